@@ -1,0 +1,306 @@
+"""The broker: its topics, its journal, and the upkeep that runs beside the walk of the messages."""
+
+import asyncio
+import logging
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import mmh3
+
+from goqueue.broker.flusher import Flusher
+from goqueue.broker.journal import Journal
+from goqueue.broker.partition import Partition, ReadWaiter
+from goqueue.core.cluster.metadata import ClusterFormed, Metadata, Topic, TopicRemoved
+from goqueue.log.recovery import Recovered
+from goqueue.model.errors import (
+    GoQueueError,
+    InternalTopic,
+    PartitionNotFound,
+    ShuttingDown,
+    StorageFailed,
+    TopicNotFound,
+)
+from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.ports import Clock, Disk, Threads
+from goqueue.model.settings import UNLIMITED, BrokerConfig, TopicSettings
+from goqueue.model.topic_names import is_internal
+
+log = logging.getLogger(__name__)
+
+LOGS_FOLDER = "logs"
+METADATA_TOPIC = TopicName("__metadata")
+_OPEN_AT_ONCE = 8
+_CLUSTER_ID_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+_METADATA_SETTINGS = TopicSettings(retention_ms=UNLIMITED)
+
+
+@dataclass(slots=True)
+class OpenTopic:
+    """A topic's partitions at work."""
+
+    partitions: list[Partition]
+    next_partition: int = 0
+    """Where the next message without a key goes."""
+
+
+@dataclass(slots=True)
+class Recovery:
+    """What opening the data folder found, for the log and for people."""
+
+    partition_count: int = 0
+    checked_bytes: int = 0
+    cut_bytes: int = 0
+    rebuilt_indexes: int = 0
+
+    def add(self, source: TopicPartition, recovered: Recovered) -> None:
+        self.partition_count += 1
+        self.checked_bytes += recovered.checked_bytes
+        self.cut_bytes += recovered.cut_bytes
+        self.rebuilt_indexes += recovered.rebuilt_indexes
+        if recovered.cut_bytes:
+            log.warning(
+                "tail_cut partition=%s bytes=%d reason=%s",
+                source,
+                recovered.cut_bytes,
+                recovered.cut_reason.replace(" ", "_"),
+            )
+        if recovered.rebuilt_indexes:
+            log.warning("index_rebuilt partition=%s segments=%d", source, recovered.rebuilt_indexes)
+
+
+@dataclass(slots=True)
+class Broker:
+    """Everything a verb needs. Made by `open_broker`."""
+
+    config: BrokerConfig
+    disk: Disk
+    clock: Clock
+    threads: Threads
+    chance: random.Random
+    metadata: Metadata
+    flusher: Flusher
+    journal: Journal
+    started_ms: int
+    recovery: Recovery = field(default_factory=Recovery)
+    topics: dict[TopicName, OpenTopic] = field(default_factory=dict)
+    waiting_reads: set[ReadWaiter] = field(default_factory=set)
+    producer_ids: range = range(0)
+    is_open: bool = False
+    tasks: set["asyncio.Task[None]"] = field(default_factory=set)
+
+    @property
+    def cluster_id(self) -> str:
+        return self.metadata.cluster_id
+
+    @property
+    def leader_epoch(self) -> int:
+        return self.metadata.epoch
+
+    @property
+    def node_number(self) -> int:
+        """Kafka knows nodes by number: the digits at the end of the id, or a hash of it."""
+        digits = re.search(r"\d{1,9}$", self.config.node_id)
+        return (
+            int(digits.group()) if digits else mmh3.hash(self.config.node_id, 0, signed=False) & 0x7FFF_FFFF
+        )
+
+    def topic(self, name: str) -> OpenTopic:
+        topic = self.topics.get(TopicName(name))
+        if topic is None:
+            raise TopicNotFound(name)
+        return topic
+
+    def partition(self, source: TopicPartition) -> Partition:
+        partitions = self.topic(source.topic).partitions
+        if not 0 <= source.partition < len(partitions):
+            raise PartitionNotFound(*source)
+        return partitions[source.partition]
+
+    def all_partitions(self) -> list[Partition]:
+        """Every partition, the journal's own last."""
+        return [p for topic in self.topics.values() for p in topic.partitions] + [self.journal.partition]
+
+    def admit(self, topic: str) -> None:
+        """Refuse writes and changes that cannot be taken."""
+        if not self.is_open:
+            raise ShuttingDown
+        if is_internal(topic):
+            raise InternalTopic(topic)
+
+    def new_id(self) -> UUID:
+        return UUID(int=self.chance.getrandbits(128), version=4)
+
+    def keep(self, task: "asyncio.Task[None]") -> None:
+        """Hold on to a background task until it is done."""
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    def new_partition(self, source: TopicPartition, settings: TopicSettings) -> Partition:
+        partition = Partition(
+            source,
+            f"{LOGS_FOLDER}/{source.topic}/{source.partition}",
+            settings,
+            disk=self.disk,
+            clock=self.clock,
+            leader_epoch=self.leader_epoch,
+            on_failure=self._reopen_later,
+        )
+        partition.flusher = self.flusher
+        return partition
+
+    async def open_partitions(
+        self, sources: Sequence[tuple[TopicPartition, TopicSettings]]
+    ) -> list[Partition]:
+        """Open partitions from the disk, a few at a time."""
+        room = asyncio.Semaphore(_OPEN_AT_ONCE)
+
+        async def open_one(source: TopicPartition, settings: TopicSettings) -> Partition:
+            partition = self.new_partition(source, settings)
+            async with room:
+                self.recovery.add(source, await self.threads.run(partition.open))
+            return partition
+
+        return await asyncio.gather(*(open_one(source, settings) for source, settings in sources))
+
+    def _reopen_later(self, partition: Partition) -> None:
+        if partition.source.topic != METADATA_TOPIC:
+            self.keep(asyncio.get_running_loop().create_task(self._reopen(partition)))
+
+    async def _reopen(self, partition: Partition) -> None:
+        """Open a stopped partition anew, as often as it takes."""
+        while self.is_open and partition.is_failed:
+            try:
+                recovered = await self.threads.run(partition.reopen)
+                await self.journal.commit(self.metadata.raise_epoch())
+            except (OSError, GoQueueError) as error:
+                log.error("partition_reopen_failed partition=%s reason=%s", partition.source, error)
+                await asyncio.sleep(self.config.upkeep_interval_ms / 1000)
+                continue
+            if partition.is_failed:
+                partition.resume(leader_epoch=self.leader_epoch)
+                log.warning(
+                    "partition_reopened partition=%s end_offset=%d cut_bytes=%d",
+                    partition.source,
+                    partition.log.end_offset,
+                    recovered.cut_bytes,
+                )
+
+
+async def open_broker(
+    *,
+    config: BrokerConfig,
+    disk: Disk,
+    clock: Clock,
+    threads: Threads,
+    chance: random.Random | None = None,
+) -> Broker:
+    """Open a data folder: the journal first, then every partition it speaks of."""
+    metadata = Metadata()
+    flusher = Flusher(threads, interval_ms=config.flush_interval_ms)
+    metadata_source = TopicPartition(METADATA_TOPIC, 0)
+    metadata_partition = Partition(
+        metadata_source,
+        f"{LOGS_FOLDER}/{METADATA_TOPIC}/0",
+        _METADATA_SETTINGS,
+        disk=disk,
+        clock=clock,
+        leader_epoch=0,
+        on_failure=lambda _: None,
+    )
+    metadata_partition.flusher = flusher
+    journal = Journal(metadata_partition, metadata)
+    broker = Broker(
+        config=config,
+        disk=disk,
+        clock=clock,
+        threads=threads,
+        chance=chance or random.SystemRandom(),
+        metadata=metadata,
+        flusher=flusher,
+        journal=journal,
+        started_ms=clock.wall_ms(),
+    )
+    broker.recovery.add(metadata_source, await threads.run(metadata_partition.open))
+    await threads.run(journal.replay)
+    if not metadata.cluster_id:
+        cluster_id = "".join(broker.chance.choices(_CLUSTER_ID_LETTERS, k=22))
+        await journal.commit(ClusterFormed(cluster_id))
+    await journal.commit(metadata.raise_epoch())
+    for name in sorted(metadata.deleted):
+        await remove_folder(broker, name)
+    await journal.shorten()
+    topics = list(metadata.topics.values())
+    partitions = await broker.open_partitions([pair for topic in topics for pair in _sources(topic)])
+    for topic in topics:
+        broker.topics[topic.name] = OpenTopic(partitions[: topic.partitions])
+        del partitions[: topic.partitions]
+    broker.is_open = True
+    broker.keep(asyncio.get_running_loop().create_task(_keep_up(broker)))
+    return broker
+
+
+async def close_broker(broker: Broker) -> None:
+    """Take no more work, flush everything, note where recovery can begin, let the files go."""
+    if not broker.is_open:
+        return
+    broker.is_open = False
+    for reader in tuple(broker.waiting_reads):
+        reader.wake()
+    for task in tuple(broker.tasks):
+        task.cancel()
+    await asyncio.gather(*broker.tasks, return_exceptions=True)
+    partitions = broker.all_partitions()
+    for partition in partitions:
+        if not partition.is_failed and partition.log.wants_snapshot:
+            broker.flusher.request_snapshot(partition)
+    await broker.flusher.drain()
+    for partition in partitions:
+        partition.close(ShuttingDown())
+
+
+async def remove_folder(broker: Broker, name: TopicName) -> None:
+    """Remove what a deleted topic left on the disk, and free its name."""
+    await broker.threads.run(_remove_topic_folder, broker.disk, name)
+    await broker.journal.commit(TopicRemoved(name))
+
+
+def _remove_topic_folder(disk: Disk, name: TopicName) -> None:
+    if name in disk.list(LOGS_FOLDER):
+        disk.remove_tree(f"{LOGS_FOLDER}/{name}")
+        disk.sync_folder(LOGS_FOLDER)
+
+
+def _sources(topic: Topic) -> list[tuple[TopicPartition, TopicSettings]]:
+    return [(TopicPartition(topic.name, n), topic.settings) for n in range(topic.partitions)]
+
+
+async def _keep_up(broker: Broker) -> None:
+    """Every few seconds: apply retention, forget silent producers, note recovery points."""
+    while broker.is_open:
+        await asyncio.sleep(broker.config.upkeep_interval_ms / 1000)
+        for partition in broker.all_partitions():
+            try:
+                await keep_up_partition(broker, partition)
+            except StorageFailed:
+                continue  # the partition has said so, and is being opened anew
+            except (OSError, GoQueueError) as error:
+                log.warning("upkeep_skipped partition=%s reason=%s", partition.source, error)
+
+
+async def keep_up_partition(broker: Broker, partition: Partition) -> None:
+    """Apply retention to one partition and note a recovery point if something has changed."""
+    now_ms = broker.clock.wall_ms()
+    partition.producers.expire(before_ms=now_ms - broker.config.producer_expiry_ms)
+    removed = partition.log.expire(now_ms=now_ms)
+    if removed:
+        log.info(
+            "retention partition=%s segments=%d start_offset=%d",
+            partition.source,
+            removed,
+            partition.log.start_offset,
+        )
+    if partition.log.wants_snapshot:
+        await partition.save_recovery_point()

@@ -1,0 +1,84 @@
+"""The metadata journal: events of the metadata machine in a partition of its own, `__metadata`.
+
+An event is applied when it is written and answered for when it is on the disk. After a restart the
+journal is read back through the same `apply`. When it has grown long, the whole state is written
+anew behind a reset, and what came before is given up.
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+import msgspec
+
+from goqueue.broker.partition import Partition
+from goqueue.core.cluster.metadata import EVENT_TYPES, Event, Metadata
+from goqueue.log.partition_log import CheckedBatch, from_disk
+from goqueue.model.messages import Message
+from goqueue.records.batch import encode, open_batch
+from goqueue.records.layout import read_header
+
+EVENTS_MAX = 10_000
+_READ_BYTES = 1024 * 1024
+
+
+class Journal:
+    def __init__(self, partition: Partition, metadata: Metadata) -> None:
+        self.partition = partition
+        self._metadata = metadata
+        self._event_count = 0
+
+    def replay(self) -> None:
+        """Read everything back. Waits for the disk."""
+        log = self.partition.log
+        offset = log.start_offset
+        while offset < log.end_offset:
+            chunk = log.read(offset, _READ_BYTES, end_offset=log.end_offset, read_bytes=from_disk)
+            for body, lane in zip(chunk.batches, chunk.lanes, strict=True):
+                for message in open_batch(body, lane):
+                    self._metadata.apply(_decode(message.value or b""))
+                    self._event_count += 1
+            offset = chunk.end_offset
+
+    async def commit(self, *events: Event) -> None:
+        """Write, apply, and return when the disk has it. Nothing is applied when the write fails."""
+        waiter = self.write(*events)
+        if waiter is not None:
+            await waiter
+
+    def write(self, *events: Event) -> "asyncio.Future[None] | None":
+        self._append(events)
+        for event in events:
+            self._metadata.apply(event)
+        return self.partition.committed(self.partition.log.end_offset)
+
+    async def shorten(self) -> None:
+        """Write the state anew if the journal has become long."""
+        if self._event_count <= EVENTS_MAX:
+            return
+        log = self.partition.log
+        log.roll()
+        state_offset = log.end_offset
+        self._append(self._metadata.whole_state())
+        waiter = self.partition.committed(log.end_offset)
+        if waiter is not None:
+            await waiter
+        log.move_start(state_offset)
+        await self.partition.save_recovery_point()
+
+    def _append(self, events: Iterable[Event]) -> None:
+        messages = [Message(_encode(event)) for event in events]
+        now_ms = self.partition.now_ms()
+        batches = [
+            CheckedBatch(read_header(body), body, lane) for body, lane in encode(messages, now_ms=now_ms)
+        ]
+        self.partition.append(batches)
+        self._event_count += len(messages)
+
+
+def _encode(event: Event) -> bytes:
+    return msgspec.json.encode([type(event).__name__, event])
+
+
+def _decode(data: bytes) -> Event:
+    name, fields = msgspec.json.decode(data)
+    return msgspec.convert(fields, type=EVENT_TYPES[name])

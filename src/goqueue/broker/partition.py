@@ -1,0 +1,238 @@
+"""A partition at work: its log, its producers, and who waits for it.
+
+Appends happen at once on the loop; whoever wants to be sure awaits `committed`. When the disk fails,
+the partition stops, tells everyone who waits, and is opened anew from what the disk confirmed.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from goqueue.core.transactions.producers import Producers
+from goqueue.log.flush import Flush
+from goqueue.log.partition_log import CheckedBatch, PartitionLog, storage_error
+from goqueue.log.recovery import NO_LIMIT, Recovered
+from goqueue.model.errors import GoQueueError, StorageFailed
+from goqueue.model.ids import TopicPartition
+from goqueue.model.ports import Clock, Disk
+from goqueue.model.settings import TopicSettings
+from goqueue.records.layout import BatchHeader
+
+log = logging.getLogger(__name__)
+
+
+class FlushRequests(Protocol):
+    """What a partition asks of the flusher."""
+
+    def request(self, partition: "Partition") -> None: ...
+
+    def request_snapshot(self, partition: "Partition") -> None: ...
+
+    def note_dirty(self, partition: "Partition") -> None: ...
+
+
+class Partition:
+    def __init__(
+        self,
+        source: TopicPartition,
+        folder: str,
+        settings: TopicSettings,
+        *,
+        disk: Disk,
+        clock: Clock,
+        leader_epoch: int,
+        on_failure: Callable[["Partition"], None],
+    ) -> None:
+        self.source = source
+        self.leader_epoch = leader_epoch
+        self.producers = Producers()
+        self.readers: set[ReadWaiter] = set()
+        self.flusher: FlushRequests
+        self._folder = folder
+        self._settings = settings
+        self._disk = disk
+        self._clock = clock
+        self._on_failure = on_failure
+        self._commit_waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._stopped: GoQueueError | None = None
+        self._log: PartitionLog
+        self._snapshot_waiters: list[asyncio.Future[None]] = []
+        self._snapshot_begun: list[asyncio.Future[None]] = []
+
+    @property
+    def log(self) -> PartitionLog:
+        """The log, if the partition is at work."""
+        if self._stopped is not None:
+            raise self._stopped
+        return self._log
+
+    @property
+    def high_watermark(self) -> int:
+        """Readers see messages before this offset."""
+        return self.log.end_offset
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether the disk has failed it, so that it can be opened anew."""
+        return isinstance(self._stopped, StorageFailed)
+
+    def open(self, *, end_limit: int = NO_LIMIT) -> Recovered:
+        """Read the partition from its folder. Waits for the disk: call it from a thread."""
+        self._disk.make_folder(self._folder)
+        self.producers.restore([])
+        self._log, recovered = PartitionLog.open(
+            self._disk,
+            self._folder,
+            self.source,
+            self._settings,
+            restore_producers=self.producers.restore,
+            on_batch=self._follow,
+            end_limit=end_limit,
+        )
+        if not self._disk.list(self._folder):
+            # A partition is never without a recovery point: its absence later means damage, not youth.
+            self._log.begin_flush(producers=[], with_snapshot=True).run()
+        return recovered
+
+    def now_ms(self) -> int:
+        return self._clock.wall_ms()
+
+    def change_settings(self, settings: TopicSettings) -> None:
+        self._settings = self._log.settings = settings
+
+    def append(self, batches: Sequence[CheckedBatch]) -> int:
+        """Store batches, all or none; returns the base offset of the first."""
+        try:
+            base_offset = self.log.append(batches, leader_epoch=self.leader_epoch)
+        except StorageFailed as error:
+            if self._stopped is None and self._log.is_broken:
+                self._fail(error)
+            raise
+        offset, size = base_offset, 0
+        now_ms = self._clock.wall_ms()
+        for header, body, lane in batches:
+            count = header.last_offset_delta + 1
+            self.producers.apply(header, base_offset=offset, count=count, lane=lane, seen_ms=now_ms)
+            offset += count
+            size += len(body)
+        self.flusher.note_dirty(self)
+        for reader in tuple(self.readers):
+            reader.offer(size)
+        return base_offset
+
+    def committed(self, end_offset: int) -> "asyncio.Future[None] | None":
+        """Done when everything before `end_offset` is safe; None when it is so already."""
+        if end_offset <= self.log.flushed_offset:
+            return None
+        waiter = asyncio.get_running_loop().create_future()
+        self._commit_waiters.append((end_offset, waiter))
+        self.flusher.request(self)
+        return waiter
+
+    async def save_recovery_point(self) -> None:
+        """Flush, and return when the present end and start are on the disk as the recovery point."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._snapshot_waiters.append(waiter)
+        self.flusher.request_snapshot(self)
+        await waiter
+
+    def begin_flush(self, *, with_snapshot: bool) -> Flush | None:
+        """The flusher's: what to do now; None when the partition has stopped."""
+        if self._stopped is not None:
+            return None
+        if with_snapshot:
+            self._snapshot_begun, self._snapshot_waiters = self._snapshot_waiters, []
+        return self._log.begin_flush(
+            producers=self.producers.snapshot() if with_snapshot else None, with_snapshot=with_snapshot
+        )
+
+    def finish_flush(self, flush: Flush | None, error: OSError | None) -> None:
+        """The flusher's: how it went."""
+        if flush is None or self._stopped is not None:
+            return
+        if error is not None:
+            self._fail(storage_error(error, f"flush of {self.source}"))
+            return
+        self._log.finish_flush(flush)
+        while self._commit_waiters and self._commit_waiters[0][0] <= self._log.flushed_offset:
+            _settle(self._commit_waiters.popleft()[1])
+        if flush.snapshot is not None:
+            for waiter in self._snapshot_begun:
+                _settle(waiter)
+            self._snapshot_begun = []
+        if self._snapshot_waiters:
+            self.flusher.request_snapshot(self)
+        if self._commit_waiters:
+            self.flusher.request(self)
+
+    def reopen(self) -> Recovered:
+        """After a failure: open anew what the disk confirmed. Waits for the disk; raises OSError."""
+        assert self.is_failed, "only a partition that has failed is opened anew"
+        confirmed_offset = self._log.flushed_offset
+        self._log.close()
+        return self.open(end_limit=confirmed_offset)
+
+    def resume(self, *, leader_epoch: int) -> None:
+        """Go back to work after `reopen`, under a new epoch: readers may have seen what is gone now."""
+        self.leader_epoch = leader_epoch
+        self._stopped = None
+
+    def close(self, error: GoQueueError) -> None:
+        """Stop for good: `error` is what everyone hears who waits or comes later."""
+        self._stopped = error
+        self._release(error)
+        self._log.close()
+
+    def _follow(self, header: BatchHeader, lane: int) -> None:
+        """Recovery met a batch behind the recovery point."""
+        self.producers.apply(
+            header,
+            base_offset=header.base_offset,
+            count=header.last_offset_delta + 1,
+            lane=lane,
+            seen_ms=self._clock.wall_ms(),
+        )
+
+    def _fail(self, error: GoQueueError) -> None:
+        self._stopped = StorageFailed(f"{self.source} has stopped after a disk error: {error}")
+        log.error("partition_stopped partition=%s reason=%s", self.source, error)
+        self._release(self._stopped)
+        self._on_failure(self)
+
+    def _release(self, error: GoQueueError) -> None:
+        for _, waiter in self._commit_waiters:
+            _settle(waiter, error)
+        for waiter in self._snapshot_waiters + self._snapshot_begun:
+            _settle(waiter, error)
+        self._commit_waiters.clear()
+        self._snapshot_waiters, self._snapshot_begun = [], []
+        for reader in tuple(self.readers):
+            reader.wake()
+
+
+class ReadWaiter:
+    """A reader that waits until enough bytes have come to any of its partitions, or its time is up."""
+
+    def __init__(self, missing_bytes: int) -> None:
+        self._missing_bytes = missing_bytes
+        self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def offer(self, size: int) -> None:
+        self._missing_bytes -= size
+        if self._missing_bytes <= 0:
+            self.wake()
+
+    def wake(self) -> None:
+        _settle(self.ready)
+
+
+def _settle(waiter: "asyncio.Future[None]", error: GoQueueError | None = None) -> None:
+    if waiter.done():
+        return
+    if error is None:
+        waiter.set_result(None)
+    else:
+        waiter.set_exception(error)
+        waiter.exception()  # somebody who no longer waits is no bug worth a log line

@@ -1,0 +1,158 @@
+"""read: look at batches or messages from an offset on, waiting for more when there are too few."""
+
+import asyncio
+from collections.abc import Sequence
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.find_offset import find_offset
+from goqueue.broker.partition import Partition, ReadWaiter
+from goqueue.log.partition_log import Chunk, NotCached, PartitionLog, from_disk, from_memory
+from goqueue.model.commands import (
+    BatchesRead,
+    MessagesRead,
+    PartitionRead,
+    PartitionReadFailed,
+    Read,
+    ReadMessages,
+)
+from goqueue.model.errors import GoQueueError, LeaderEpochFenced, LeaderEpochUnknown, OffsetOutOfRange
+from goqueue.model.messages import StoredMessage
+from goqueue.records.batch import open_batch
+
+ReadOutcome = BatchesRead | PartitionReadFailed
+
+
+async def read(broker: Broker, command: Read) -> list[ReadOutcome]:
+    """One outcome a partition, in the order asked. Failures and enough bytes answer at once."""
+    deadline_ns = broker.clock.monotonic_ns() + command.wait_ms * 1_000_000
+    while True:
+        outcomes = await _read_all(broker, command)
+        size = sum(outcome.size for outcome in outcomes if isinstance(outcome, BatchesRead))
+        has_failure = any(isinstance(outcome, PartitionReadFailed) for outcome in outcomes)
+        left_ns = deadline_ns - broker.clock.monotonic_ns()
+        if size >= command.min_bytes or has_failure or left_ns <= 0 or not broker.is_open:
+            return outcomes
+        await _wait(broker, command.partitions, outcomes, command.min_bytes - size, left_ns)
+
+
+async def read_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
+    """Single messages of one partition, in log order. An offset before the log's start means its start."""
+    partition = broker.partition(command.source)
+    offset = command.offset
+    if command.from_time_ms is not None:
+        found = await find_offset(broker, command.source, command.from_time_ms)
+        offset = partition.high_watermark if found.offset < 0 else found.offset
+    offset = max(offset, partition.log.start_offset)
+    if offset > partition.high_watermark:
+        return MessagesRead(messages=[], next_offset=offset)
+    deadline_ns = broker.clock.monotonic_ns() + command.wait_ms * 1_000_000
+    messages: list[StoredMessage] = []
+    room_bytes = command.max_bytes
+    while len(messages) < command.limit and room_bytes > 0:
+        wait_ms = 0 if messages else max((deadline_ns - broker.clock.monotonic_ns()) // 1_000_000, 0)
+        part = PartitionRead(command.source, offset, min(room_bytes, command.max_bytes))
+        [outcome] = await read(broker, Read(partitions=[part], min_bytes=1, wait_ms=wait_ms))
+        if isinstance(outcome, PartitionReadFailed):
+            if messages:
+                break  # what came before the bad place is good; the next read names it
+            raise outcome.error
+        if not outcome.batches:
+            break
+        for body, lane in zip(outcome.batches, outcome.lanes, strict=True):
+            for message in open_batch(body, lane):
+                size = len(message.value or b"") + len(message.key or b"")
+                if message.offset < offset:
+                    continue
+                if len(messages) == command.limit or (messages and size > room_bytes):
+                    return MessagesRead(messages=messages, next_offset=offset)
+                messages.append(message)
+                room_bytes -= size
+                offset = message.offset + 1
+        offset = max(offset, outcome.end_offset)
+    return MessagesRead(messages=messages, next_offset=offset)
+
+
+async def _read_all(broker: Broker, command: Read) -> list[ReadOutcome]:
+    outcomes: list[ReadOutcome] = []
+    room_bytes = command.max_bytes
+    for part in command.partitions:
+        outcome = await _read_one(broker, part, min(part.max_bytes, room_bytes))
+        if isinstance(outcome, BatchesRead):
+            room_bytes -= outcome.size
+        outcomes.append(outcome)
+    return outcomes
+
+
+async def _read_one(broker: Broker, part: PartitionRead, max_bytes: int) -> ReadOutcome:
+    try:
+        partition = broker.partition(part.source)
+        _check_epoch(partition, part.leader_epoch)
+        log = partition.log
+    except GoQueueError as error:
+        return PartitionReadFailed(error)
+    try:
+        end_offset = partition.high_watermark
+        if max_bytes <= 0:
+            # The answer is full, but where the log begins and ends is still worth telling.
+            if not log.start_offset <= part.offset <= end_offset:
+                raise OffsetOutOfRange(part.offset, start_offset=log.start_offset, end_offset=end_offset)
+            return BatchesRead([], 0, part.offset, log.start_offset, end_offset, [])
+        chunk = await _read_chunk(broker, log, part.offset, max_bytes, end_offset)
+        batches, lanes, size, offset = chunk
+        while size * 2 < max_bytes and offset < end_offset:
+            # A segment's end must not look like the end of the log to a reader with a minimum to wait for.
+            more = await _read_chunk(broker, log, offset, max_bytes - size, end_offset)
+            batches, lanes = batches + more.batches, lanes + more.lanes
+            size, offset = size + more.size, more.end_offset
+        return BatchesRead(batches, size, offset, log.start_offset, end_offset, lanes)
+    except GoQueueError as error:
+        return PartitionReadFailed(error, log.start_offset, log.end_offset)
+
+
+async def _read_chunk(
+    broker: Broker, log: PartitionLog, offset: int, max_bytes: int, end_offset: int
+) -> Chunk:
+    """At once if it is all in memory, else in a thread that may wait for the disk."""
+    try:
+        return log.read(offset, max_bytes, end_offset=end_offset, read_bytes=from_memory)
+    except NotCached:
+        return await broker.threads.run(
+            log.read, offset, max_bytes, end_offset=end_offset, read_bytes=from_disk
+        )
+
+
+def _check_epoch(partition: Partition, leader_epoch: int) -> None:
+    if leader_epoch < 0 or leader_epoch == partition.leader_epoch:
+        return
+    if leader_epoch < partition.leader_epoch:
+        raise LeaderEpochFenced(f"{partition.source} is in leader epoch {partition.leader_epoch} now")
+    raise LeaderEpochUnknown(f"{partition.source} is still in leader epoch {partition.leader_epoch}")
+
+
+async def _wait(
+    broker: Broker,
+    parts: Sequence[PartitionRead],
+    outcomes: Sequence[ReadOutcome],
+    missing_bytes: int,
+    left_ns: int,
+) -> None:
+    """Return when enough may have come, or the time is up."""
+    partitions = []
+    for part, outcome in zip(parts, outcomes, strict=True):
+        partition = broker.partition(part.source)
+        partitions.append(partition)
+        assert isinstance(outcome, BatchesRead), "a failure is answered, not waited for"
+        if partition.high_watermark > outcome.high_watermark:
+            return  # more came while the disk was read
+    waiter = ReadWaiter(missing_bytes)
+    timer = asyncio.get_running_loop().call_later(left_ns / 1e9, waiter.wake)
+    broker.waiting_reads.add(waiter)
+    for partition in partitions:
+        partition.readers.add(waiter)
+    try:
+        await waiter.ready
+    finally:
+        timer.cancel()
+        broker.waiting_reads.discard(waiter)
+        for partition in partitions:
+            partition.readers.discard(waiter)

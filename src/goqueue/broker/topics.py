@@ -1,0 +1,179 @@
+"""The verbs on topics: create, delete, describe, add partitions, change settings, delete records."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from goqueue.broker.broker import Broker, OpenTopic, remove_folder
+from goqueue.broker.partition import Partition
+from goqueue.broker.topic_settings import change_settings, settings_from, view_settings
+from goqueue.model.commands import CreateTopic, PartitionView, SettingChange, SettingView, TopicView
+from goqueue.model.errors import (
+    GoQueueError,
+    InvalidReplication,
+    OffsetOutOfRange,
+    TopicExists,
+    TopicNotFound,
+)
+from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.topic_names import checked_topic_name
+
+HIGH_WATERMARK = -1
+
+
+async def create_topic(broker: Broker, command: CreateTopic) -> TopicView:
+    """Create a topic: its settings are journalled before anything is on the disk."""
+    name = checked_topic_name(command.name)
+    broker.admit(name)
+    if command.replication not in (-1, 1):
+        raise InvalidReplication(f"1 node cannot hold {command.replication} copies; ask for 1")
+    partitions = broker.config.default_partitions if command.partitions is None else command.partitions
+    event = broker.metadata.create_topic(
+        name,
+        topic_id=broker.new_id(),
+        partitions=partitions,
+        settings=settings_from(command.settings, defaults=broker.config.topic_defaults),
+        partitions_max=broker.config.limits.partitions_per_topic,
+        now_ms=broker.clock.wall_ms(),
+    )
+    if command.validate_only:
+        return TopicView(
+            name=name,
+            topic_id=event.topic_id,
+            created_ms=event.created_ms,
+            settings=event.settings,
+            partitions=tuple(
+                PartitionView(partition=n, start_offset=0, end_offset=0, size_bytes=0, leader_epoch=0)
+                for n in range(partitions)
+            ),
+        )
+    await broker.journal.commit(event)
+    sources = [(TopicPartition(name, n), event.settings) for n in range(partitions)]
+    broker.topics[name] = OpenTopic(await broker.open_partitions(sources))
+    return describe_topic(broker, name)
+
+
+async def ensure_topic(broker: Broker, name: str) -> TopicView:
+    """The topic, created now if it is absent and the settings allow that."""
+    if TopicName(name) not in broker.topics and broker.config.auto_create_topics:
+        try:
+            return await create_topic(broker, CreateTopic(name=name))
+        except TopicExists:
+            pass  # somebody else was quicker; it may still be on its way
+    return describe_topic(broker, name)
+
+
+async def delete_topic(broker: Broker, name: str) -> None:
+    """Delete a topic: gone for everybody once journalled, then off the disk."""
+    broker.admit(name)
+    broker.topic(name)
+    event = broker.metadata.delete_topic(name)
+    committed = broker.journal.write(event)
+    topic = broker.topics.pop(event.name)
+    for partition in topic.partitions:
+        partition.close(TopicNotFound(name))
+    if committed is not None:
+        await committed
+    await broker.flusher.settle()
+    await remove_folder(broker, event.name)
+
+
+async def add_partitions(broker: Broker, name: str, total: int, *, validate_only: bool = False) -> TopicView:
+    """Give a topic more partitions; those it has stay as they are."""
+    broker.admit(name)
+    topic = broker.topic(name)
+    event = broker.metadata.add_partitions(
+        name, total, partitions_max=broker.config.limits.partitions_per_topic
+    )
+    if validate_only:
+        return describe_topic(broker, name)
+    first = len(topic.partitions)
+    settings = broker.metadata.topic(name).settings
+    await broker.journal.commit(event)
+    sources = [(TopicPartition(event.name, n), settings) for n in range(first, total)]
+    fresh = await broker.open_partitions(sources)
+    # Another call may have come through meanwhile: never put a partition in place twice.
+    topic.partitions += fresh[len(topic.partitions) - first :]
+    return describe_topic(broker, name)
+
+
+def describe_topic(broker: Broker, name: str) -> TopicView:
+    """A topic as it is now."""
+    topic = broker.topic(name)
+    known = broker.metadata.topic(name)
+    return TopicView(
+        name=known.name,
+        topic_id=known.topic_id,
+        created_ms=known.created_ms,
+        settings=known.settings,
+        partitions=tuple(_view(partition) for partition in topic.partitions),
+    )
+
+
+def topic_by_id(broker: Broker, topic_id: UUID) -> TopicView:
+    """The topic that has this id."""
+    name = broker.metadata.names.get(topic_id)
+    if name is None:
+        raise TopicNotFound(f"with id {topic_id}")
+    return describe_topic(broker, name)
+
+
+def list_topics(broker: Broker) -> list[TopicView]:
+    """All topics of clients, by name."""
+    return [describe_topic(broker, name) for name in sorted(broker.topics)]
+
+
+def describe_settings(broker: Broker, name: str) -> list[SettingView]:
+    """A topic's settings by Kafka's names."""
+    broker.topic(name)
+    return view_settings(broker.metadata.topic(name).settings, defaults=broker.config.topic_defaults)
+
+
+async def alter_settings(
+    broker: Broker, name: str, changes: Sequence[SettingChange], *, validate_only: bool = False
+) -> TopicView:
+    """Change some of a topic's settings; they hold from the next append, and survive a restart."""
+    broker.admit(name)
+    topic = broker.topic(name)
+    settings = change_settings(
+        broker.metadata.topic(name).settings, changes, defaults=broker.config.topic_defaults
+    )
+    if not validate_only:
+        event = broker.metadata.change_settings(name, settings)
+        await broker.journal.commit(event)
+        for partition in topic.partitions:
+            partition.change_settings(settings)
+    return describe_topic(broker, name)
+
+
+async def delete_records(broker: Broker, target: TopicPartition, before_offset: int) -> int:
+    """Give up all messages before an offset (-1: all there are); returns the log's new start."""
+    broker.admit(target.topic)
+    partition = broker.partition(target)
+    log = partition.log
+    offset = log.end_offset if before_offset == HIGH_WATERMARK else before_offset
+    if not 0 <= offset <= log.end_offset:
+        raise OffsetOutOfRange(offset, start_offset=log.start_offset, end_offset=log.end_offset)
+    log.move_start(offset)
+    await partition.save_recovery_point()
+    return log.start_offset
+
+
+def _view(partition: Partition) -> PartitionView:
+    try:
+        log = partition.log
+    except GoQueueError:
+        # A partition that the disk has failed is still a partition; it has nothing to show just now.
+        return PartitionView(
+            partition=partition.source.partition,
+            start_offset=-1,
+            end_offset=-1,
+            size_bytes=0,
+            leader_epoch=-1,
+        )
+    return PartitionView(
+        partition=partition.source.partition,
+        start_offset=log.start_offset,
+        end_offset=log.end_offset,
+        size_bytes=log.size_bytes,
+        leader_epoch=partition.leader_epoch,
+    )

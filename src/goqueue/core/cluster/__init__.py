@@ -1,0 +1,1 @@
+"""What all nodes must agree on: topics, their settings, leader epochs, producer ids."""

@@ -1,0 +1,208 @@
+"""The metadata machine: topics and what is known of them, leader epochs, producer ids.
+
+It decides nothing about disks. Each method looks at the state and answers with the event that would
+change it; `apply` takes events, fresh ones and those read back from the journal after a restart.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from goqueue.model.errors import InvalidPartitionCount, TopicExists, TopicNotFound
+from goqueue.model.ids import TopicName
+from goqueue.model.settings import TopicSettings
+
+PRODUCER_IDS_RESERVED = 1_000
+"""Ids are set aside in blocks: a crash wastes the rest of one, and no id is ever given twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFormed:
+    cluster_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class EpochRaised:
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCreated:
+    name: TopicName
+    topic_id: UUID
+    partitions: int
+    settings: TopicSettings
+    created_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsAdded:
+    name: TopicName
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsChanged:
+    name: TopicName
+    settings: TopicSettings
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDeleted:
+    """The topic is gone for everybody; its folder is still to be removed."""
+
+    name: TopicName
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRemoved:
+    """The folder of a deleted topic is gone too: its name is free again."""
+
+    name: TopicName
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdsReserved:
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class StateReset:
+    """Begin again from nothing: what follows is the whole state, written to keep the journal short."""
+
+
+Event = (
+    ClusterFormed
+    | EpochRaised
+    | TopicCreated
+    | PartitionsAdded
+    | SettingsChanged
+    | TopicDeleted
+    | TopicRemoved
+    | ProducerIdsReserved
+    | StateReset
+)
+EVENT_TYPES: dict[str, type[Event]] = {
+    kind.__name__: kind
+    for kind in (
+        ClusterFormed,
+        EpochRaised,
+        TopicCreated,
+        PartitionsAdded,
+        SettingsChanged,
+        TopicDeleted,
+        TopicRemoved,
+        ProducerIdsReserved,
+        StateReset,
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    name: TopicName
+    topic_id: UUID
+    partitions: int
+    settings: TopicSettings
+    created_ms: int
+
+
+class Metadata:
+    """The agreed state of a cluster; on one node, of that node."""
+
+    def __init__(self) -> None:
+        self._reset()
+
+    def _reset(self) -> None:
+        self.cluster_id = ""
+        self.epoch = 0
+        self.topics: dict[TopicName, Topic] = {}
+        self.names: dict[UUID, TopicName] = {}
+        self.deleted: set[TopicName] = set()
+        self.producer_ids_end = 1
+
+    def topic(self, name: str) -> Topic:
+        topic = self.topics.get(TopicName(name))
+        if topic is None:
+            raise TopicNotFound(name)
+        return topic
+
+    def create_topic(
+        self,
+        name: TopicName,
+        *,
+        topic_id: UUID,
+        partitions: int,
+        settings: TopicSettings,
+        partitions_max: int,
+        now_ms: int,
+    ) -> TopicCreated:
+        if name in self.topics or name in self.deleted:
+            raise TopicExists(name)
+        _check_partition_count(partitions, partitions_max)
+        return TopicCreated(name, topic_id, partitions, settings, now_ms)
+
+    def add_partitions(self, name: str, total: int, *, partitions_max: int) -> PartitionsAdded:
+        topic = self.topic(name)
+        if total <= topic.partitions:
+            raise InvalidPartitionCount(
+                f"topic {name} has {topic.partitions} partitions; they can only become more, not {total}"
+            )
+        _check_partition_count(total, partitions_max)
+        return PartitionsAdded(topic.name, total)
+
+    def change_settings(self, name: str, settings: TopicSettings) -> SettingsChanged:
+        return SettingsChanged(self.topic(name).name, settings)
+
+    def delete_topic(self, name: str) -> TopicDeleted:
+        return TopicDeleted(self.topic(name).name)
+
+    def reserve_producer_ids(self) -> ProducerIdsReserved:
+        return ProducerIdsReserved(self.producer_ids_end + PRODUCER_IDS_RESERVED)
+
+    def raise_epoch(self) -> EpochRaised:
+        return EpochRaised(self.epoch + 1)
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case ClusterFormed():
+                self.cluster_id = event.cluster_id
+            case EpochRaised():
+                self.epoch = event.epoch
+            case TopicCreated():
+                self.topics[event.name] = Topic(
+                    event.name, event.topic_id, event.partitions, event.settings, event.created_ms
+                )
+                self.names[event.topic_id] = event.name
+            case PartitionsAdded():
+                self.topics[event.name] = replace(self.topics[event.name], partitions=event.total)
+            case SettingsChanged():
+                self.topics[event.name] = replace(self.topics[event.name], settings=event.settings)
+            case TopicDeleted():
+                topic = self.topics.pop(event.name)
+                del self.names[topic.topic_id]
+                self.deleted.add(event.name)
+            case TopicRemoved():
+                self.deleted.discard(event.name)
+            case ProducerIdsReserved():
+                self.producer_ids_end = event.end
+            case StateReset():
+                self._reset()
+
+    def whole_state(self) -> Iterable[Event]:
+        """Events that lead from nothing to the present state, the first one being the reset."""
+        yield StateReset()
+        yield ClusterFormed(self.cluster_id)
+        yield EpochRaised(self.epoch)
+        yield ProducerIdsReserved(self.producer_ids_end)
+        for topic in self.topics.values():
+            yield TopicCreated(topic.name, topic.topic_id, topic.partitions, topic.settings, topic.created_ms)
+        for name in self.deleted:
+            # A deleted topic has no id worth keeping; its name alone bars the folder until it is gone.
+            yield TopicCreated(name, UUID(int=0), 1, TopicSettings(), 0)
+            yield TopicDeleted(name)
+
+
+def _check_partition_count(partitions: int, partitions_max: int) -> None:
+    if not 1 <= partitions <= partitions_max:
+        raise InvalidPartitionCount(f"a topic has 1 to {partitions_max} partitions, not {partitions}")

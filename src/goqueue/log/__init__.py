@@ -1,0 +1,1 @@
+"""The append-only log on disk: segments, sparse indexes, recovery and retention."""

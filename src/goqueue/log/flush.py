@@ -1,0 +1,43 @@
+"""One flush of one partition: the fsyncs, and behind them the recovery point. Runs in a thread."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from goqueue.log.segment import Segment
+from goqueue.log.snapshot import Snapshot, save_snapshot
+from goqueue.model.ports import Disk, File
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flush:
+    """What has to reach the disk so that everything before `end_offset` survives a power failure."""
+
+    disk: Disk
+    folder: str
+    files: Sequence[File]
+    sealed: Sequence[Segment]
+    """Segments closed since the last flush: their indexes are final and become trusted with this one."""
+    sync_folder: bool
+    snapshot: Snapshot | None
+    removed: Sequence[Segment]
+    """Segments that the snapshot's start offset gives up; their files go once it is safe."""
+    end_offset: int
+
+    def run(self) -> None:
+        """Raises OSError when the disk refuses; then nothing is certain but what earlier flushes covered."""
+        for file in self.files:
+            file.sync()
+        for segment in self.sealed:
+            for index in segment.open_indexes():
+                try:
+                    index.sync()
+                finally:
+                    index.close()
+        if self.sync_folder:
+            self.disk.sync_folder(self.folder)
+        if self.snapshot is not None:
+            save_snapshot(self.disk, self.folder, self.snapshot)
+        for segment in self.removed:
+            segment.remove_files()
+        if self.removed:
+            self.disk.sync_folder(self.folder)

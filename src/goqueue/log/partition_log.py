@@ -1,0 +1,380 @@
+"""A partition's log: append at the end, read from anywhere, and know what is on the disk.
+
+Offsets are dense and only grow. `end_offset` is where the next message goes; everything before
+`flushed_offset` survives a power failure. All methods run on the loop except those of `Flush` and the
+reads with `from_disk`, which touch only what does not change under them.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from errno import EDQUOT, ENOSPC
+from operator import attrgetter
+from typing import NamedTuple
+
+from goqueue.log.flush import Flush
+from goqueue.log.recovery import NO_LIMIT, Recovered, recover, reindex
+from goqueue.log.segment import Segment
+from goqueue.log.snapshot import Snapshot
+from goqueue.model.errors import Corrupt, OffsetOutOfRange, StorageFailed, StorageFull
+from goqueue.model.ids import TopicPartition
+from goqueue.model.ports import Buffer, Disk, File
+from goqueue.model.settings import UNLIMITED, TopicSettings
+from goqueue.records.frame import Frame, encode_frame, scan_frames
+from goqueue.records.layout import BatchHeader, patch, read_header
+
+_HINTS_MAX = 64
+_base_offset = attrgetter("base_offset")
+_READ_AHEAD_BYTES = 4096
+"""Read a little more than asked, so that the skipped frames before an offset do not cost a second read."""
+
+
+class CheckedBatch(NamedTuple):
+    """A batch whose header has been read and whose bytes have been checked."""
+
+    header: BatchHeader
+    body: memoryview
+    lane: int
+
+
+class Chunk(NamedTuple):
+    """Batches read, whole and checked."""
+
+    batches: list[memoryview]
+    lanes: list[int]
+    size: int
+    end_offset: int
+
+
+class NotCached(Exception):
+    """What is wanted is not in memory: read again from a thread, which may wait for the disk."""
+
+
+def from_memory(file: File, position: int, size: int) -> bytes | bytearray:
+    """Read without waiting, or raise NotCached."""
+    data = file.read_cached(position, size)
+    if data is None:
+        raise NotCached
+    return data
+
+
+def from_disk(file: File, position: int, size: int) -> bytes:
+    """Read, waiting for the disk if need be."""
+    return file.read(position, size)
+
+
+ReadBytes = Callable[[File, int, int], bytes | bytearray]
+
+
+class PartitionLog:
+    """The frames of one partition in their segments."""
+
+    def __init__(
+        self, disk: Disk, folder: str, source: TopicPartition, settings: TopicSettings, recovered: Recovered
+    ) -> None:
+        self.settings = settings
+        self.folder = folder
+        self._disk = disk
+        self._source = source
+        self._segments = recovered.segments
+        """Replaced, never changed in place: a thread that reads keeps the list it began with."""
+        self._unsynced: list[Segment] = recovered.unsynced
+        self._removed: list[Segment] = []
+        self._folder_changed = False
+        self._hints: dict[int, tuple[Segment, int]] = {}
+        self._warm: Segment | None = None
+        self.epochs = recovered.epochs
+        self.start_offset = recovered.start_offset
+        self.flushed_offset = recovered.safe_offset
+        self._empty_base = recovered.safe_offset
+        self._snapshot_of: tuple[int, int] | None = None
+        self._reindexed: set[int] = set()
+        self.is_broken = False
+        """A failed write could not be taken back: what the file ends with is unknown, so open it anew."""
+
+    @classmethod
+    def open(
+        cls,
+        disk: Disk,
+        folder: str,
+        source: TopicPartition,
+        settings: TopicSettings,
+        *,
+        restore_producers: Callable[[object], None],
+        on_batch: Callable[[BatchHeader, int], None],
+        end_limit: int = NO_LIMIT,
+    ) -> tuple["PartitionLog", Recovered]:
+        """Recover a partition from its folder, which may be empty. Waits for the disk."""
+        recovered = recover(
+            disk, folder, restore_producers=restore_producers, on_batch=on_batch, end_limit=end_limit
+        )
+        return cls(disk, folder, source, settings, recovered), recovered
+
+    @property
+    def end_offset(self) -> int:
+        return self._segments[-1].end_offset if self._segments else self._empty_base
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether a power failure now could lose something."""
+        return self.flushed_offset < self.end_offset or bool(self._unsynced)
+
+    @property
+    def wants_snapshot(self) -> bool:
+        """Whether the newest recovery point is out of date."""
+        return self._snapshot_of != (self.start_offset, self.end_offset) or bool(self._removed)
+
+    def append(self, batches: Sequence[CheckedBatch], *, leader_epoch: int) -> int:
+        """Write batches at the end, all or none; returns the first one's base offset."""
+        assert not self.is_broken, "a broken log must be opened anew"
+        base_offset = offset = self.end_offset
+        buffers: list[Buffer] = []
+        for header, body, lane in batches:
+            patch(body, base_offset=offset, leader_epoch=leader_epoch)
+            buffers += (encode_frame(header, body, base_offset=offset, lane=lane), body)
+            offset += header.last_offset_delta + 1
+        try:
+            segment = self._segment_for(sum(map(len, buffers)))
+            segment.write(buffers)
+        except OSError as error:
+            self.is_broken = bool(self._segments) and not self._segments[-1].take_back()
+            raise storage_error(error, f"append to {self._source}") from error
+        for at, (header, body, _) in enumerate(batches):
+            end_offset = segment.end_offset + header.last_offset_delta + 1
+            size = len(buffers[2 * at]) + len(body)
+            segment.note_frame(segment.end_offset, end_offset, header.max_timestamp_ms, size)
+        if not self.epochs or leader_epoch > self.epochs[-1][0]:
+            self.epochs.append((leader_epoch, base_offset))
+        return base_offset
+
+    def read(self, offset: int, max_bytes: int, *, end_offset: int, read_bytes: ReadBytes) -> Chunk:
+        """Batches from the one that holds `offset` on, of one segment, at least one, up to `max_bytes`."""
+        if not self.start_offset <= offset <= end_offset:
+            raise OffsetOutOfRange(offset, start_offset=self.start_offset, end_offset=end_offset)
+        if offset == end_offset:
+            return Chunk([], [], 0, offset)
+        segment = self._segment_of(offset)
+        try:
+            return self._read_segment(segment, offset, max_bytes, end_offset, read_bytes)
+        except Corrupt:
+            # An index that lies looks like a corrupt log. Believe the worst only after building it anew.
+            if segment is self._segments[-1] or segment.base_offset in self._reindexed:
+                raise
+            if read_bytes is from_memory:
+                raise NotCached from None
+            self._reindexed.add(segment.base_offset)
+            reindex(segment)
+            self._hints.clear()
+            return self._read_segment(segment, offset, max_bytes, end_offset, read_bytes)
+
+    def _read_segment(
+        self, segment: Segment, offset: int, max_bytes: int, end_offset: int, read_bytes: ReadBytes
+    ) -> Chunk:
+        segment_bytes = segment.size
+        expected, position = self._locate(segment, offset)
+        want = max_bytes + _READ_AHEAD_BYTES
+        while True:
+            want = min(want, segment_bytes - position)
+            data = memoryview(read_bytes(segment.file, position, want))
+            scan = scan_frames(data, stop_offset=end_offset)
+            chunk, next_position, expected = self._take(scan.frames, data, offset, max_bytes, expected)
+            if chunk.batches:
+                self._remember(chunk.end_offset, segment, position + next_position)
+                return chunk
+            if scan.problem or len(data) < want or (not scan.consumed_bytes and not scan.wanted_bytes):
+                raise self._corrupt(expected, scan.problem or "the file is shorter than it should be")
+            position += scan.consumed_bytes
+            if position + scan.wanted_bytes > segment_bytes:
+                raise self._corrupt(expected, "the file ends inside a frame")
+            want = max(scan.wanted_bytes, max_bytes)
+
+    def find_time(self, timestamp_ms: int, *, read_bytes: ReadBytes) -> Chunk | None:
+        """The first batch that has a message of that time or later, or None."""
+        for segment in self._segments:
+            if segment.end_offset <= self.start_offset or segment.max_timestamp_ms < timestamp_ms:
+                continue
+            offset = max(segment.offset_before_time(timestamp_ms), self.start_offset)
+            while offset < segment.end_offset:
+                batch, max_timestamp_ms = self._one_batch(offset, read_bytes)
+                if max_timestamp_ms >= timestamp_ms:
+                    return batch
+                offset = batch.end_offset
+        return None
+
+    def find_max_time(self, *, read_bytes: ReadBytes) -> Chunk | None:
+        """The batch with the largest timestamp of all, or None when the log is empty."""
+        if self.start_offset == self.end_offset:
+            return None
+        newest = max(segment.max_timestamp_ms for segment in self._segments)
+        return self.find_time(newest, read_bytes=read_bytes)
+
+    def epoch_end(self, leader_epoch: int) -> tuple[int, int]:
+        """The last epoch not above the one asked for, and the offset where it ended; (-1, -1): none known."""
+        found = -1
+        for epoch, first_offset in self.epochs:
+            if epoch > leader_epoch:
+                return (found, first_offset) if found >= 0 else (-1, -1)
+            found = epoch
+        return (found, self.end_offset) if found >= 0 else (-1, -1)
+
+    def expire(self, *, now_ms: int) -> int:
+        """Give up sealed segments that age or size no longer covers; returns how many."""
+        keep_ms, keep_bytes = self.settings.retention_ms, self.settings.retention_bytes
+        active = self._segments[-1] if self._segments else None
+        if active and active.size and keep_ms != UNLIMITED and active.max_timestamp_ms < now_ms - keep_ms:
+            self._roll()
+        surplus = self.size_bytes - keep_bytes if keep_bytes != UNLIMITED else 0
+        count = 0
+        for segment in self._segments[:-1]:
+            is_old = keep_ms != UNLIMITED and segment.max_timestamp_ms < now_ms - keep_ms
+            is_surplus = keep_bytes != UNLIMITED and surplus >= segment.size
+            if not (is_old or is_surplus):
+                break
+            surplus -= segment.size
+            count += 1
+        if count:
+            self.move_start(self._segments[count].base_offset)
+        return count
+
+    def move_start(self, start_offset: int) -> None:
+        """Everything before `start_offset` is gone: unreadable now, off the disk with the next snapshot."""
+        assert start_offset <= self.end_offset, "the start cannot pass the end"
+        self.start_offset = max(self.start_offset, start_offset)
+        kept = max(bisect_right(self._segments, self.start_offset, key=_base_offset) - 1, 0)
+        if kept:
+            self._removed += self._segments[:kept]
+            self._segments = self._segments[kept:]
+            self._hints.clear()
+
+    def roll(self) -> None:
+        """Seal the segment being written, if it holds anything, and begin another."""
+        if self._segments and self._segments[-1].size:
+            self._roll()
+
+    def begin_flush(self, *, producers: object = None, with_snapshot: bool = False) -> Flush:
+        """The work that makes all of the present log safe; run it in a thread, then `finish_flush`."""
+        snapshot = None
+        active = self._segments[-1] if self._segments else None
+        if with_snapshot:
+            if active:
+                active.save_indexes()
+            snapshot = Snapshot(
+                end_offset=self.end_offset,
+                segment_base=active.base_offset if active else self.end_offset,
+                position=active.size if active else 0,
+                start_offset=self.start_offset,
+                epochs=list(self.epochs),
+                producers=producers,
+            )
+        sealed = [segment for segment in self._unsynced if segment is not active]
+        files = [segment.file for segment in self._unsynced if segment is not active]
+        if active and self.is_dirty:
+            files.append(active.file)
+        flush = Flush(
+            disk=self._disk,
+            folder=self.folder,
+            files=files,
+            sealed=sealed,
+            sync_folder=self._folder_changed,
+            snapshot=snapshot,
+            removed=self._removed if with_snapshot else [],
+            end_offset=self.end_offset,
+        )
+        self._unsynced, self._folder_changed = [], False
+        if with_snapshot:
+            self._removed = []
+            self._snapshot_of = (self.start_offset, self.end_offset)
+        return flush
+
+    def finish_flush(self, flush: Flush) -> None:
+        """Take note that a flush came through."""
+        self.flushed_offset = max(self.flushed_offset, flush.end_offset)
+
+    def close(self) -> None:
+        for segment in self._segments:
+            segment.close()
+
+    def _segment_for(self, size: int) -> Segment:
+        if not self._segments:
+            self._begin_segment(self._empty_base)
+        elif self._segments[-1].size and self._segments[-1].size + size > self.settings.segment_bytes:
+            self._roll()
+        return self._segments[-1]
+
+    def _roll(self) -> None:
+        sealed = self._segments[-1]
+        self._begin_segment(sealed.end_offset)
+        sealed.seal()
+        self._unsynced.append(sealed)
+
+    def _begin_segment(self, base_offset: int) -> None:
+        segment = Segment(self._disk, self.folder, base_offset)
+        segment.begin()
+        self._segments = [*self._segments, segment]
+        self._folder_changed = True
+
+    def _segment_of(self, offset: int) -> Segment:
+        segments = self._segments
+        return segments[bisect_right(segments, offset, key=_base_offset) - 1]
+
+    def _locate(self, segment: Segment, offset: int) -> tuple[int, int]:
+        """(offset, position) of a frame at or before `offset`."""
+        hint = self._hints.get(offset)
+        if hint is not None and hint[0] is segment:
+            return offset, hint[1]
+        if segment is not self._segments[-1] and segment is not self._warm:
+            if self._warm is not None:
+                self._warm.forget_indexes()
+            self._warm = segment
+        return segment.position_at_or_before(offset)
+
+    def _remember(self, offset: int, segment: Segment, position: int) -> None:
+        """Where the reader that goes on at `offset` will find it."""
+        if len(self._hints) >= _HINTS_MAX:
+            self._hints.pop(next(iter(self._hints), -1), None)
+        self._hints[offset] = (segment, position)
+
+    def _take(
+        self, frames: list[Frame], data: memoryview, offset: int, max_bytes: int, expected: int
+    ) -> tuple[Chunk, int, int]:
+        """What of the scanned frames goes to the reader, where it ends, and the offset due behind it."""
+        batches: list[memoryview] = []
+        lanes: list[int] = []
+        size, position = 0, 0
+        for frame in frames:
+            if frame.base_offset != expected:
+                if batches:
+                    break
+                raise self._corrupt(expected, f"offset {frame.base_offset} stands where {expected} is due")
+            if frame.end_offset > offset:
+                body_bytes = frame.body_end - frame.body_start
+                if batches and size + body_bytes > max_bytes:
+                    break
+                batches.append(data[frame.body_start : frame.body_end])
+                lanes.append(frame.lane)
+                size += body_bytes
+            expected = frame.end_offset
+            position = frame.body_end
+        return Chunk(batches, lanes, size, expected), position, expected
+
+    def _one_batch(self, offset: int, read_bytes: ReadBytes) -> tuple[Chunk, int]:
+        chunk = self.read(offset, 1, end_offset=self.end_offset, read_bytes=read_bytes)
+        return chunk, read_header(chunk.batches[0]).max_timestamp_ms
+
+    def _corrupt(self, offset: int, problem: str) -> Corrupt:
+        topic, partition = self._source
+        return Corrupt(
+            f"{topic}/{partition} is corrupt at offset {offset}: {problem}",
+            topic=topic,
+            partition=partition,
+            offset=offset,
+        )
+
+
+def storage_error(error: OSError, what: str) -> StorageFull | StorageFailed:
+    """An error of the operating system in the words of the house."""
+    kind = StorageFull if error.errno in (ENOSPC, EDQUOT) else StorageFailed
+    return kind(f"{what}: {error.strerror or error}")

@@ -1,0 +1,217 @@
+"""Opening a partition: find the last point known to be good, check every frame behind it, cut a torn tail.
+
+What was fsynced lies before the recovery point or walks through whole. What follows the first bad
+frame was never acknowledged with acks=all, because one fsync covers everything before it: it goes,
+and so do the segments behind it. Before the recovery point nothing is ever cut: a frame that has
+gone bad there stays, and reading it says so.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from goqueue.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Segment
+from goqueue.log.snapshot import Snapshot, load_snapshots, remove_snapshots_after
+from goqueue.log.walk import walk_frames
+from goqueue.model.ports import Disk
+from goqueue.records.frame import Frame
+from goqueue.records.layout import BatchHeader, read_header
+
+OnBatch = Callable[[BatchHeader, int], None]
+NO_LIMIT = 2**63 - 1
+
+
+@dataclass(slots=True)
+class Recovered:
+    """What a partition's folder holds, and what had to be done to it."""
+
+    segments: list[Segment]
+    start_offset: int = 0
+    epochs: list[tuple[int, int]] = field(default_factory=list)
+    safe_offset: int = 0
+    """Everything before it was on the disk already; the rest wants an fsync."""
+    unsynced: list[Segment] = field(default_factory=list)
+    checked_bytes: int = 0
+    cut_bytes: int = 0
+    cut_reason: str = ""
+    rebuilt_indexes: int = 0
+
+
+def recover(
+    disk: Disk,
+    folder: str,
+    *,
+    restore_producers: Callable[[object], None],
+    on_batch: OnBatch,
+    end_limit: int = NO_LIMIT,
+) -> Recovered:
+    """Open a partition's folder. Hands over the producers' state and then each batch behind it.
+
+    After a failed fsync `end_limit` is where the disk's last word was: what lies behind it may look
+    good in memory and yet be lost, so it is cut off.
+    """
+    segments = _find_segments(disk, folder)
+    snapshots = load_snapshots(disk, folder)
+    snapshot = _newest_fitting(snapshots, segments)
+    recovered = Recovered(segments=segments)
+    if snapshot is not None:
+        restore_producers(snapshot.producers)
+        _drop_before(snapshot.start_offset, segments)
+        recovered.start_offset = snapshot.start_offset
+        recovered.epochs = list(snapshot.epochs)
+        recovered.safe_offset = snapshot.end_offset
+    elif segments:
+        recovered.safe_offset = segments[0].base_offset
+    elif snapshots:
+        # The files are gone but the recovery point is not: at least no offset is given out twice.
+        recovered.start_offset = recovered.safe_offset = snapshots[0].end_offset
+    for at, segment in enumerate(segments):
+        is_last = at == len(segments) - 1
+        if snapshot is not None and segment.base_offset < snapshot.segment_base:
+            _open_sealed(segment, segments[at + 1], recovered)
+            continue
+        safe_position = 0
+        if snapshot is not None and segment.base_offset == snapshot.segment_base:
+            safe_position = snapshot.position
+        problem = _check_tail(segment, safe_position, snapshot, recovered, on_batch, end_limit)
+        follows = is_last or (not problem and segments[at + 1].base_offset == segment.end_offset)
+        if follows and not problem:
+            if not is_last:
+                segment.seal()
+            continue
+        if snapshot is None and not is_last:
+            # The recovery point itself is gone, which no crash explains: this may be damage to data that
+            # was acknowledged long ago. Keep everything; reads of the bad frame will name it.
+            _open_sealed(segment, segments[at + 1], recovered)
+            continue
+        _cut(disk, folder, recovered, at, problem or f"offset {segment.end_offset} is missing")
+        break
+    if segments:
+        recovered.start_offset = max(recovered.start_offset, segments[0].base_offset)
+        recovered.start_offset = min(recovered.start_offset, segments[-1].end_offset)
+    return recovered
+
+
+def _find_segments(disk: Disk, folder: str) -> list[Segment]:
+    names = disk.list(folder)
+    bases = [int(n.removesuffix(LOG_SUFFIX)) for n in names if n.endswith(LOG_SUFFIX)]
+    known = {f"{base:020d}" for base in bases}
+    for name in names:
+        stem, dot, suffix = name.rpartition(".")
+        if dot + suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX) and stem not in known:
+            disk.remove(f"{folder}/{name}")
+    segments = [Segment(disk, folder, base) for base in sorted(bases)]
+    for segment, follower in pairwise(segments):
+        segment.rewind(follower.base_offset, segment.file.size())
+        segment.close()
+    return segments
+
+
+def _drop_before(start_offset: int, segments: list[Segment]) -> None:
+    """Remove what retention had given up but a crash brought back."""
+    while len(segments) > 1 and segments[1].base_offset <= start_offset:
+        gone = segments.pop(0)
+        gone.close()
+        gone.remove_files()
+
+
+def _newest_fitting(snapshots: list[Snapshot], segments: list[Segment]) -> Snapshot | None:
+    """A recovery point fits when the bytes it vouches for are there."""
+    by_base = {segment.base_offset: segment for segment in segments}
+    for snapshot in snapshots:
+        segment = by_base.get(snapshot.segment_base)
+        if segment is None:
+            if snapshot.position == 0 and not segments:
+                return snapshot
+        elif segment.file.size() >= snapshot.position:
+            return snapshot
+    return None
+
+
+def _open_sealed(segment: Segment, follower: Segment, recovered: Recovered) -> None:
+    """Take a segment before the recovery point as it is; only an index that cannot be its own is rebuilt."""
+    segment.forget_indexes()
+    segment.rewind(follower.base_offset, segment.file.size())
+    if not segment.is_indexed():
+        reindex(segment)
+        recovered.rebuilt_indexes += 1
+    segment.close()
+
+
+def reindex(segment: Segment) -> None:
+    """Write a sealed segment's indexes anew, from a walk over what is good in it.
+
+    The walk uses a twin, so that readers of the segment see its size and end unchanged meanwhile.
+    """
+    twin = segment.twin()
+    twin.last_indexed(position_limit=0)
+
+    def note(_piece: memoryview, frame: Frame, frame_bytes: int) -> bool:
+        twin.note_frame(frame.base_offset, frame.end_offset, frame.max_timestamp_ms, frame_bytes)
+        return False
+
+    walk_frames(twin.file, position=0, end_position=segment.size, offset=twin.base_offset, on_frame=note)
+    twin.seal()
+    twin.close()
+    segment.forget_indexes()
+    segment.rewind(segment.end_offset, segment.size)
+
+
+def _check_tail(
+    segment: Segment,
+    safe_position: int,
+    snapshot: Snapshot | None,
+    recovered: Recovered,
+    on_batch: OnBatch,
+    end_limit: int,
+) -> str:
+    """Walk from the last index entry before the safe position to the end; says what is wrong, if anything."""
+    size = segment.file.size()
+    offset, position = segment.last_indexed(position_limit=safe_position)
+
+    def note(_piece: memoryview, frame: Frame, frame_bytes: int) -> bool:
+        segment.note_frame(frame.base_offset, frame.end_offset, frame.max_timestamp_ms, frame_bytes)
+        return segment.size == safe_position
+
+    segment.rewind(offset, position)
+    if position < safe_position:
+        walk_frames(segment.file, position=position, end_position=safe_position, offset=offset, on_frame=note)
+    if snapshot is not None and safe_position:
+        # A frame before the safe position may have gone bad: it stays, and the walk goes on behind it.
+        segment.rewind(snapshot.end_offset, safe_position, max_timestamp_ms=segment.max_timestamp_ms)
+
+    def follow(piece: memoryview, frame: Frame, frame_bytes: int) -> bool:
+        if frame.base_offset >= end_limit:
+            return True
+        header = read_header(piece, frame.body_start)
+        if not recovered.epochs or frame.leader_epoch > recovered.epochs[-1][0]:
+            recovered.epochs.append((frame.leader_epoch, frame.base_offset))
+        segment.note_frame(frame.base_offset, frame.end_offset, frame.max_timestamp_ms, frame_bytes)
+        on_batch(header, frame.lane)
+        return False
+
+    start = segment.size
+    problem = walk_frames(
+        segment.file, position=start, end_position=size, offset=segment.end_offset, on_frame=follow
+    )
+    if not problem and segment.size < size:
+        problem = f"the disk failed behind offset {segment.end_offset}"
+    recovered.checked_bytes += segment.size - start
+    if segment.size > start or problem:
+        recovered.unsynced.append(segment)
+    return problem
+
+
+def _cut(disk: Disk, folder: str, recovered: Recovered, at: int, problem: str) -> None:
+    """Drop everything behind the last good frame of segment `at`, later segments first."""
+    recovered.cut_reason = problem
+    for segment in reversed(recovered.segments[at + 1 :]):
+        recovered.cut_bytes += segment.file.size()
+        segment.close()
+        segment.remove_files()
+    disk.sync_folder(folder)
+    del recovered.segments[at + 1 :]
+    last = recovered.segments[at]
+    recovered.cut_bytes += last.cut()
+    last.file.sync()
+    remove_snapshots_after(disk, folder, last.end_offset)

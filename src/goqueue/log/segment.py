@@ -1,0 +1,169 @@
+"""A segment: one stretch of a partition's log in one file, with its two sparse indexes.
+
+Only the last segment of a partition is written to. What a file holds up to `size` are whole frames
+with offsets that follow each other without a gap from `base_offset` to `end_offset`.
+"""
+
+from collections.abc import Sequence
+
+from goqueue.log.sparse_index import SparseIndex
+from goqueue.model.ports import Buffer, Disk, File
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+INDEX_INTERVAL_BYTES = 4096
+_NS_PER_MS = 1_000_000
+
+
+class Segment:
+    """Where frames lie. Checking and cutting them is the business of PartitionLog and recovery."""
+
+    def __init__(self, disk: Disk, folder: str, base_offset: int) -> None:
+        stem = f"{folder}/{base_offset:020d}"
+        self._folder = folder
+        self.base_offset = base_offset
+        self.end_offset = base_offset
+        self.size = 0
+        self._disk = disk
+        self._paths = (stem + LOG_SUFFIX, stem + INDEX_SUFFIX, stem + TIME_INDEX_SUFFIX)
+        self._file: File | None = None
+        self._offsets = SparseIndex(disk, self._paths[1])
+        self._times = SparseIndex(disk, self._paths[2])
+        self._indexed_position = -INDEX_INTERVAL_BYTES
+        self._max_timestamp_ms: int | None = None
+
+    @property
+    def file(self) -> File:
+        """The log file, opened when first needed: most sealed segments are never read again."""
+        if self._file is None:
+            self._file = self._disk.open(self._paths[0])
+        return self._file
+
+    @property
+    def max_timestamp_ms(self) -> int:
+        """The largest timestamp in the segment; -1 when it is empty."""
+        if self._max_timestamp_ms is None:
+            last = self._times.last()
+            self._max_timestamp_ms = last[0] // _NS_PER_MS if last else -1
+        return self._max_timestamp_ms
+
+    def begin(self) -> None:
+        """Start an empty segment, with its file there: its name is where the partition's offsets go on."""
+        self._offsets.begin()
+        self._times.begin()
+        self._max_timestamp_ms = -1
+        assert self.file.size() == 0, f"{self._paths[0]} holds data where a new segment begins"
+
+    def write(self, buffers: Sequence[Buffer]) -> None:
+        """Append bytes. After an OSError part of them may be there: see `take_back`."""
+        self.file.append(buffers)
+
+    def take_back(self) -> bool:
+        """Cut off what a failed write left behind; False when even that fails."""
+        try:
+            self.file.truncate(self.size)
+        except OSError:
+            return False
+        return True
+
+    def note_frame(self, base_offset: int, end_offset: int, max_timestamp_ms: int, size: int) -> None:
+        """Take a frame that has just been written, or found by recovery, into account."""
+        position = self.size
+        self._max_timestamp_ms = max(self.max_timestamp_ms, max_timestamp_ms)
+        if position - self._indexed_position >= INDEX_INTERVAL_BYTES:
+            self._offsets.add(base_offset, position)
+            self._times.add(self._max_timestamp_ms * _NS_PER_MS, base_offset)
+            self._indexed_position = position
+        self.end_offset = end_offset
+        self.size = position + size
+
+    def seal(self) -> None:
+        """Nothing more will be written: save the indexes, with the largest timestamp as the last word."""
+        last = self._times.last()
+        if last and last[0] != self.max_timestamp_ms * _NS_PER_MS:
+            self._times.add(self.max_timestamp_ms * _NS_PER_MS, self.end_offset - 1)
+        self.save_indexes()
+        self.forget_indexes()
+
+    def save_indexes(self) -> None:
+        self._offsets.save()
+        self._times.save()
+
+    def forget_indexes(self) -> None:
+        self._offsets.forget()
+        self._times.forget()
+
+    def position_at_or_before(self, offset: int) -> tuple[int, int]:
+        """A frame's offset and position from which a walk reaches `offset`."""
+        return self._offsets.floor(offset) or (self.base_offset, 0)
+
+    def offset_before_time(self, timestamp_ms: int) -> int:
+        """An offset up to which every message is older than `timestamp_ms`."""
+        before = self._times.below(timestamp_ms * _NS_PER_MS)
+        return before[1] if before else self.base_offset
+
+    def last_indexed(self, *, position_limit: int) -> tuple[int, int]:
+        """Drop index entries at or behind a position; what is left ends here (offset, position).
+
+        A missing or senseless index is emptied, so that a walk from the segment's start rebuilds it.
+        """
+        if not (self._offsets.is_sorted() and self._times.is_sorted() and self._begins_rightly()):
+            self._offsets.begin()
+            self._times.begin()
+        self._offsets.keep_values_below(position_limit)
+        last = self._offsets.last()
+        if last is None:
+            self._times.begin()
+            self._indexed_position = -INDEX_INTERVAL_BYTES
+            return self.base_offset, 0
+        self._times.keep_values_below(last[0] + 1)
+        self._indexed_position = last[1]
+        return last
+
+    def rewind(self, end_offset: int, size: int, *, max_timestamp_ms: int | None = None) -> None:
+        """Go back to a known point; recovery walks on from there with `note_frame`."""
+        self.end_offset = end_offset
+        self.size = size
+        self._max_timestamp_ms = max_timestamp_ms
+
+    def open_indexes(self) -> list[File]:
+        """The index files, for an fsync; the caller closes them."""
+        return [self._disk.open(path) for path in self._paths[1:]]
+
+    def twin(self) -> "Segment":
+        """Another view of the same files, with nothing noted yet."""
+        return Segment(self._disk, self._folder, self.base_offset)
+
+    def cut(self) -> int:
+        """Cut the file behind the last good frame; returns how many bytes went."""
+        surplus = self.file.size() - self.size
+        if surplus > 0:
+            self.file.truncate(self.size)
+        return surplus
+
+    def is_indexed(self) -> bool:
+        """Whether a sealed segment's indexes can be those of its log; only their ends are looked at."""
+        offsets, times = self._offsets.ends(), self._times.ends()
+        if offsets is None or times is None:
+            return False
+        (first, last), last_time = offsets, times[1]
+        self._max_timestamp_ms = last_time[0] // _NS_PER_MS
+        return (
+            first == (self.base_offset, 0)
+            and self.base_offset <= last[0] < self.end_offset
+            and last[1] < self.size
+            and last_time[1] < self.end_offset
+        )
+
+    def _begins_rightly(self) -> bool:
+        return self._offsets.floor(self.base_offset) == (self.base_offset, 0)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def remove_files(self) -> None:
+        for path in reversed(self._paths):
+            self._disk.remove(path)

@@ -1,0 +1,83 @@
+"""A recovery point: up to which offset and byte a partition is known to be good and on the disk.
+
+Written after an fsync, never before, so it can lag but not lead. It also keeps what a scan of the
+tail alone could not tell: where the log starts, where each leader epoch began, and the state of the
+producers at that offset. The two newest are kept; one that fails its checksum is passed over.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from struct import Struct
+
+from crc32c import crc32c
+
+from goqueue.model.ports import Disk
+
+SUFFIX = ".snapshot"
+KEPT_COUNT = 2
+_CHECKSUM = Struct(">I")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    end_offset: int
+    """Everything before it is on the disk."""
+    segment_base: int
+    position: int
+    """Where `end_offset` begins in that segment."""
+    start_offset: int
+    epochs: Sequence[tuple[int, int]]
+    """(leader epoch, first offset), rising."""
+    producers: object
+    """State of the producers' machine, in plain JSON values; opaque here."""
+
+
+def save_snapshot(disk: Disk, folder: str, snapshot: Snapshot) -> None:
+    """Write a recovery point and forget those before the last two."""
+    body = json.dumps(
+        {
+            "end_offset": snapshot.end_offset,
+            "segment_base": snapshot.segment_base,
+            "position": snapshot.position,
+            "start_offset": snapshot.start_offset,
+            "epochs": list(snapshot.epochs),
+            "producers": snapshot.producers,
+        },
+        separators=(",", ":"),
+    ).encode()
+    disk.replace(f"{folder}/{snapshot.end_offset:020d}{SUFFIX}", _CHECKSUM.pack(crc32c(body)) + body)
+    for name in _names(disk, folder)[:-KEPT_COUNT]:
+        disk.remove(f"{folder}/{name}")
+
+
+def load_snapshots(disk: Disk, folder: str) -> list[Snapshot]:
+    """The recovery points that can be read, newest first."""
+    found = [_parse(disk.read_whole(f"{folder}/{name}") or b"") for name in reversed(_names(disk, folder))]
+    return [snapshot for snapshot in found if snapshot is not None]
+
+
+def remove_snapshots_after(disk: Disk, folder: str, end_offset: int) -> None:
+    """Forget recovery points that speak of offsets which have been cut off."""
+    for name in _names(disk, folder):
+        if int(name.removesuffix(SUFFIX)) > end_offset:
+            disk.remove(f"{folder}/{name}")
+
+
+def _names(disk: Disk, folder: str) -> list[str]:
+    return [n for n in disk.list(folder) if n.endswith(SUFFIX) and n.removesuffix(SUFFIX).isdigit()]
+
+
+def _parse(data: bytes) -> Snapshot | None:
+    body = data[_CHECKSUM.size :]
+    if not body or _CHECKSUM.pack(crc32c(body)) != data[: _CHECKSUM.size]:
+        return None
+    fields = json.loads(body)
+    return Snapshot(
+        end_offset=fields["end_offset"],
+        segment_base=fields["segment_base"],
+        position=fields["position"],
+        start_offset=fields["start_offset"],
+        epochs=[(epoch, offset) for epoch, offset in fields["epochs"]],
+        producers=fields["producers"],
+    )

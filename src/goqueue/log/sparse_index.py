@@ -1,0 +1,130 @@
+"""A sparse index: pairs of growing numbers, 16 bytes each, that say where to begin to look.
+
+The pairs of the segment being written grow in memory and reach their file now and then; losing that
+file costs a scan and nothing else. A sealed segment's pairs are loaded for a look-up and forgotten.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+from contextlib import suppress
+from itertools import pairwise
+from struct import Struct
+
+from goqueue.model.ports import Disk, File
+
+ENTRY_BYTES = 16
+_PAIR = Struct(">qq")
+
+
+class SparseIndex:
+    """(offset → position) or (timestamp → offset); both columns never fall."""
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._disk = disk
+        self._path = path
+        self._columns: tuple[array[int], array[int]] | None = None
+        self._saved_count = 0
+
+    def begin(self) -> None:
+        """Start empty: the file, if there is one, is written anew at the next save."""
+        self._columns = (array("q"), array("q"))
+        self._saved_count = 0
+
+    def add(self, key: int, value: int) -> None:
+        keys, values = self._load()
+        keys.append(key)
+        values.append(value)
+
+    def floor(self, key: int) -> tuple[int, int] | None:
+        """The last pair whose key is not above `key`."""
+        keys, values = self._load()
+        at = bisect_right(keys, key) - 1
+        return (keys[at], values[at]) if at >= 0 else None
+
+    def below(self, key: int) -> tuple[int, int] | None:
+        """The last pair whose key is below `key`."""
+        keys, values = self._load()
+        at = bisect_left(keys, key) - 1
+        return (keys[at], values[at]) if at >= 0 else None
+
+    def ends(self) -> tuple[tuple[int, int], tuple[int, int]] | None:
+        """The first and the last pair, read without the rest; None when the file is empty or torn."""
+        file = self._disk.open(self._path)
+        try:
+            size = file.size()
+            if size == 0 or size % ENTRY_BYTES:
+                return None
+            first, last = file.read(0, ENTRY_BYTES), file.read(size - ENTRY_BYTES, ENTRY_BYTES)
+        finally:
+            file.close()
+        return _PAIR.unpack(first), _PAIR.unpack(last)
+
+    def last(self) -> tuple[int, int] | None:
+        keys, values = self._load()
+        return (keys[-1], values[-1]) if keys else None
+
+    def is_sorted(self) -> bool:
+        """Whether the pairs can be an index at all: there are some, and neither column falls."""
+        keys, values = self._load()
+        return bool(keys) and _never_falls(keys) and _never_falls(values)
+
+    def keep_values_below(self, value: int) -> None:
+        """Drop the pairs whose value is `value` or more."""
+        keys, values = self._load()
+        count = bisect_left(values, value)
+        del keys[count:], values[count:]
+        self._saved_count = min(self._saved_count, count)
+
+    def save(self) -> None:
+        """Write what the file lacks. An index can be rebuilt, so a full disk is no reason to fail."""
+        keys, values = self._load()
+        if self._saved_count == len(keys):
+            return
+        fresh = array("q", bytes(ENTRY_BYTES * (len(keys) - self._saved_count)))
+        fresh[0::2], fresh[1::2] = keys[self._saved_count :], values[self._saved_count :]
+        with suppress(OSError):
+            file = self._disk.open(self._path)
+            try:
+                if file.size() != self._saved_count * ENTRY_BYTES:
+                    file.truncate(self._saved_count * ENTRY_BYTES)
+                file.append([_big_endian(fresh).tobytes()])
+            finally:
+                file.close()
+            self._saved_count = len(keys)
+
+    def forget(self) -> None:
+        """Give the memory back; the next look-up loads the file."""
+        self._columns = None
+
+    def _load(self) -> tuple[array[int], array[int]]:
+        if self._columns is None:
+            file = self._disk.open(self._path)
+            try:
+                entries = _read_entries(file)
+            finally:
+                file.close()
+            self._columns = (entries[0::2], entries[1::2])
+            self._saved_count = len(entries) // 2
+        return self._columns
+
+
+def _read_entries(file: File) -> array[int]:
+    size = file.size()
+    entries = array("q")
+    data = file.read(0, size - size % ENTRY_BYTES)
+    entries.frombytes(data[: len(data) - len(data) % ENTRY_BYTES])
+    return _big_endian(entries)
+
+
+def _big_endian(numbers: array[int]) -> array[int]:
+    """Between the file's order and this machine's; the same step in both directions."""
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    return numbers
+
+
+def _never_falls(numbers: array[int]) -> bool:
+    return all(a <= b for a, b in pairwise(numbers))

@@ -1,0 +1,1 @@
+"""The words of the house: ids, messages, commands, replies, errors, settings and ports."""

@@ -1,0 +1,168 @@
+"""Commands and replies: what a door asks of the broker and what it hears back."""
+
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+from uuid import UUID
+
+from goqueue.model.errors import GoQueueError
+from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.messages import Acks, Message, StoredMessage
+from goqueue.model.settings import MiB, TopicSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publish:
+    """Messages to route, encode and store."""
+
+    topic: TopicName
+    messages: Sequence[Message]
+    acks: Acks = Acks.ALL
+
+
+class Placed(NamedTuple):
+    """Where one message was stored."""
+
+    partition: int
+    offset: int
+
+
+Published = list[Placed | GoQueueError]
+"""One entry a message, in the order given: its place, or why it was refused."""
+
+
+class Append(NamedTuple):
+    """Record batches, already built by the client, for one partition. The buffer is patched in place."""
+
+    target: TopicPartition
+    batches: memoryview
+    acks: Acks
+
+
+class Appended(NamedTuple):
+    """Offsets are fixed. Await `committed` (None: nothing to wait for) before saying so to the client."""
+
+    base_offset: int
+    start_offset: int
+    committed: Awaitable[None] | None
+
+
+class PartitionRead(NamedTuple):
+    source: TopicPartition
+    offset: int
+    max_bytes: int = MiB
+    leader_epoch: int = -1
+    """The epoch in which the reader learnt of this leader; -1 when it does not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """Look at batches from given offsets on. Waits up to `wait_ms` until `min_bytes` are there."""
+
+    partitions: Sequence[PartitionRead]
+    min_bytes: int = 0
+    max_bytes: int = 64 * MiB
+    wait_ms: int = 0
+
+
+class BatchesRead(NamedTuple):
+    """Whole batches as the producer built them; the first may begin before the offset asked for."""
+
+    batches: list[memoryview]
+    size: int
+    end_offset: int
+    """The offset behind the last batch returned: where to read on."""
+    start_offset: int
+    high_watermark: int
+    lanes: list[int]
+    """The lane of each batch, in step with `batches`."""
+
+
+class PartitionReadFailed(NamedTuple):
+    error: GoQueueError
+    start_offset: int = -1
+    high_watermark: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadMessages:
+    """Look at single messages of one partition, opened, in log order."""
+
+    source: TopicPartition
+    offset: int = 0
+    from_time_ms: int | None = None
+    limit: int = 100
+    max_bytes: int = 4 * MiB
+    wait_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagesRead:
+    messages: list[StoredMessage]
+    next_offset: int
+
+
+class Spot(Enum):
+    """A place in a partition that needs no offset to name it."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    MAX_TIMESTAMP = "max_timestamp"
+
+
+class FoundOffset(NamedTuple):
+    """offset and timestamp_ms are -1 when nothing in the log answers the question."""
+
+    offset: int
+    timestamp_ms: int = -1
+    leader_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTopic:
+    name: str
+    partitions: int | None = None
+    """None: the broker's default."""
+    replication: int = -1
+    settings: Mapping[str, str | None] = field(default_factory=dict)
+    """By Kafka's names, as text: {"retention.ms": "3600000"}."""
+    validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionView:
+    partition: int
+    start_offset: int
+    end_offset: int
+    size_bytes: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicView:
+    """A topic as people and doors see it."""
+
+    name: TopicName
+    topic_id: UUID
+    created_ms: int
+    settings: TopicSettings
+    partitions: tuple[PartitionView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingView:
+    """One setting of a topic, by Kafka's name."""
+
+    name: str
+    value: str
+    default: str
+    is_default: bool
+    documentation: str
+
+
+class SettingChange(NamedTuple):
+    """value None: back to the broker's default."""
+
+    name: str
+    value: str | None

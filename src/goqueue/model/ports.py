@@ -1,0 +1,74 @@
+"""Ports: what the log and the broker ask of the world. Real ones in node/, simulated ones in testing/."""
+
+from collections.abc import Callable, Sequence
+from typing import ParamSpec, Protocol, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Clock(Protocol):
+    """Wall time for timestamps and retention, monotonic time for deadlines. They never meet."""
+
+    def wall_ms(self) -> int: ...
+
+    def monotonic_ns(self) -> int: ...
+
+
+class File(Protocol):
+    """One open file. Every method may raise OSError; the log turns that into an error of the house."""
+
+    def append(self, buffers: Sequence[Buffer]) -> None:
+        """Write all buffers at the end. On an error part of them may have been written."""
+
+    def read(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes from `position`; fewer only at the end. May wait for the disk."""
+
+    def read_cached(self, position: int, size: int) -> bytes | bytearray | None:
+        """The same without waiting for the disk, or None when that cannot be had."""
+
+    def sync(self) -> None:
+        """Return when all that was appended before the call is on the disk. Called from threads."""
+
+    def truncate(self, size: int) -> None: ...
+
+    def size(self) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class Disk(Protocol):
+    """A folder tree. Paths are relative to its root, with `/` between parts."""
+
+    def open(self, path: str) -> File:
+        """Open for reading and appending; the file is created when absent, its folder must exist."""
+
+    def list(self, folder: str) -> list[str]:
+        """Names in a folder, sorted; empty when there is no such folder."""
+
+    def make_folder(self, folder: str) -> None:
+        """Create a folder and its parents, durably."""
+
+    def sync_folder(self, folder: str) -> None:
+        """Make creations, renames and removals in a folder durable."""
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a small file whole: after a crash it holds the old or the new bytes, or fails its check."""
+
+    def read_whole(self, path: str) -> bytes | None:
+        """The bytes of a small file, or None when it is absent."""
+
+    def rename(self, source: str, target: str) -> None: ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file; nothing happens when it is absent."""
+
+    def remove_tree(self, folder: str) -> None: ...
+
+
+class Threads(Protocol):
+    """Where work that waits for the disk is done, so that the loop never does."""
+
+    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...

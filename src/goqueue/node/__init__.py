@@ -1,0 +1,1 @@
+"""The process: settings, wiring, clock, disk, start and stop."""

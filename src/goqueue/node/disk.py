@@ -1,0 +1,143 @@
+"""The disk of the machine: files below one folder."""
+
+import errno
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from goqueue.model.ports import Buffer
+
+_BUFFERS_MAX = os.sysconf("SC_IOV_MAX")
+_FILE_MODE = 0o600
+_FOLDER_MODE = 0o750
+# Linux can say "not in the page cache" instead of waiting; where it cannot, every read goes to a thread.
+_NO_WAIT = getattr(os, "RWF_NOWAIT", None)
+_sync_data = getattr(os, "fdatasync", os.fsync)
+
+
+class DiskFile:
+    """An open file. The descriptor is closed with the last reference, so a reader outlives a removal."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
+
+    def append(self, buffers: Sequence[Buffer]) -> None:
+        rest: Sequence[Buffer] = buffers
+        while rest:
+            now = rest[:_BUFFERS_MAX]
+            written = os.writev(self._descriptor, now)
+            rest = _behind(now, written) + list(rest[_BUFFERS_MAX:])
+
+    def read(self, position: int, size: int) -> bytes:
+        data = os.pread(self._descriptor, size, position)
+        while len(data) < size:
+            more = os.pread(self._descriptor, size - len(data), position + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def read_cached(self, position: int, size: int) -> bytearray | None:
+        if _NO_WAIT is None:
+            return None
+        buffer = bytearray(size)
+        try:
+            if os.preadv(self._descriptor, [buffer], position, _NO_WAIT) < size:
+                return None
+        except OSError as error:
+            if error.errno in (errno.EAGAIN, errno.EOPNOTSUPP):
+                return None
+            raise
+        return buffer
+
+    def sync(self) -> None:
+        _sync_data(self._descriptor)
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+
+    def size(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __del__(self) -> None:
+        if getattr(self, "_descriptor", -1) >= 0:
+            self.close()
+
+
+class FolderDisk:
+    """Files below a root folder, which is created when absent."""
+
+    def __init__(self, root: str | Path) -> None:
+        self._root = Path(root)
+        self._root.mkdir(parents=True, exist_ok=True, mode=_FOLDER_MODE)
+
+    def open(self, path: str) -> DiskFile:
+        return DiskFile(self._root / path)
+
+    def list(self, folder: str) -> list[str]:
+        try:
+            return sorted(entry.name for entry in (self._root / folder).iterdir())
+        except FileNotFoundError:
+            return []
+
+    def make_folder(self, folder: str) -> None:
+        path = self._root
+        for part in folder.split("/"):
+            parent, path = path, path / part
+            try:
+                path.mkdir(mode=_FOLDER_MODE)
+            except FileExistsError:
+                continue
+            _sync_folder(parent)
+
+    def sync_folder(self, folder: str) -> None:
+        _sync_folder(self._root / folder)
+
+    def replace(self, path: str, data: bytes) -> None:
+        target = self._root / path
+        draft = target.with_name(target.name + ".draft")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _FILE_MODE)
+        try:
+            os.write(descriptor, data)
+            _sync_data(descriptor)
+        finally:
+            os.close(descriptor)
+        draft.replace(target)
+
+    def read_whole(self, path: str) -> bytes | None:
+        try:
+            return (self._root / path).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def rename(self, source: str, target: str) -> None:
+        (self._root / source).rename(self._root / target)
+
+    def remove(self, path: str) -> None:
+        (self._root / path).unlink(missing_ok=True)
+
+    def remove_tree(self, folder: str) -> None:
+        shutil.rmtree(self._root / folder, ignore_errors=False)
+
+
+def _behind(buffers: Sequence[Buffer], written: int) -> list[Buffer]:
+    """What is left of the buffers when the first `written` bytes are through."""
+    for at, buffer in enumerate(buffers):
+        if written < len(buffer):
+            return [memoryview(buffer)[written:], *buffers[at + 1 :]]
+        written -= len(buffer)
+    return []
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,107 @@
+"""The frame: 34 bytes that stand before each batch on disk.
+
+A frame names its batch (offset, largest timestamp, lane, length) so that a scan can walk a file
+without opening batches. Its CRC-32C covers its own fields and the first 21 bytes of the batch, the
+part which the batch's own CRC leaves out: together the two checksums cover every byte that matters.
+"""
+
+from struct import Struct
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from goqueue.records.layout import (
+    CODEC_MASK,
+    CONTROL,
+    CRC_END,
+    HEADER,
+    HEADER_BYTES,
+    LENGTH_END,
+    TRANSACTIONAL,
+    BatchHeader,
+)
+
+FRAME_MAGIC = b"GQ"
+FRAME_VERSION = 2
+FLAG_COMPRESSED = 0x01
+FLAG_CONTROL = 0x08
+FLAG_TRANSACTIONAL = 0x20
+
+_FRAME = Struct(">2sBBIqqBBHIH")
+FRAME_BYTES = _FRAME.size
+_FIELDS = Struct(">qqBBHIH")
+_PREFIX = Struct(">2sBBI")
+_PREFIX_BYTES = _PREFIX.size
+_NS_PER_MS = 1_000_000
+_LANES = 5
+_CHECKED_BYTES = FRAME_BYTES - _PREFIX_BYTES
+
+
+def encode_frame(header: BatchHeader, body: memoryview, *, base_offset: int, lane: int) -> bytes:
+    """The frame for a batch whose base offset and leader epoch have been patched already."""
+    attributes = header.attributes
+    flags = (
+        (FLAG_COMPRESSED if attributes & CODEC_MASK else 0)
+        | (FLAG_CONTROL if attributes & CONTROL else 0)
+        | (FLAG_TRANSACTIONAL if attributes & TRANSACTIONAL else 0)
+    )
+    fields = _FIELDS.pack(base_offset, header.max_timestamp_ms * _NS_PER_MS, lane, 0, 0, len(body), 0)
+    checksum = crc32c(body[:CRC_END], crc32c(fields))
+    return _PREFIX.pack(FRAME_MAGIC, FRAME_VERSION, flags, checksum) + fields
+
+
+class Frame(NamedTuple):
+    """One checked frame within a piece of a log file. Positions count from the start of that piece."""
+
+    base_offset: int
+    end_offset: int
+    lane: int
+    max_timestamp_ms: int
+    leader_epoch: int
+    body_start: int
+    body_end: int
+
+
+class FrameScan(NamedTuple):
+    """What a piece of a log file holds: whole good frames, then perhaps part of one, or a bad one."""
+
+    frames: list[Frame]
+    consumed_bytes: int
+    """The good frames end here."""
+    wanted_bytes: int
+    """How many bytes from there would tell more of the frame that is only partly here; 0: none is."""
+    problem: str
+    """What is wrong with the frame behind the good ones; empty when nothing is."""
+
+
+def scan_frames(data: memoryview, *, stop_offset: int) -> FrameScan:
+    """Walk over frames, checking each in full; stop before a frame at or behind `stop_offset`."""
+    frames: list[Frame] = []
+    position, end = 0, len(data)
+    while end - position >= FRAME_BYTES:
+        magic, version, _, checksum, offset, time_ns, lane, _, _, size, _ = _FRAME.unpack_from(data, position)
+        if magic != FRAME_MAGIC or version != FRAME_VERSION:
+            return FrameScan(frames, position, 0, f"no frame of version {FRAME_VERSION} begins here")
+        body_start = position + FRAME_BYTES
+        body_end = body_start + size
+        if size < HEADER_BYTES:
+            return FrameScan(frames, position, 0, f"a frame cannot be {size} bytes long")
+        if body_start + CRC_END > end:
+            return FrameScan(frames, position, FRAME_BYTES + HEADER_BYTES, "")
+        fields_crc = crc32c(data[position + _PREFIX_BYTES : body_start])
+        if crc32c(data[body_start : body_start + CRC_END], fields_crc) != checksum:
+            return FrameScan(frames, position, 0, "the frame does not match its checksum")
+        if offset >= stop_offset:
+            return FrameScan(frames, position, 0, "")
+        if body_end > end:
+            return FrameScan(frames, position, FRAME_BYTES + size, "")
+        base_offset, length, epoch, _, batch_crc, _, last_delta, *_ = HEADER.unpack_from(data, body_start)
+        if crc32c(data[body_start + CRC_END : body_end]) != batch_crc:
+            return FrameScan(frames, position, 0, "the batch does not match its checksum")
+        if base_offset != offset or length + LENGTH_END != size or lane >= _LANES or last_delta < 0:
+            return FrameScan(frames, position, 0, "frame and batch contradict each other")
+        frames.append(
+            Frame(offset, offset + last_delta + 1, lane, time_ns // _NS_PER_MS, epoch, body_start, body_end)
+        )
+        position = body_end
+    return FrameScan(frames, position, FRAME_BYTES + HEADER_BYTES if position < end else 0, "")
