@@ -42,8 +42,13 @@ class OpenTopic:
     """A topic's partitions at work."""
 
     partitions: list[Partition]
-    next_partition: int = 0
-    """Where the next message without a key goes."""
+    _turn: int = 0
+
+    def take_turn(self) -> int:
+        """Where the next message without a key goes: every partition in its turn."""
+        partition = self._turn % len(self.partitions)
+        self._turn = partition + 1
+        return partition
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ comes here.
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from operator import attrgetter
+from operator import itemgetter
 from typing import NamedTuple
 
 from aiokafka.errors import KafkaError
@@ -19,6 +19,7 @@ from goqueue.records.layout import MAGIC, NO_SEQUENCE, SEQUENCE_MASK, TRANSACTIO
 BATCH_BYTES = 1024 * 1024
 """A batch built here takes no more messages beyond this; a larger message has a batch to itself."""
 _UNBOUNDED = 2**31 - 1
+_lane_of = itemgetter(Message._fields.index("lane"))
 _LANE_BY_TEXT = {text: lane for lane in Lane for text in (lane.label.encode(), b"%d" % lane)}
 _PRIORITY_HEADER_BYTES = PRIORITY_HEADER.encode()
 
@@ -34,7 +35,7 @@ def encode(messages: Sequence[Message], *, now_ms: int) -> list[LaneBatch]:
     """Batches for messages in the order given; a new one begins where the lane changes or one is full."""
     return [
         LaneBatch(body, lane)
-        for lane, run in groupby(messages, key=attrgetter("lane"))
+        for lane, run in groupby(messages, key=_lane_of)
         for body in _build(run, now_ms=now_ms)
     ]
 
@@ -42,14 +43,15 @@ def encode(messages: Sequence[Message], *, now_ms: int) -> list[LaneBatch]:
 def _build(messages: Iterable[Message], *, now_ms: int) -> Iterator[memoryview]:
     builder, index = _plain_builder(), 0
     append = builder.append
-    for message in messages:
-        timestamp_ms = now_ms if message.timestamp_ms is None else message.timestamp_ms
-        headers = list(message.headers)
-        if append(index, timestamp_ms, message.key, message.value, headers) is None:
+    for value, key, headers, _, _, timestamp_ms in messages:
+        if timestamp_ms is None:
+            timestamp_ms = now_ms
+        pairs = list(headers)
+        if append(index, timestamp_ms, key, value, pairs) is None:
             yield memoryview(builder.build())
             builder, index = _plain_builder(), 0
             append = builder.append
-            append(index, timestamp_ms, message.key, message.value, headers)
+            append(index, timestamp_ms, key, value, pairs)
         index += 1
     yield memoryview(builder.build())
 

@@ -1,0 +1,110 @@
+"""A Kafka client with next to no cost of its own: requests packed once, replies thrown away.
+
+It measures the broker where a real client would be the slower side.
+"""
+
+import socket
+import time
+from struct import Struct
+
+from goqueue.model.messages import Message
+from goqueue.records.batch import encode
+
+_SIZE = Struct(">i")
+PRODUCE, FETCH = 0, 1
+
+
+class RawClient:
+    def __init__(self, address: str) -> None:
+        host, port = address.rsplit(":", 1)
+        self._socket = socket.create_connection((host, int(port)))
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._buffer = bytearray(1 << 26)
+
+    def __enter__(self) -> "RawClient":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def send(self, request: bytes) -> None:
+        self._socket.sendall(request)
+
+    def receive(self) -> memoryview:
+        """The next reply, without its size; valid until the next call."""
+        view = memoryview(self._buffer)
+        self._fill(view[:4])
+        (size,) = _SIZE.unpack_from(view)
+        self._fill(view[:size])
+        return view[:size]
+
+    def _fill(self, view: memoryview) -> None:
+        while view:
+            count = self._socket.recv_into(view)
+            if not count:
+                raise ConnectionError("the broker closed the connection")
+            view = view[count:]
+
+
+def batch_of(count: int, value: bytes) -> bytes:
+    """One record batch, as a producer would build it."""
+    [(body, _)] = encode([Message(value) for _ in range(count)], now_ms=int(time.time() * 1000))
+    return bytes(body)
+
+
+def produce_request(topic: str, partition: int, batch: bytes, *, acks: int) -> bytes:
+    """Produce v3."""
+    return _request(
+        PRODUCE,
+        3,
+        b"\xff\xff"
+        + acks.to_bytes(2, "big", signed=True)
+        + _SIZE.pack(30_000)
+        + _SIZE.pack(1)
+        + _text(topic)
+        + _SIZE.pack(1)
+        + _SIZE.pack(partition)
+        + _SIZE.pack(len(batch))
+        + batch,
+    )
+
+
+def fetch_request(topic: str, partition: int, offset: int, *, max_bytes: int) -> bytes:
+    """Fetch v4, without waiting."""
+    return _request(
+        FETCH,
+        4,
+        _SIZE.pack(-1)
+        + _SIZE.pack(0)
+        + _SIZE.pack(0)
+        + _SIZE.pack(max_bytes)
+        + b"\0"
+        + _SIZE.pack(1)
+        + _text(topic)
+        + _SIZE.pack(1)
+        + _SIZE.pack(partition)
+        + offset.to_bytes(8, "big")
+        + _SIZE.pack(max_bytes),
+    )
+
+
+def fetched_records(reply: memoryview, topic: str) -> memoryview:
+    """The record bytes of a Fetch v4 reply for one partition."""
+    # Before the error: correlation id, throttle time, topic count, topic, partition count, partition.
+    position = 4 + 4 + 4 + 2 + len(topic) + 4 + 4
+    error = int.from_bytes(reply[position : position + 2], "big", signed=True)
+    if error:
+        raise RuntimeError(f"fetch failed with code {error}")
+    position += 2 + 8 + 8
+    aborted = int.from_bytes(reply[position : position + 4], "big", signed=True)
+    position += 4 + max(aborted, 0) * 16
+    return reply[position + 4 :]
+
+
+def _request(api: int, version: int, body: bytes) -> bytes:
+    head = api.to_bytes(2, "big") + version.to_bytes(2, "big") + _SIZE.pack(1) + _text("bench")
+    return _SIZE.pack(len(head) + len(body)) + head + body
+
+
+def _text(text: str) -> bytes:
+    return len(text).to_bytes(2, "big") + text.encode()
