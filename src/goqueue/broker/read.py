@@ -15,9 +15,18 @@ from goqueue.model.commands import (
     Read,
     ReadMessages,
 )
-from goqueue.model.errors import GoQueueError, LeaderEpochFenced, LeaderEpochUnknown, OffsetOutOfRange
+from goqueue.model.errors import (
+    Corrupt,
+    GoQueueError,
+    InvalidRecord,
+    LeaderEpochFenced,
+    LeaderEpochUnknown,
+    OffsetOutOfRange,
+)
+from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import StoredMessage
 from goqueue.records.batch import open_batch
+from goqueue.records.layout import read_header
 
 ReadOutcome = BatchesRead | PartitionReadFailed
 
@@ -42,27 +51,36 @@ async def read_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
     if command.from_time_ms is not None:
         found = await find_offset(broker, command.source, command.from_time_ms)
         offset = partition.high_watermark if found.offset < 0 else found.offset
-    offset = max(offset, partition.log.start_offset)
     if offset > partition.high_watermark:
         return MessagesRead(messages=[], next_offset=offset)
     deadline_ns = broker.clock.monotonic_ns() + command.wait_ms * 1_000_000
     messages: list[StoredMessage] = []
     room_bytes = command.max_bytes
     while len(messages) < command.limit and room_bytes > 0:
+        # Retention may move the start at any time, also between two reads.
+        offset = max(offset, partition.log.start_offset)
         wait_ms = 0 if messages else max((deadline_ns - broker.clock.monotonic_ns()) // 1_000_000, 0)
-        part = PartitionRead(command.source, offset, min(room_bytes, command.max_bytes))
+        part = PartitionRead(command.source, offset, room_bytes)
         [outcome] = await read(broker, Read(partitions=[part], min_bytes=1, wait_ms=wait_ms))
         if isinstance(outcome, PartitionReadFailed):
+            if isinstance(outcome.error, OffsetOutOfRange) and offset < outcome.start_offset:
+                continue
             if messages:
                 break  # what came before the bad place is good; the next read names it
             raise outcome.error
         if not outcome.batches:
             break
         for body, lane in zip(outcome.batches, outcome.lanes, strict=True):
-            for message in open_batch(body, lane):
-                size = len(message.value or b"") + len(message.key or b"")
+            try:
+                opened = open_batch(body, lane)
+            except InvalidRecord as error:
+                if messages:
+                    return MessagesRead(messages=messages, next_offset=offset)
+                raise _unreadable(command.source, body, error) from error
+            for message in opened:
                 if message.offset < offset:
                     continue
+                size = len(message.value or b"") + len(message.key or b"")
                 if len(messages) == command.limit or (messages and size > room_bytes):
                     return MessagesRead(messages=messages, next_offset=offset)
                 messages.append(message)
@@ -70,6 +88,18 @@ async def read_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
                 offset = message.offset + 1
         offset = max(offset, outcome.end_offset)
     return MessagesRead(messages=messages, next_offset=offset)
+
+
+def _unreadable(source: TopicPartition, body: memoryview, error: InvalidRecord) -> Corrupt:
+    """Batches are stored unopened: a producer can send one whose inside is senseless."""
+    header = read_header(body)
+    return Corrupt(
+        f"{source} has a batch at offset {header.base_offset} that its producer built wrongly ({error}); "
+        f"messages go on at offset {header.end_offset}",
+        topic=source.topic,
+        partition=source.partition,
+        offset=header.base_offset,
+    )
 
 
 async def _read_all(broker: Broker, command: Read) -> list[ReadOutcome]:

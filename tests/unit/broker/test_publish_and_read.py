@@ -5,6 +5,7 @@ from pathlib import Path
 
 import mmh3
 import pytest
+from crc32c import crc32c
 
 from goqueue.broker.append import append
 from goqueue.broker.broker import Broker
@@ -12,7 +13,7 @@ from goqueue.broker.find_offset import end_of_epoch, find_offset
 from goqueue.broker.producers import init_producer
 from goqueue.broker.publish import publish
 from goqueue.broker.read import read, read_messages
-from goqueue.broker.topics import create_topic
+from goqueue.broker.topics import create_topic, delete_records
 from goqueue.model.commands import (
     Append,
     BatchesRead,
@@ -26,6 +27,7 @@ from goqueue.model.commands import (
     Spot,
 )
 from goqueue.model.errors import (
+    Corrupt,
     InternalTopic,
     LeaderEpochFenced,
     LeaderEpochUnknown,
@@ -308,3 +310,37 @@ def test_producer_ids_never_repeat_across_restarts(tmp_path: Path) -> None:
     for _ in range(3):
         asyncio.run(walk())
     assert len(given) == len(set(given)) == 15
+
+
+def test_a_batch_that_cannot_be_opened_is_named_with_the_way_past_it(tmp_path: Path) -> None:
+    senseless = bytearray(produced([None, None]))
+    senseless[61:] = b"\xff" * (len(senseless) - 61)
+    senseless[17:21] = crc32c(senseless[21:]).to_bytes(4, "big")
+
+    async def walk() -> None:
+        async with running(FolderDisk(tmp_path)) as broker:
+            await create_topic(broker, CreateTopic(name="orders", partitions=1))
+            await put(broker, Message(b"before"))
+            append(broker, Append(ORDERS_0, memoryview(senseless), Acks.LEADER))
+            await put(broker, Message(b"after"))
+            found = await read_messages(broker, ReadMessages(source=ORDERS_0))
+            assert ([m.value for m in found.messages], found.next_offset) == ([b"before"], 1)
+            with pytest.raises(Corrupt, match="go on at offset 3") as raised:
+                await read_messages(broker, ReadMessages(source=ORDERS_0, offset=1))
+            assert (raised.value.topic, raised.value.partition, raised.value.offset) == ("orders", 0, 1)
+            found = await read_messages(broker, ReadMessages(source=ORDERS_0, offset=3))
+            assert [m.value for m in found.messages] == [b"after"]
+
+    asyncio.run(walk())
+
+
+def test_a_read_before_the_start_begins_at_the_start(tmp_path: Path) -> None:
+    async def walk() -> None:
+        async with running(FolderDisk(tmp_path)) as broker:
+            await create_topic(broker, CreateTopic(name="orders", partitions=1))
+            await put(broker, *(Message(b"%d" % n) for n in range(5)))
+            await delete_records(broker, ORDERS_0, 3)
+            found = await read_messages(broker, ReadMessages(source=ORDERS_0, offset=0))
+            assert [m.offset for m in found.messages] == [3, 4]
+
+    asyncio.run(walk())

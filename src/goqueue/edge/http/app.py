@@ -1,0 +1,127 @@
+"""The ASGI app of the HTTP door: all routes, at the root and under /v1, behind the fast lane."""
+
+from functools import cache
+from typing import Annotated
+
+from litestar import Litestar, Router, post
+from litestar.config.cors import CORSConfig
+from litestar.di import NamedDependency, Provide
+from litestar.params import PathParameter, QueryParameter, RawBody
+from litestar.types import ASGIApp
+
+from goqueue.broker.broker import Broker
+from goqueue.edge.http.bodies import AcksWord, CreateTopicBody, PublishBody, PublishReply
+from goqueue.edge.http.config import HttpConfig
+from goqueue.edge.http.errors import EXCEPTION_HANDLERS
+from goqueue.edge.http.fast_lane import FastLane
+from goqueue.edge.http.health import (
+    health_route,
+    healthz_route,
+    livez_route,
+    metrics_route,
+    readyz_route,
+    stats_route,
+    version_route,
+)
+from goqueue.edge.http.long_polls import LongPolls
+from goqueue.edge.http.openapi import docs_route, document, errors, openapi_route, takes
+from goqueue.edge.http.publishing import publish_messages
+from goqueue.edge.http.reading import read_route
+from goqueue.edge.http.replies import Line, options_route
+from goqueue.edge.http.topics import (
+    create_topic_route,
+    delete_topic_route,
+    describe_topic_route,
+    list_partitions_route,
+    list_topics_route,
+)
+
+_HEALTH_ROUTES = [
+    health_route,
+    healthz_route,
+    livez_route,
+    metrics_route,
+    readyz_route,
+    stats_route,
+    version_route,
+]
+_DEPENDENCIES = ("broker", "config", "long_polls")
+_CORS = CORSConfig(
+    allow_origins=["*"],
+    allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
+    allow_headers=["Accept", "Authorization", "Content-Type", "X-API-Key", "X-Request-ID"],
+    expose_headers=["X-Request-ID", "X-RateLimit-Limit", "X-RateLimit-Remaining", "Retry-After"],
+    max_age=300,
+)
+
+
+@post(
+    "/topics/{topic:str}/messages",
+    status_code=200,
+    operation_id="publishMessages",
+    summary="Publish messages to a topic",
+    description="What is wrong with one message is told in its result; the others are stored all the same.",
+    tags=["messages"],
+    operation_class=takes(PublishBody),
+    responses=errors(400, 403, 404, 413, 503, 507),
+)
+async def publish_route(
+    broker: NamedDependency[Broker],
+    config: NamedDependency[HttpConfig],
+    topic: Annotated[str, PathParameter(description="The topic's name.")],
+    body: RawBody,
+    acks: Annotated[
+        AcksWord | None,
+        QueryParameter(
+            description="What to wait for: nothing, the OS, or the disk. Goes before the body's; default all."
+        ),
+    ] = None,
+) -> PublishReply:
+    return await publish_messages(broker, config, topic, body, acks)
+
+
+_API_ROUTES = [
+    # First, or Litestar has made its own by the time they come.
+    options_route("/topics", "GET", "POST"),
+    options_route("/topics/{topic:str}", "GET", "DELETE"),
+    create_topic_route,
+    list_topics_route,
+    describe_topic_route,
+    delete_topic_route,
+    list_partitions_route,
+    publish_route,
+    read_route,
+]
+
+
+@cache
+def api_document() -> bytes:
+    """The OpenAPI document, as JSON. It is the same whatever the broker."""
+    return document([*_HEALTH_ROUTES, *_API_ROUTES], (CreateTopicBody, PublishBody), _DEPENDENCIES)
+
+
+def create_app(broker: Broker, config: HttpConfig, long_polls: LongPolls | None = None) -> ASGIApp:
+    """The app that serves a broker. Whoever ends `long_polls` has all waiting reads answered."""
+    polls = long_polls or LongPolls()
+    dependencies = {
+        "broker": Provide(lambda: broker, sync_to_thread=False),
+        "config": Provide(lambda: config, sync_to_thread=False),
+        "long_polls": Provide(lambda: polls, sync_to_thread=False),
+    }
+    app = Litestar(
+        [
+            *_HEALTH_ROUTES,
+            *_API_ROUTES,
+            Router("/v1", route_handlers=_API_ROUTES),
+            docs_route,
+            openapi_route(api_document()),
+        ],
+        dependencies=dependencies,
+        exception_handlers=EXCEPTION_HANDLERS,
+        request_max_body_size=config.body_bytes,
+        response_class=Line,
+        cors_config=_CORS,
+        logging_config=None,
+        openapi_config=None,
+    )
+    return FastLane(broker, config, app)

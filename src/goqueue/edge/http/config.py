@@ -1,0 +1,45 @@
+"""What may be chosen about the HTTP door."""
+
+from dataclasses import dataclass
+
+from goqueue.model.settings import KiB, Limits, MiB, require
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpConfig:
+    """Bounds of the HTTP door. All that a client can fill or hold open has one here."""
+
+    body_bytes: int = Limits().request_bytes
+    """A larger request body is answered with 413 and never held in memory."""
+    head_bytes: int = 64 * KiB
+    """A larger request line and headers are answered with 431."""
+    messages_per_request: int = 100_000
+    read_limit: int = 100
+    read_limit_max: int = 1_000
+    read_bytes: int = 4 * MiB
+    read_bytes_max: int = 64 * MiB
+    wait_ms_max: int = 30_000
+    """A long poll that asks for more is shortened to this."""
+    idle_timeout_s: float = 60.0
+    """A connection with no request on it is closed after this."""
+    stall_timeout_s: float = 30.0
+    """A request of which not one more byte has come for this long is given up."""
+    stop_timeout_s: float = 10.0
+    """How long replies in flight may take once the door is closing."""
+    backlog: int = 1_024
+
+    def __post_init__(self) -> None:
+        require(self.body_bytes > 0, "a request body must have room for at least a byte")
+        require(self.head_bytes >= KiB, "a request's head must have room for 1 KiB")
+        require(self.messages_per_request > 0, "a request must have room for a message")
+        require(
+            0 < self.read_limit <= self.read_limit_max, "the read limit must be between 1 and its maximum"
+        )
+        require(
+            0 < self.read_bytes <= self.read_bytes_max, "the read bytes must be between 1 and their maximum"
+        )
+        require(self.wait_ms_max >= 0, "a long poll cannot wait less than 0 ms")
+        require(
+            min(self.idle_timeout_s, self.stall_timeout_s, self.stop_timeout_s) > 0,
+            "the timeouts of the HTTP door must be above 0",
+        )

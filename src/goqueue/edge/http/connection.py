@@ -1,0 +1,135 @@
+"""One HTTP connection, guarded: uvicorn's httptools protocol with bounds on what a client may do.
+
+As it comes, that protocol takes a head of any length and waits forever for a client that has begun a
+request, or has sent nothing at all. Here such clients are turned away; a well-behaved one, whose
+request comes in one piece, pays for none of it. It also loses the body of a request that offers to
+go on in another protocol, as Java's client does with HTTP/2 on every request; here the offer is
+declined and the request read on.
+"""
+
+import asyncio
+
+import httptools
+import msgspec
+from uvicorn import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from goqueue.edge.http.config import HttpConfig
+from goqueue.edge.http.errors import ErrorBody
+
+
+class GuardedConnection(HttpToolsProtocol):
+    """Reads requests of a bounded head, from clients that keep sending."""
+
+    def __init__(self, config: Config, state: ServerState, bounds: HttpConfig) -> None:
+        super().__init__(config, state, {})
+        self.access_log = False  # a line a request would cost more than the request
+        self._bounds = bounds
+        self._head_bytes = 0
+        self._is_in_head = False
+        self._is_whole = True
+        self._is_repeating_head = False
+        self._stall: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own narrowing
+        super().connection_made(transport)
+        self.timeout_keep_alive_task = self.loop.call_later(
+            self._bounds.idle_timeout_s, self.timeout_keep_alive_handler
+        )
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._unset_keepalive_if_required()
+        self._end_stall()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as offer:
+            self._decline(data[offer.args[0] :])
+            return
+        except httptools.HttpParserError:
+            self._refuse(400, "invalid", "this is not a valid HTTP request")
+            return
+        if self._is_whole:
+            return
+        if self._is_in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > self._bounds.head_bytes:
+                self._refuse(
+                    431,
+                    "head_too_large",
+                    f"the head of a request has at most {self._bounds.head_bytes} bytes",
+                )
+                return
+        self._end_stall()
+        if not self.transport.is_closing():
+            self._stall = self.loop.call_later(self._bounds.stall_timeout_s, self._stalled)
+
+    def on_message_begin(self) -> None:
+        if not self._is_repeating_head:
+            super().on_message_begin()
+            self._head_bytes = 0
+            self._is_in_head = True
+            self._is_whole = False
+
+    def on_url(self, url: bytes) -> None:
+        if not self._is_repeating_head:
+            super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._is_repeating_head:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        if not self._is_repeating_head:
+            self._is_in_head = False
+            super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        if self.parser.should_upgrade():
+            return  # said without having looked at the body, which `_decline` goes on with
+        self._is_whole = True
+        self._end_stall()
+        super().on_message_complete()
+
+    def _decline(self, rest: bytes) -> None:
+        """Stay with HTTP/1.1 when a client offers more, as RFC 9110 lets a server do.
+
+        The parser has stopped for good behind the head. A new one is told only how long the body is
+        and takes over from there.
+        """
+        framing = [
+            b"%s: %s\r\n" % header
+            for header in self.headers
+            if header[0] in (b"content-length", b"transfer-encoding")
+        ]
+        self.parser = httptools.HttpRequestParser(self)
+        self._is_repeating_head = True
+        self.parser.feed_data(b"POST / HTTP/1.1\r\n%s\r\n" % b"".join(framing))
+        self._is_repeating_head = False
+        self.data_received(rest)
+
+    def _stalled(self) -> None:
+        self._stall = None
+        if self.flow.read_paused:  # it is we who do not read
+            self._stall = self.loop.call_later(self._bounds.stall_timeout_s, self._stalled)
+        else:
+            self.transport.close()
+
+    def _end_stall(self) -> None:
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+
+    def _refuse(self, status: int, code: str, text: str) -> None:
+        """Answer on our own, without the app, and hang up: what follows on the wire cannot be trusted."""
+        body = msgspec.json.encode(ErrorBody(text, status, code)) + b"\n"
+        self._end_stall()
+        self.transport.write(
+            b"%scontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%s"
+            % (STATUS_LINE[status], len(body), body)
+        )
+        self.transport.close()

@@ -1,0 +1,62 @@
+"""Request bodies: read within a bound, decoded with an error that a client can act on."""
+
+from typing import TypeVar
+
+import msgspec
+from litestar.types import Receive, Scope
+
+from goqueue.model.errors import Invalid, RequestTooLarge
+
+T = TypeVar("T")
+
+
+class ClientGone(Exception):
+    """The client hung up before its request was whole; there is nobody to answer."""
+
+
+def decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
+    """What a JSON body holds, strictly typed."""
+    try:
+        return decoder.decode(body)
+    except msgspec.DecodeError as error:  # its ValidationError says where: "at `$.messages[0].value`"
+        raise Invalid(f"the body is not what this request needs: {error}") from error
+    except (UnicodeError, RecursionError) as error:
+        raise Invalid(f"the body is not JSON that can be read: {error}") from error
+
+
+async def read_body(scope: Scope, receive: Receive, bytes_max: int) -> bytes:
+    """The whole body; refused before it is read when its length is told, else as soon as it is too long."""
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            if int(value) > bytes_max:
+                raise _too_large(bytes_max)
+            break
+    event = await receive()
+    if event["type"] == "http.disconnect":
+        raise ClientGone
+    assert event["type"] == "http.request"
+    if not event["more_body"]:
+        body = event["body"]
+        if len(body) > bytes_max:
+            raise _too_large(bytes_max)
+        return body
+    return await _read_on(event["body"], receive, bytes_max)
+
+
+async def _read_on(start: bytes, receive: Receive, bytes_max: int) -> bytes:
+    parts = [start]
+    size = len(start)
+    while size <= bytes_max:
+        event = await receive()
+        if event["type"] == "http.disconnect":
+            raise ClientGone
+        assert event["type"] == "http.request"
+        parts.append(event["body"])
+        size += len(event["body"])
+        if not event["more_body"] and size <= bytes_max:
+            return b"".join(parts)
+    raise _too_large(bytes_max)
+
+
+def _too_large(bytes_max: int) -> RequestTooLarge:
+    return RequestTooLarge(f"a request body has at most {bytes_max} bytes")

@@ -1,0 +1,80 @@
+"""The HTTP door of a node: opens a port, serves, and closes without dropping a reply.
+
+uvicorn's protocol does the HTTP; its Server is left out, because it takes the process' signals,
+exits the process when a port is taken, and looks ten times a second whether it should stop.
+"""
+
+import asyncio
+import logging
+from email.utils import formatdate
+
+from uvicorn import Config
+from uvicorn.server import ServerState
+
+from goqueue.broker.broker import Broker
+from goqueue.edge.http.app import create_app
+from goqueue.edge.http.config import HttpConfig
+from goqueue.edge.http.connection import GuardedConnection
+from goqueue.edge.http.long_polls import LongPolls
+
+logger = logging.getLogger("goqueue.edge.http")
+
+_DATE_INTERVAL_S = 1.0
+
+
+class HttpDoor:
+    """Serves one broker over HTTP, inside the loop that is running."""
+
+    def __init__(self, broker: Broker, config: HttpConfig) -> None:
+        self._config = config
+        self._long_polls = LongPolls()
+        self._state = ServerState()
+        self._uvicorn = Config(
+            create_app(broker, config, self._long_polls),
+            http=GuardedConnection,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=config.idle_timeout_s,  # type: ignore[arg-type]  # handed to call_later as it is
+        )
+        self._uvicorn.load()
+        self._server: asyncio.Server | None = None
+        self._date: asyncio.TimerHandle | None = None
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; port 0 takes a free one. The port that was bound. OSError when it cannot be had."""
+        self._server = await asyncio.get_running_loop().create_server(
+            self._connect, host, port, backlog=self._config.backlog
+        )
+        self._tell_date()
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        """Take no new work, answer what is in flight, wake every long poll, then close."""
+        if self._server is None:
+            return
+        self._server.close()
+        self._long_polls.end()
+        for connection in list(self._state.connections):
+            connection.shutdown()
+        if self._state.tasks:
+            _, late = await asyncio.wait(list(self._state.tasks), timeout=self._config.stop_timeout_s)
+            for task in late:
+                logger.warning("http_reply_cut_off after_s=%s", self._config.stop_timeout_s)
+                task.cancel()
+        for connection in list(self._state.connections):
+            connection.transport.close()
+        if self._date is not None:
+            self._date.cancel()
+        self._server = None
+
+    def _connect(self) -> GuardedConnection:
+        return GuardedConnection(self._uvicorn, self._state, self._config)
+
+    def _tell_date(self) -> None:
+        """Keep the Date header, which is the same for all replies of a second."""
+        self._state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
+        self._date = asyncio.get_running_loop().call_later(_DATE_INTERVAL_S, self._tell_date)

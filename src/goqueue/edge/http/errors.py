@@ -1,0 +1,124 @@
+"""The one table from errors of the house to HTTP status codes, and the body every error has.
+
+Whatever goes wrong, the client reads `{"error": text, "status": number, "code": word}`: `code` is
+for programs and stable, `error` is for people. A bug of ours is a 500 whose body says nothing of its
+inside; the log has the story.
+"""
+
+import logging
+from http import HTTPStatus
+
+import msgspec
+from litestar import Request, Response
+from litestar.datastructures import State
+from litestar.exceptions import HTTPException
+from litestar.types import ExceptionHandlersMap
+
+from goqueue.model.errors import (
+    Busy,
+    Corrupt,
+    Denied,
+    Fenced,
+    GoQueueError,
+    Invalid,
+    MessageTooLarge,
+    NotFound,
+    RequestTooLarge,
+    StorageFull,
+    TopicExists,
+    Unavailable,
+)
+
+logger = logging.getLogger("goqueue.edge.http")
+
+STATUS_OF: dict[type[GoQueueError], HTTPStatus] = {
+    Invalid: HTTPStatus.BAD_REQUEST,
+    MessageTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    RequestTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    Denied: HTTPStatus.FORBIDDEN,
+    NotFound: HTTPStatus.NOT_FOUND,
+    Fenced: HTTPStatus.CONFLICT,
+    TopicExists: HTTPStatus.CONFLICT,
+    Busy: HTTPStatus.TOO_MANY_REQUESTS,
+    Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    StorageFull: HTTPStatus.INSUFFICIENT_STORAGE,
+    Corrupt: HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+"""An error stands for itself and for those below it in the tree, unless they have a line of their own."""
+
+_CODE_OF_STATUS = {
+    400: Invalid.code,
+    404: "no_such_route",
+    405: "method_not_allowed",
+    413: RequestTooLarge.code,
+}
+_RETRY_LATER = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
+
+
+class ErrorBody(msgspec.Struct, omit_defaults=True):
+    """What every error looks like."""
+
+    error: str
+    status: int
+    code: str
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+
+
+INTERNAL = ErrorBody("internal error; the log of the server has the story", 500, "internal")
+
+
+def status_of(error: type[GoQueueError]) -> HTTPStatus:
+    """The status of an error: its own line in the table, or its nearest ancestor's."""
+    return next(STATUS_OF[ancestor] for ancestor in error.__mro__ if ancestor in STATUS_OF)
+
+
+def body_of(error: GoQueueError) -> ErrorBody:
+    body = ErrorBody(str(error), status_of(type(error)), error.code)
+    if isinstance(error, Corrupt):
+        body.topic, body.partition, body.offset = error.topic, error.partition, error.offset
+    return body
+
+
+def headers_of(body: ErrorBody) -> dict[str, str]:
+    """Headers that an error's status asks for."""
+    return {"retry-after": "1"} if body.status in _RETRY_LATER else {}
+
+
+def note_bug(method: str, path: str, error: Exception) -> None:
+    """Write the story of an error that should not have happened, for the people who run the server."""
+    logger.error("http_request_failed method=%s path=%r", method, path, exc_info=error)
+
+
+def _from_the_house(_: Request[object, object, State], error: GoQueueError) -> Response[ErrorBody]:
+    body = body_of(error)
+    return Response(body, status_code=body.status, headers=headers_of(body))
+
+
+def _from_litestar(request: Request[object, object, State], error: HTTPException) -> Response[ErrorBody]:
+    status = error.status_code
+    if status >= 500:
+        return _from_a_bug(request, error)
+    text = f"{request.method} {request.url.path}: {error.detail}" if status in (404, 405) else _detail(error)
+    body = ErrorBody(text, status, _CODE_OF_STATUS.get(status, Invalid.code))
+    return Response(body, status_code=status, headers=error.headers)
+
+
+def _from_a_bug(request: Request[object, object, State], error: Exception) -> Response[ErrorBody]:
+    note_bug(request.method, request.url.path, error)
+    return Response(INTERNAL, status_code=INTERNAL.status)
+
+
+def _detail(error: HTTPException) -> str:
+    """What Litestar has against a request; for parameters it keeps the facts in a list of their own."""
+    if not isinstance(error.extra, list):
+        return error.detail
+    return "; ".join(f"{fact.get('key', 'request')}: {fact.get('message', '')}" for fact in error.extra)
+
+
+EXCEPTION_HANDLERS: ExceptionHandlersMap = {
+    GoQueueError: _from_the_house,
+    HTTPException: _from_litestar,
+    Exception: _from_a_bug,
+}

@@ -1,0 +1,155 @@
+"""Health, version and numbers: what probes and people ask before anything else. Served at the root only."""
+
+import platform
+from typing import Annotated
+
+from litestar import Response, get
+from litestar.di import NamedDependency
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import QueryParameter
+
+import goqueue
+from goqueue.broker.broker import Broker
+from goqueue.broker.topics import list_topics
+from goqueue.edge.http.bodies import (
+    BrokerSummary,
+    CheckBody,
+    HealthBody,
+    StatsBody,
+    Status,
+    TopicStats,
+    VersionBody,
+)
+from goqueue.edge.http.long_polls import LongPolls
+from goqueue.edge.http.metrics import CONTENT_TYPE, metrics_text
+from goqueue.edge.http.openapi import RootOnly, errors
+from goqueue.edge.http.times import format_duration, format_second
+from goqueue.edge.http.topics import message_count_of, size_of
+
+_TAGS = ["health"]
+_UNHEALTHY = {503: ResponseSpec(HealthBody, generate_examples=False, description="Not now")}
+
+
+@get("/health", operation_id="health", summary="A quick yes", tags=_TAGS, operation_class=RootOnly)
+async def health_route(broker: NamedDependency[Broker]) -> Status:
+    return Status("ok", format_second(broker.clock.wall_ms()))
+
+
+@get(
+    "/healthz",
+    operation_id="healthz",
+    summary="Whether the broker is open",
+    tags=_TAGS,
+    operation_class=RootOnly,
+    responses=_UNHEALTHY,
+)
+async def healthz_route(broker: NamedDependency[Broker]) -> Response[HealthBody]:
+    return _reply(_health(broker, None if broker.is_open else "the broker is not open"))
+
+
+@get(
+    "/readyz",
+    operation_id="readyz",
+    summary="Whether requests are served: not before the broker is open, nor while it is stopping",
+    tags=_TAGS,
+    operation_class=RootOnly,
+    responses=_UNHEALTHY | errors(400),
+)
+async def readyz_route(
+    broker: NamedDependency[Broker],
+    long_polls: NamedDependency[LongPolls],
+    verbose: Annotated[str | None, QueryParameter(description="`true`: tell of every check.")] = None,
+) -> Response[HealthBody]:
+    is_stopping = long_polls.is_ended
+    if verbose != "true":
+        problem = (
+            "the broker is not open"
+            if not broker.is_open
+            else "the server is stopping"
+            if is_stopping
+            else None
+        )
+        return _reply(_health(broker, problem))
+    checks = {"broker": _broker_check(broker, is_stopping), "storage": await _storage_check(broker)}
+    failed = [f"{name}: {check.message}" for name, check in checks.items() if check.status == "fail"]
+    body = _health(broker, "; ".join(failed) or None)
+    body.checks = checks
+    if broker.is_open:
+        topics = list_topics(broker)
+        body.broker = BrokerSummary(
+            broker.config.node_id, len(topics), sum(size_of(topic) for topic in topics)
+        )
+    return _reply(body)
+
+
+@get(
+    "/livez",
+    operation_id="livez",
+    summary="Whether the process answers",
+    tags=_TAGS,
+    operation_class=RootOnly,
+)
+async def livez_route(broker: NamedDependency[Broker]) -> HealthBody:
+    return _health(broker, None)
+
+
+@get("/version", operation_id="version", summary="What is running", tags=_TAGS, operation_class=RootOnly)
+async def version_route() -> VersionBody:
+    # A wheel does not carry the commit or the time it was built from, and we do not guess.
+    return VersionBody(goqueue.__version__, "unknown", "unknown", f"python{platform.python_version()}")
+
+
+@get("/stats", operation_id="stats", summary="Topics and sizes", tags=_TAGS, operation_class=RootOnly)
+async def stats_route(broker: NamedDependency[Broker]) -> StatsBody:
+    topics = list_topics(broker)
+    return StatsBody(
+        node_id=broker.config.node_id,
+        uptime=_uptime(broker),
+        topics=len(topics),
+        total_size_bytes=sum(size_of(topic) for topic in topics),
+        topic_stats={
+            topic.name: TopicStats(topic.name, len(topic.partitions), message_count_of(topic), size_of(topic))
+            for topic in topics
+        },
+    )
+
+
+@get(
+    "/metrics",
+    media_type=CONTENT_TYPE,
+    operation_id="metrics",
+    summary="Numbers for Prometheus",
+    tags=_TAGS,
+    operation_class=RootOnly,
+)
+async def metrics_route(broker: NamedDependency[Broker]) -> str:
+    return metrics_text(broker)
+
+
+def _health(broker: Broker, problem: str | None) -> HealthBody:
+    now = format_second(broker.clock.wall_ms())
+    return HealthBody("pass" if problem is None else "fail", now, _uptime(broker), problem)
+
+
+def _reply(body: HealthBody) -> Response[HealthBody]:
+    return Response(body, status_code=200 if body.status == "pass" else 503)
+
+
+def _uptime(broker: Broker) -> str:
+    return format_duration(max(broker.clock.wall_ms() - broker.started_ms, 0))
+
+
+def _broker_check(broker: Broker, is_stopping: bool) -> CheckBody:
+    if not broker.is_open:
+        return CheckBody("fail", "the broker is not open")
+    return CheckBody("fail", "the server is stopping") if is_stopping else CheckBody("pass")
+
+
+async def _storage_check(broker: Broker) -> CheckBody:
+    """Whether the data folder can still be listed, and how long that takes."""
+    start_ns = broker.clock.monotonic_ns()
+    try:
+        await broker.threads.run(broker.disk.list, "")
+    except OSError as error:
+        return CheckBody("fail", f"the data folder cannot be listed: {error}")
+    return CheckBody("pass", latency=format_duration((broker.clock.monotonic_ns() - start_ns) // 1_000_000))

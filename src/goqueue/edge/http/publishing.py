@@ -1,0 +1,153 @@
+"""Publish over HTTP: a JSON body becomes one Publish command, its outcome becomes results.
+
+A request is refused as a whole when it cannot be read or its topic is missing. What is wrong with a
+single message is told in its own result, and the others are stored. This is the one hot path of the
+door: the body is decoded once into structs and walked once.
+"""
+
+import binascii
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.publish import publish
+from goqueue.broker.topics import describe_topic
+from goqueue.edge.http.bodies import (
+    PRIORITY_OF_LANE,
+    MessageBody,
+    PublishBody,
+    PublishReply,
+    PublishResult,
+)
+from goqueue.edge.http.config import HttpConfig
+from goqueue.edge.http.decoding import decode
+from goqueue.edge.http.times import parse_duration_ns, parse_time
+from goqueue.model.commands import Placed, Publish
+from goqueue.model.errors import GoQueueError, Invalid, NotSupported
+from goqueue.model.ids import TopicName
+from goqueue.model.messages import Acks, Headers, Lane, Message
+
+_decoder = msgspec.json.Decoder(PublishBody)
+_LANES = {lane.label: lane for lane in Lane}
+_NORMAL = Lane.NORMAL
+_new_message = tuple.__new__
+_ACKS = {acks.value: acks for acks in Acks}
+
+
+async def publish_messages(
+    broker: Broker, config: HttpConfig, topic: str, body: bytes, acks: str | None
+) -> PublishReply:
+    """Store what a publish request holds. `acks` from the query goes before the body's."""
+    request = decode(_decoder, body)
+    if len(request.messages) > config.messages_per_request:
+        raise Invalid(f"a request holds at most {config.messages_per_request} messages")
+    wanted = _acks_of(acks or request.acks)
+    now_ms = broker.clock.wall_ms()
+    is_base64 = request.encoding == "base64"
+    messages: list[Message] = []
+    refused: dict[int, PublishResult] = {}
+    for index, given in enumerate(request.messages):
+        try:
+            messages.append(_message_of(given, is_base64, now_ms))
+        except GoQueueError as error:
+            refused[index] = _refusal(error)
+    if not messages:
+        describe_topic(broker, topic)  # a missing topic is the first thing to hear of
+        return PublishReply(list(refused.values()))
+    published = await publish(broker, Publish(topic=TopicName(topic), messages=messages, acks=wanted))
+    results = [
+        PublishResult(outcome[0], outcome[1], PRIORITY_OF_LANE[message[3]])
+        if isinstance(outcome, Placed)
+        else _refusal(outcome, message[3])
+        for message, outcome in zip(messages, published, strict=True)
+    ]
+    for index, refusal in refused.items():  # in rising order, so each lands where its message stood
+        results.insert(index, refusal)
+    return PublishReply(results)
+
+
+def acks_in_query(query: bytes) -> str | None:
+    """The `acks` of a query string, if it has one."""
+    return dict(parse_qsl(query.decode("latin-1"))).get("acks") if query else None
+
+
+def _acks_of(word: str | None) -> Acks:
+    if word is None:
+        return Acks.ALL
+    acks = _ACKS.get(word)
+    if acks is None:
+        raise Invalid(f"acks is none, leader or all, not {word!r}")
+    return acks
+
+
+def _message_of(given: MessageBody, is_base64: bool, now_ms: int) -> Message:
+    """The message a client means; refuses what it says wrongly."""
+    if given.delay is not None or given.deliver_at is not None:
+        _refuse_delay(given, now_ms)
+    if given.encoding is not None:
+        is_base64 = _is_base64(given.encoding)
+    key_text = given.key
+    if is_base64:
+        value = _from_base64(given.value, "value")
+        key = _from_base64(key_text, "key") if key_text else None
+    else:
+        value = given.value.encode()
+        key = key_text.encode() if key_text else None
+    headers = given.headers
+    priority = given.priority
+    # Past the named tuple's own constructor, which is Python and takes as long as all the rest here.
+    return _new_message(
+        Message,
+        (
+            value,
+            key,
+            _headers_of(headers) if headers else (),
+            _NORMAL if priority is None else _lane_of(priority),
+            given.partition,
+            None,
+        ),
+    )
+
+
+def _headers_of(given: dict[str, str | None]) -> Headers:
+    return tuple((name, None if value is None else value.encode()) for name, value in given.items())
+
+
+def _lane_of(priority: str) -> Lane:
+    lane = _LANES.get(priority.lower()) if priority else Lane.NORMAL
+    if lane is None:
+        raise Invalid(f"priority is one of {', '.join(PRIORITY_OF_LANE)}, not {priority!r}")
+    return lane
+
+
+def _is_base64(encoding: str) -> bool:
+    if encoding not in ("base64", "text", ""):
+        raise Invalid(f"encoding is text or base64, not {encoding!r}")
+    return encoding == "base64"
+
+
+def _from_base64(text: str, field: str) -> bytes:
+    try:
+        return binascii.a2b_base64(text, strict_mode=True)
+    except ValueError as error:
+        raise Invalid(f"{field} is not base64: {error}") from error
+
+
+def _refuse_delay(given: MessageBody, now_ms: int) -> None:
+    """Let pass what is due already; `delay` goes before `deliverAt`."""
+    if given.delay:
+        is_due = parse_duration_ns(given.delay) <= 0
+    elif given.deliver_at:
+        is_due = parse_time(given.deliver_at) <= now_ms
+    else:
+        is_due = True
+    if not is_due:
+        raise NotSupported(
+            "delayed delivery is not served by this version: publish the message when it is due"
+        )
+
+
+def _refusal(error: GoQueueError, lane: Lane | None = None) -> PublishResult:
+    label = None if lane is None else PRIORITY_OF_LANE[lane]
+    return PublishResult(-1, -1, label, str(error), error.code)

@@ -1,0 +1,86 @@
+"""The OpenAPI document says what is served: schemathesis tries everything it promises, and more."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.checks import positive_data_acceptance
+
+from goqueue.edge.http.app import api_document
+from goqueue.edge.http.config import HttpConfig
+from tests.doors.http.running_door import RunningDoor
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDoor]:
+    with RunningDoor(tmp_path_factory.mktemp("data"), HttpConfig(wait_ms_max=5)) as running:
+        running.client.post("/topics", json={"name": "0"})
+        yield running
+
+
+schema = schemathesis.openapi.from_dict(msgspec.json.decode(api_document()))
+
+
+# A setting's value or a key in base64 can be wrong in ways no schema tells, so a valid request may be
+# refused; all other checks hold: no 5xx, only documented statuses, bodies and headers as documented,
+# invalid requests refused, undocumented methods answered with 405 and Allow.
+@schema.parametrize()
+@settings(
+    max_examples=25,
+    derandomize=True,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_every_operation_behaves_as_documented(case: schemathesis.Case[Any], running: RunningDoor) -> None:
+    case.call_and_validate(base_url=running.url, excluded_checks=[positive_data_acceptance])
+
+
+def test_the_document_names_every_operation(running: RunningDoor) -> None:
+    document = running.client.get("/openapi.json").json()
+
+    assert document["openapi"].startswith("3.1")
+    operations = {
+        (method.upper(), path)
+        for path, item in document["paths"].items()
+        for method in item
+        if method != "servers"
+    }
+    assert operations == {
+        ("GET", "/health"),
+        ("GET", "/healthz"),
+        ("GET", "/readyz"),
+        ("GET", "/livez"),
+        ("GET", "/version"),
+        ("GET", "/stats"),
+        ("GET", "/metrics"),
+        ("POST", "/topics"),
+        ("GET", "/topics"),
+        ("GET", "/topics/{topic}"),
+        ("DELETE", "/topics/{topic}"),
+        ("GET", "/topics/{topic}/partitions"),
+        ("POST", "/topics/{topic}/messages"),
+        ("GET", "/topics/{topic}/partitions/{partition}/messages"),
+    }
+
+
+def test_the_docs_page_needs_nothing_from_elsewhere(running: RunningDoor) -> None:
+    page = running.client.get("/docs")
+
+    assert page.status_code == 200
+    assert page.headers["content-type"].startswith("text/html")
+    assert "/openapi.json" in page.text
+    assert "http://" not in page.text
+    assert "https://" not in page.text
+
+
+def test_the_document_has_a_schema_for_every_reference(running: RunningDoor) -> None:
+    reply: httpx.Response = running.client.get("/openapi.json")
+    known = set(reply.json()["components"]["schemas"])
+    told = {part.split('"')[0] for part in reply.text.split("#/components/schemas/")[1:]}
+
+    assert told <= known
