@@ -4,8 +4,9 @@ import asyncio
 import logging
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 from uuid import UUID
 
 import mmh3
@@ -29,6 +30,7 @@ from goqueue.model.settings import UNLIMITED, BrokerConfig, TopicSettings
 from goqueue.model.topic_names import is_internal
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 LOGS_FOLDER = "logs"
 METADATA_TOPIC = TopicName("__metadata")
@@ -94,7 +96,14 @@ class Broker:
     waiting_reads: set[ReadWaiter] = field(default_factory=set)
     producer_ids: range = range(0)
     is_open: bool = False
+    is_closed: bool = False
     tasks: set["asyncio.Task[None]"] = field(default_factory=set)
+    changes: set["asyncio.Task[Any]"] = field(default_factory=set)
+    change_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    failure: "asyncio.Future[StorageFailed]" = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    """Set when the journal is lost: the broker takes no more work, and its process should start anew."""
 
     @property
     def cluster_id(self) -> str:
@@ -138,6 +147,18 @@ class Broker:
     def new_id(self) -> UUID:
         return UUID(int=self.chance.getrandbits(128), version=4)
 
+    async def carry_out(self, change: Coroutine[Any, Any, T]) -> T:
+        """Make a change of topics to its end, one at a time, also when whoever asked for it goes away."""
+
+        async def in_turn() -> T:
+            async with self.change_lock:
+                return await change
+
+        task = asyncio.get_running_loop().create_task(in_turn())
+        self.changes.add(task)
+        task.add_done_callback(self.changes.discard)
+        return await asyncio.shield(task)
+
     def keep(self, task: "asyncio.Task[None]") -> None:
         """Hold on to a background task until it is done."""
         self.tasks.add(task)
@@ -170,9 +191,16 @@ class Broker:
 
         return await asyncio.gather(*(open_one(source, settings) for source, settings in sources))
 
+    def stop_for(self, reason: str) -> None:
+        """The journal is lost: what is in memory may differ from the disk, and only a new start tells."""
+        self.is_open = False
+        if not self.failure.done():
+            self.failure.set_result(StorageFailed(f"the metadata journal has failed: {reason}"))
+        for reader in tuple(self.waiting_reads):
+            reader.wake()
+
     def _reopen_later(self, partition: Partition) -> None:
-        if partition.source.topic != METADATA_TOPIC:
-            self.keep(asyncio.get_running_loop().create_task(self._reopen(partition)))
+        self.keep(asyncio.get_running_loop().create_task(self._reopen(partition)))
 
     async def _reopen(self, partition: Partition) -> None:
         """Open a stopped partition anew, as often as it takes."""
@@ -213,7 +241,7 @@ async def open_broker(
         disk=disk,
         clock=clock,
         leader_epoch=0,
-        on_failure=lambda _: None,
+        on_failure=lambda _: broker.stop_for("see partition_stopped"),
     )
     metadata_partition.flusher = flusher
     journal = Journal(metadata_partition, metadata)
@@ -249,11 +277,12 @@ async def open_broker(
 
 async def close_broker(broker: Broker) -> None:
     """Take no more work, flush everything, note where recovery can begin, let the files go."""
-    if not broker.is_open:
+    if broker.is_closed:
         return
-    broker.is_open = False
+    broker.is_open, broker.is_closed = False, True
     for reader in tuple(broker.waiting_reads):
         reader.wake()
+    await asyncio.gather(*broker.changes, return_exceptions=True)
     for task in tuple(broker.tasks):
         task.cancel()
     await asyncio.gather(*broker.tasks, return_exceptions=True)

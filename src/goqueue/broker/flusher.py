@@ -70,22 +70,23 @@ class Flusher:
                 wanted, self._wanted = self._wanted, {}
                 work = [(p, p.begin_flush(with_snapshot=snapshot)) for p, snapshot in wanted.items()]
                 self._round_end = asyncio.get_running_loop().create_future()
-                errors = await self._threads.run(_run_all, [flush for _, flush in work])
+                outcomes = await self._threads.run(_run_all, [flush for _, flush in work])
                 self._round_end.set_result(None)
-                for (partition, flush), error in zip(work, errors, strict=True):
-                    partition.finish_flush(flush, error)
+                for (partition, flush), (error, snapshot_error) in zip(work, outcomes, strict=True):
+                    partition.finish_flush(flush, error, snapshot_error)
         finally:
             self._rounds = None
 
 
-def _run_all(flushes: Sequence[Flush | None]) -> list[OSError | None]:
+def _run_all(flushes: Sequence[Flush | None]) -> list[tuple[OSError | None, OSError | None]]:
     return [_run_one(flush) for flush in flushes]
 
 
-def _run_one(flush: Flush | None) -> OSError | None:
-    if flush is not None:
-        try:
-            flush.run()
-        except OSError as error:
-            return error
-    return None
+def _run_one(flush: Flush | None) -> tuple[OSError | None, OSError | None]:
+    """What went wrong with the data, and with the recovery point."""
+    if flush is None:
+        return None, None
+    try:
+        return None, flush.run()
+    except OSError as error:
+        return error, None

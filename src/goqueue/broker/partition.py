@@ -91,9 +91,11 @@ class Partition:
             on_batch=self._follow,
             end_limit=end_limit,
         )
-        if not self._disk.list(self._folder):
+        if recovered.is_new:
             # A partition is never without a recovery point: its absence later means damage, not youth.
-            self._log.begin_flush(producers=[], with_snapshot=True).run()
+            if error := self._log.begin_flush(producers=[], with_snapshot=True).run():
+                raise error
+            self._disk.sync_folder(self._folder)
         return recovered
 
     def now_ms(self) -> int:
@@ -148,19 +150,25 @@ class Partition:
             producers=self.producers.snapshot() if with_snapshot else None, with_snapshot=with_snapshot
         )
 
-    def finish_flush(self, flush: Flush | None, error: OSError | None) -> None:
-        """The flusher's: how it went."""
+    def finish_flush(
+        self, flush: Flush | None, error: OSError | None, snapshot_error: OSError | None = None
+    ) -> None:
+        """The flusher's: how it went, with the data and then with the recovery point."""
         if flush is None or self._stopped is not None:
             return
         if error is not None:
             self._fail(storage_error(error, f"flush of {self.source}"))
             return
-        self._log.finish_flush(flush)
+        self._log.finish_flush(flush, is_snapshot_saved=snapshot_error is None)
         while self._commit_waiters and self._commit_waiters[0][0] <= self._log.flushed_offset:
             _settle(self._commit_waiters.popleft()[1])
         if flush.snapshot is not None:
+            refusal = None
+            if snapshot_error is not None:
+                refusal = storage_error(snapshot_error, f"recovery point of {self.source}")
+                log.warning("recovery_point_failed partition=%s reason=%s", self.source, refusal)
             for waiter in self._snapshot_begun:
-                _settle(waiter)
+                _settle(waiter, refusal)
             self._snapshot_begun = []
         if self._snapshot_waiters:
             self.flusher.request_snapshot(self)

@@ -6,6 +6,7 @@ from uuid import UUID
 from goqueue.broker.broker import Broker, OpenTopic, remove_folder
 from goqueue.broker.partition import Partition
 from goqueue.broker.topic_settings import change_settings, settings_from, view_settings
+from goqueue.log.partition_log import storage_error
 from goqueue.model.commands import CreateTopic, PartitionView, SettingChange, SettingView, TopicView
 from goqueue.model.errors import (
     GoQueueError,
@@ -15,17 +16,23 @@ from goqueue.model.errors import (
     TopicNotFound,
 )
 from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.settings import TopicSettings
 from goqueue.model.topic_names import checked_topic_name
 
 HIGH_WATERMARK = -1
 
 
 async def create_topic(broker: Broker, command: CreateTopic) -> TopicView:
-    """Create a topic: its settings are journalled before anything is on the disk."""
+    """Create a topic. Its folders come first and mean nothing until the journal speaks of them."""
     name = checked_topic_name(command.name)
     broker.admit(name)
     if command.replication not in (-1, 1):
         raise InvalidReplication(f"1 node cannot hold {command.replication} copies; ask for 1")
+    return await broker.carry_out(_create_topic(broker, name, command))
+
+
+async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -> TopicView:
+    broker.admit(name)
     partitions = broker.config.default_partitions if command.partitions is None else command.partitions
     event = broker.metadata.create_topic(
         name,
@@ -46,9 +53,9 @@ async def create_topic(broker: Broker, command: CreateTopic) -> TopicView:
                 for n in range(partitions)
             ),
         )
+    opened = await _open_partitions(broker, name, range(partitions), event.settings)
     await broker.journal.commit(event)
-    sources = [(TopicPartition(name, n), event.settings) for n in range(partitions)]
-    broker.topics[name] = OpenTopic(await broker.open_partitions(sources))
+    broker.topics[name] = OpenTopic(opened)
     return describe_topic(broker, name)
 
 
@@ -58,7 +65,7 @@ async def ensure_topic(broker: Broker, name: str) -> TopicView:
         try:
             return await create_topic(broker, CreateTopic(name=name))
         except TopicExists:
-            pass  # somebody else was quicker; it may still be on its way
+            pass  # somebody else was quicker
     return describe_topic(broker, name)
 
 
@@ -66,6 +73,11 @@ async def delete_topic(broker: Broker, name: str) -> None:
     """Delete a topic: gone for everybody once journalled, then off the disk."""
     broker.admit(name)
     broker.topic(name)
+    await broker.carry_out(_delete_topic(broker, name))
+
+
+async def _delete_topic(broker: Broker, name: str) -> None:
+    broker.admit(name)
     event = broker.metadata.delete_topic(name)
     committed = broker.journal.write(event)
     topic = broker.topics.pop(event.name)
@@ -80,20 +92,32 @@ async def delete_topic(broker: Broker, name: str) -> None:
 async def add_partitions(broker: Broker, name: str, total: int, *, validate_only: bool = False) -> TopicView:
     """Give a topic more partitions; those it has stay as they are."""
     broker.admit(name)
+    broker.topic(name)
+    return await broker.carry_out(_add_partitions(broker, name, total, validate_only))
+
+
+async def _add_partitions(broker: Broker, name: str, total: int, validate_only: bool) -> TopicView:
+    broker.admit(name)
     topic = broker.topic(name)
     event = broker.metadata.add_partitions(
         name, total, partitions_max=broker.config.limits.partitions_per_topic
     )
-    if validate_only:
-        return describe_topic(broker, name)
-    first = len(topic.partitions)
-    settings = broker.metadata.topic(name).settings
-    await broker.journal.commit(event)
-    sources = [(TopicPartition(event.name, n), settings) for n in range(first, total)]
-    fresh = await broker.open_partitions(sources)
-    # Another call may have come through meanwhile: never put a partition in place twice.
-    topic.partitions += fresh[len(topic.partitions) - first :]
+    if not validate_only:
+        fresh = range(len(topic.partitions), total)
+        opened = await _open_partitions(broker, event.name, fresh, broker.metadata.topic(name).settings)
+        await broker.journal.commit(event)
+        topic.partitions += opened
     return describe_topic(broker, name)
+
+
+async def _open_partitions(
+    broker: Broker, name: TopicName, numbers: range, settings: TopicSettings
+) -> list[Partition]:
+    sources = [(TopicPartition(name, number), settings) for number in numbers]
+    try:
+        return await broker.open_partitions(sources)
+    except OSError as error:
+        raise storage_error(error, f"new partitions of {name}") from error
 
 
 def describe_topic(broker: Broker, name: str) -> TopicView:
@@ -133,13 +157,20 @@ async def alter_settings(
 ) -> TopicView:
     """Change some of a topic's settings; they hold from the next append, and survive a restart."""
     broker.admit(name)
+    broker.topic(name)
+    return await broker.carry_out(_alter_settings(broker, name, changes, validate_only))
+
+
+async def _alter_settings(
+    broker: Broker, name: str, changes: Sequence[SettingChange], validate_only: bool
+) -> TopicView:
+    broker.admit(name)
     topic = broker.topic(name)
     settings = change_settings(
         broker.metadata.topic(name).settings, changes, defaults=broker.config.topic_defaults
     )
     if not validate_only:
-        event = broker.metadata.change_settings(name, settings)
-        await broker.journal.commit(event)
+        await broker.journal.commit(broker.metadata.change_settings(name, settings))
         for partition in topic.partitions:
             partition.change_settings(settings)
     return describe_topic(broker, name)

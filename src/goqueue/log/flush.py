@@ -23,8 +23,12 @@ class Flush:
     """Segments that the snapshot's start offset gives up; their files go once it is safe."""
     end_offset: int
 
-    def run(self) -> None:
-        """Raises OSError when the disk refuses; then nothing is certain but what earlier flushes covered."""
+    def run(self) -> OSError | None:
+        """Raises OSError when the data is refused; then nothing is certain but what earlier flushes covered.
+
+        A recovery point that cannot be written (a full disk) is returned, not raised: the data is safe,
+        and opening it will only take longer.
+        """
         for file in self.files:
             file.sync()
         for segment in self.sealed:
@@ -35,6 +39,13 @@ class Flush:
                     index.close()
         if self.sync_folder:
             self.disk.sync_folder(self.folder)
+        try:
+            self._save_snapshot()
+        except OSError as error:
+            return error
+        return None
+
+    def _save_snapshot(self) -> None:
         if self.snapshot is not None:
             save_snapshot(self.disk, self.folder, self.snapshot)
         for segment in self.removed:

@@ -289,9 +289,12 @@ class PartitionLog:
             self._snapshot_of = (self.start_offset, self.end_offset)
         return flush
 
-    def finish_flush(self, flush: Flush) -> None:
-        """Take note that a flush came through."""
+    def finish_flush(self, flush: Flush, *, is_snapshot_saved: bool = True) -> None:
+        """Take note that a flush came through, with its recovery point or without."""
         self.flushed_offset = max(self.flushed_offset, flush.end_offset)
+        if not is_snapshot_saved:
+            self._snapshot_of = None
+            self._removed = [*flush.removed, *self._removed]
 
     def close(self) -> None:
         for segment in self._segments:

@@ -26,6 +26,8 @@ class Recovered:
     """What a partition's folder holds, and what had to be done to it."""
 
     segments: list[Segment]
+    is_new: bool
+    """There was nothing in the folder that tells of this partition."""
     start_offset: int = 0
     epochs: list[tuple[int, int]] = field(default_factory=list)
     safe_offset: int = 0
@@ -53,7 +55,7 @@ def recover(
     segments = _find_segments(disk, folder)
     snapshots = load_snapshots(disk, folder)
     snapshot = _newest_fitting(snapshots, segments)
-    recovered = Recovered(segments=segments)
+    recovered = Recovered(segments=segments, is_new=not segments and not snapshots)
     if snapshot is not None:
         restore_producers(snapshot.producers)
         _drop_before(snapshot.start_offset, segments)

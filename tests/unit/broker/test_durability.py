@@ -9,9 +9,9 @@ import pytest
 from goqueue.broker.broker import Broker
 from goqueue.broker.publish import publish
 from goqueue.broker.read import read_messages
-from goqueue.broker.topics import alter_settings, create_topic, describe_topic
+from goqueue.broker.topics import alter_settings, create_topic, delete_records, describe_topic
 from goqueue.model.commands import CreateTopic, Placed, Publish, ReadMessages, SettingChange
-from goqueue.model.errors import StorageFailed, StorageFull
+from goqueue.model.errors import ShuttingDown, StorageFailed, StorageFull
 from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import BrokerConfig
 from goqueue.node.disk import DiskFile, FolderDisk
@@ -106,5 +106,57 @@ def test_a_full_disk_refuses_messages_and_changes_and_takes_them_again_later() -
             assert describe_topic(broker, "orders").settings.retention_ms != 1234567
             disk.faults.heal()
             assert await put(broker, b"after") == Placed(0, 1)
+
+    asyncio.run(walk())
+
+
+def test_a_recovery_point_that_does_not_fit_on_the_disk_does_not_stop_a_partition() -> None:
+    disk = SimulatedDisk(Random(5))
+
+    async def walk() -> None:
+        async with running(disk) as broker:
+            await create_topic(broker, CreateTopic(name="orders", partitions=1))
+            await put(broker, b"before")
+            disk.fill_up(after_bytes=0)
+            with pytest.raises(StorageFull):
+                await delete_records(broker, ORDERS_0, 1)
+            assert not broker.partition(ORDERS_0).is_failed
+            disk.faults.heal()
+            assert await put(broker, b"after") == Placed(0, 1)
+            assert await delete_records(broker, ORDERS_0, 1) == 1
+
+    asyncio.run(walk())
+
+
+def test_a_journal_that_fails_ends_the_brokers_work_and_a_new_start_goes_by_the_disk() -> None:
+    disk = SimulatedDisk(Random(6))
+
+    async def walk() -> None:
+        async with running(disk) as broker:
+            await create_topic(broker, CreateTopic(name="orders", partitions=1))
+            disk.faults.fail_syncs(1, under="logs/__metadata")
+            with pytest.raises(StorageFailed):
+                await alter_settings(broker, "orders", [SettingChange("retention.ms", "1234567")])
+            assert "journal" in str(await broker.failure)
+            with pytest.raises(ShuttingDown):
+                await put(broker, b"too late")
+        async with running(disk.crash()) as broker:
+            assert await put(broker, b"as ever") == Placed(0, 0)
+
+    asyncio.run(walk())
+
+
+def test_a_change_is_carried_through_when_whoever_asked_goes_away(tmp_path: Path) -> None:
+    async def walk() -> None:
+        async with running(FolderDisk(tmp_path)) as broker:
+            for rest in range(12):
+                name = f"topic-{rest}"
+                asking = asyncio.ensure_future(create_topic(broker, CreateTopic(name=name, partitions=1)))
+                for _ in range(rest):
+                    await asyncio.sleep(0)
+                asking.cancel()
+                await asyncio.gather(asking, *broker.changes, return_exceptions=True)
+                is_known = name in broker.metadata.topics
+                assert is_known == (name in broker.topics)
 
     asyncio.run(walk())

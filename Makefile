@@ -1,0 +1,75 @@
+# GoQueue's commands. Each one sets up what it needs; a machine with Python 3.11 or newer, make and the
+# package registry is enough.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check lint format imports types docs sim bench clean
+
+SHELL := /bin/sh
+VENV := .venv
+BIN := $(VENV)/bin
+CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11
+PYTHON ?= $(shell for name in $(CANDIDATES); do \
+	$$name -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
+WORKERS ?= 2
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.ready-dev ## Make the working tree ready: a virtual environment with everything in it
+
+run: $(VENV)/.ready-run ## Start the broker (settings: docs/settings.md)
+	@exec $(BIN)/goqueue $(ARGS)
+
+test: $(VENV)/.ready-dev ## Run all tests, real processes and clients included
+	$(BIN)/python -m pytest -n $(WORKERS) -rs $(ARGS)
+
+check: lint ## Run the linters and the fast tests: the minute before a commit
+	$(BIN)/python -m pytest -n $(WORKERS) -rs -m "not slow" $(ARGS)
+
+lint: $(VENV)/.ready-dev imports types ## Check format, style, types and import contracts
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+
+imports: $(VENV)/.ready-dev ## Check that every room imports only what lies below it
+	$(BIN)/lint-imports
+
+types: $(VENV)/.ready-dev ## Check types
+	$(BIN)/mypy
+
+format: $(VENV)/.ready-dev ## Rewrite the code in the house's format
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+docs: $(VENV)/.ready-dev ## Rewrite the pages that are made from code
+	$(BIN)/python -m goqueue.node.reference_pages docs
+
+sim: $(VENV)/.ready-dev ## Run the simulation: make sim SEED=7 STEPS=1000
+	$(BIN)/python -m goqueue.testing.simulate $(if $(SEED),--seed $(SEED)) $(if $(STEPS),--steps $(STEPS)) $(ARGS)
+
+bench: $(VENV)/.ready-dev ## Measure speed and memory, print a table and JSON
+	$(BIN)/python -m bench $(ARGS)
+
+clean: ## Remove the virtual environment and caches (never data)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
+
+# An environment whose Python has moved or gone is made anew.
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { \
+		echo "GoQueue needs Python 3.11 or newer with its venv module; none of '$(CANDIDATES)' is one." >&2; \
+		echo "Install one, or name it: make PYTHON=/path/to/python3 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "$(PYTHON) is older than Python 3.11, which GoQueue needs." >&2; exit 1; }
+	@echo "setting up $(VENV) (the first time takes a minute)"
+	@$(PYTHON) -m venv --clear $(VENV)
+
+$(VENV)/.ready-run: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing what the broker needs"
+	@$(PIP_INSTALL) -e .
+	@touch $@
+
+# What the tests need includes what the broker needs, so both stamps are fresh after this.
+$(VENV)/.ready-dev: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing what the broker and its tests need"
+	@$(PIP_INSTALL) -e ".[dev]"
+	@touch $(VENV)/.ready-run $@

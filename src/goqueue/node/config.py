@@ -1,0 +1,175 @@
+"""The whole configuration of a node, checked before anything is started.
+
+This is the only place that reads flags, environment and files. Everything wrong is told at once: a
+person who fixes a configuration should not have to start the broker once for each mistake.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from goqueue.edge.http.config import HttpConfig
+from goqueue.edge.kafka.config import KafkaConfig
+from goqueue.model.settings import BrokerConfig, Limits, TopicSettings
+from goqueue.node import config_table as table
+from goqueue.node.config_sources import Given, read_sources
+from goqueue.node.config_table import Setting
+from goqueue.node.config_values import Address
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeConfig:
+    """What one node needs to know to start."""
+
+    data_folder: Path
+    logging_level: int
+    broker: BrokerConfig
+    kafka_listener: Address | None
+    kafka: KafkaConfig
+    http_listener: Address | None
+    http: HttpConfig
+
+
+class ConfigProblems(Exception):
+    """Everything that is wrong with a configuration."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__(f"{len(problems)} problems in the settings")
+        self.problems = tuple(problems)
+
+
+def load_config(arguments: Sequence[str], environment: Mapping[str, str]) -> NodeConfig:
+    """The configuration that flags, environment and file ask for. Raises ConfigProblems."""
+    sources = read_sources(arguments, environment)
+    reader = _Reader(sources.given, [*sources.problems])
+    reader.refuse_unserved()
+    config = _build(reader)
+    if reader.problems:
+        raise ConfigProblems(reader.problems)
+    return config
+
+
+class _Reader:
+    """Reads one setting after the other and remembers what was wrong with any of them."""
+
+    def __init__(self, given: Mapping[str, Given], problems: list[str]) -> None:
+        self.problems = problems
+        self._given = given
+
+    def __call__(self, setting: Setting[T]) -> T:
+        """The value asked for. A wrong one is noted and the default stands in, so that reading goes on."""
+        given = self._given.get(setting.name)
+        if given is not None:
+            try:
+                return setting.read(given.text)
+            except ValueError as problem:
+                self.note(setting, str(problem))
+        return setting.read(setting.default)
+
+    def note(self, setting: Setting[T], problem: str) -> None:
+        given = self._given.get(setting.name)
+        self.problems.append(f"{given.place if given else setting.variable}: {problem}")
+
+    def built(self, build: Callable[[], T], stand_in: T, *, told_at: Setting[int]) -> T:
+        """A settings object, which checks how its values go together; a refusal is told at one of them."""
+        try:
+            return build()
+        except ValueError as problem:
+            self.note(told_at, str(problem))
+            return stand_in
+
+    def refuse_unserved(self) -> None:
+        for unserved in table.UNSERVED:
+            given = self._given.get(unserved.name)
+            # The value is not repeated: it may be a key.
+            if given is not None and given.text.strip().lower() not in unserved.off_values:
+                self.problems.append(
+                    f"{given.place}: {unserved.what} is not available in this version; remove this setting"
+                )
+
+
+def _build(reader: _Reader) -> NodeConfig:
+    broker = _broker(reader)
+    kafka_listener, http_listener = _listeners(reader)
+    return NodeConfig(
+        data_folder=_data_folder(reader),
+        logging_level=reader(table.LOGGING_LEVEL),
+        broker=broker,
+        kafka_listener=kafka_listener,
+        kafka=_kafka(reader, broker.limits),
+        http_listener=http_listener,
+        http=HttpConfig(body_bytes=broker.limits.request_bytes),
+    )
+
+
+def _broker(reader: _Reader) -> BrokerConfig:
+    message_bytes = reader(table.MESSAGE_BYTES)
+    limits = reader.built(
+        lambda: Limits(
+            message_bytes=message_bytes,
+            request_bytes=reader(table.REQUEST_BYTES),
+            partitions_per_topic=reader(table.TOPIC_PARTITIONS_MAX),
+        ),
+        Limits(),
+        told_at=table.MESSAGE_BYTES,
+    )
+    topic_defaults = TopicSettings(
+        retention_ms=reader(table.RETENTION_MS),
+        retention_bytes=reader(table.RETENTION_BYTES),
+        segment_bytes=reader(table.SEGMENT_BYTES),
+        max_message_bytes=message_bytes,
+    )
+    return reader.built(
+        lambda: BrokerConfig(
+            node_id=reader(table.NODE_ID),
+            auto_create_topics=reader(table.AUTO_CREATE),
+            default_partitions=reader(table.DEFAULT_PARTITIONS),
+            topic_defaults=topic_defaults,
+            limits=limits,
+            flush_interval_ms=reader(table.FLUSH_INTERVAL_MS),
+            upkeep_interval_ms=reader(table.UPKEEP_INTERVAL_MS),
+            producer_expiry_ms=reader(table.PRODUCER_EXPIRY_MS),
+        ),
+        BrokerConfig(),
+        told_at=table.DEFAULT_PARTITIONS,
+    )
+
+
+def _listeners(reader: _Reader) -> tuple[Address | None, Address | None]:
+    kafka, http = reader(table.KAFKA_LISTENER), reader(table.HTTP_LISTENER)
+    if kafka is None and http is None:
+        reader.note(table.KAFKA_LISTENER, "a broker needs a door; leave at least one listener on")
+    if kafka is not None and http is not None and kafka.clashes_with(http):
+        reader.note(
+            table.HTTP_LISTENER,
+            f"{http} is taken by {table.KAFKA_LISTENER.variable}={kafka}; give each door its own port",
+        )
+    return kafka, http
+
+
+def _data_folder(reader: _Reader) -> Path:
+    folder = reader(table.DATA_FOLDER)
+    if folder.exists():
+        if not folder.is_dir():
+            reader.note(table.DATA_FOLDER, f"{folder} is not a directory; name a folder, or move it away")
+        elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            reader.note(
+                table.DATA_FOLDER, f"{folder} cannot be written by this user; change its owner or mode"
+            )
+    elif not folder.absolute().parent.is_dir():
+        reader.note(table.DATA_FOLDER, f"the parent of {folder} does not exist; create it first")
+    return folder
+
+
+def _kafka(reader: _Reader, limits: Limits) -> KafkaConfig:
+    advertised = reader(table.KAFKA_ADVERTISED)
+    return KafkaConfig(
+        limits=limits,
+        advertised_host=advertised.host if advertised else None,
+        advertised_port=advertised.port if advertised else None,
+        connections_max=reader(table.KAFKA_CONNECTIONS),
+    )

@@ -1,0 +1,250 @@
+"""Every setting of a node, in one table: its name, its default, how it is read, what it is for.
+
+One name has three spellings, all made from the same word: LOG_SEGMENT_BYTES is the environment
+variable GOQUEUE_LOG_SEGMENT_BYTES, the flag --log-segment-bytes, and in a file `log: {segment_bytes: …}`.
+The names that GoQueue knows but this version does not serve are here too: silently ignoring a wish
+for TLS or for authentication would leave a door open that its owner believes shut.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from goqueue.model.settings import KiB
+from goqueue.node.config_values import (
+    Address,
+    advertised,
+    folder,
+    listener,
+    logging_level,
+    node_id,
+    size,
+    switch,
+    whole_number,
+)
+
+T_co = TypeVar("T_co", covariant=True)
+
+PREFIX = "GOQUEUE_"
+CONFIG_VARIABLE = "GOQUEUE_CONFIG"
+_INT32_MAX = 2**31 - 1
+_INT64_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Setting(Generic[T_co]):
+    name: str
+    default: str
+    """As a user would write it; read by the same reader as everything else."""
+    read: Callable[[str], T_co]
+    help: str
+
+    @property
+    def variable(self) -> str:
+        return variable_of(self.name)
+
+    @property
+    def flag(self) -> str:
+        return flag_of(self.name)
+
+    @property
+    def file_key(self) -> str:
+        return file_key_of(self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unserved:
+    """A setting of GoQueue's that this version does not serve; only its off values are accepted."""
+
+    name: str
+    what: str
+    off_values: frozenset[str] = frozenset({""})
+
+
+def variable_of(name: str) -> str:
+    return PREFIX + name
+
+
+def flag_of(name: str) -> str:
+    return "--" + name.lower().replace("_", "-")
+
+
+def file_key_of(name: str) -> str:
+    """`section.key`: the first word is the section of the file."""
+    return name.lower().replace("_", ".", 1)
+
+
+DATA_FOLDER: Setting[Path] = Setting(
+    name="BROKER_DATADIR",
+    default="./data",
+    read=folder,
+    help="The folder that holds everything stored. Its parent must exist.",
+)
+NODE_ID: Setting[str] = Setting(
+    name="BROKER_NODEID",
+    default="node-1",
+    read=node_id,
+    help="The name of this node. The number in it is the node id that Kafka clients see.",
+)
+KAFKA_LISTENER: Setting[Address | None] = Setting(
+    name="LISTENERS_KAFKA",
+    default="127.0.0.1:9092",
+    read=listener,
+    help="Where Kafka clients connect, host:port. `:9092` is every interface, port 0 any free port, "
+    "`off` no such door.",
+)
+HTTP_LISTENER: Setting[Address | None] = Setting(
+    name="LISTENERS_HTTP",
+    default="127.0.0.1:8080",
+    read=listener,
+    help="Where the HTTP API is served, host:port, or `off`.",
+)
+KAFKA_ADVERTISED: Setting[Address | None] = Setting(
+    name="KAFKA_ADVERTISED",
+    default="",
+    read=advertised,
+    help="The host:port that Kafka clients are told to connect to, when it is not the one listened on "
+    "(containers, port forwarding).",
+)
+KAFKA_CONNECTIONS: Setting[int] = Setting(
+    name="KAFKA_CONNECTIONS",
+    default="10000",
+    read=whole_number(least=1, most=_INT32_MAX),
+    help="The most connections of Kafka clients at a time.",
+)
+SEGMENT_BYTES: Setting[int] = Setting(
+    name="LOG_SEGMENT_BYTES",
+    default="64MiB",
+    read=size(least=4 * KiB, most=_INT32_MAX),
+    help="A segment file of the log is closed and the next begun at this size. Default of new topics.",
+)
+FLUSH_INTERVAL_MS: Setting[int] = Setting(
+    name="LOG_FLUSH_INTERVAL_MS",
+    default="1000",
+    read=whole_number(least=1, most=_INT32_MAX),
+    help="A message published with acks=leader is on the disk at the latest after this time. acks=all "
+    "never waits for it.",
+)
+RETENTION_MS: Setting[int] = Setting(
+    name="LOG_RETENTION_MS",
+    default="604800000",
+    read=whole_number(least=-1, most=_INT64_MAX),
+    help="How long messages are kept, -1 for ever. Default of new topics (7 days).",
+)
+RETENTION_BYTES: Setting[int] = Setting(
+    name="LOG_RETENTION_BYTES",
+    default="-1",
+    read=size(least=-1, most=_INT64_MAX),
+    help="How much of a partition is kept, -1 all. Default of new topics.",
+)
+UPKEEP_INTERVAL_MS: Setting[int] = Setting(
+    name="LOG_UPKEEP_INTERVAL_MS",
+    default="5000",
+    read=whole_number(least=1, most=_INT32_MAX),
+    help="How often retention is applied and recovery points are noted.",
+)
+MESSAGE_BYTES: Setting[int] = Setting(
+    name="LIMITS_MESSAGE_BYTES",
+    default="16MiB",
+    read=size(least=1, most=_INT32_MAX),
+    help="The largest message that is taken in; a larger one is refused.",
+)
+REQUEST_BYTES: Setting[int] = Setting(
+    name="LIMITS_REQUEST_BYTES",
+    default="64MiB",
+    read=size(least=1, most=_INT32_MAX),
+    help="The largest request that is taken in at any door.",
+)
+TOPIC_PARTITIONS_MAX: Setting[int] = Setting(
+    name="LIMITS_TOPIC_PARTITIONS",
+    default="10000",
+    read=whole_number(least=1, most=_INT32_MAX),
+    help="The most partitions a topic may have.",
+)
+AUTO_CREATE: Setting[bool] = Setting(
+    name="TOPICS_AUTO_CREATE",
+    default="true",
+    read=switch,
+    help="Whether a topic comes into being when a Kafka client first names it.",
+)
+DEFAULT_PARTITIONS: Setting[int] = Setting(
+    name="TOPICS_PARTITIONS",
+    default="3",
+    read=whole_number(least=1, most=_INT32_MAX),
+    help="How many partitions a topic gets when its creator does not say.",
+)
+PRODUCER_EXPIRY_MS: Setting[int] = Setting(
+    name="PRODUCERS_EXPIRY_MS",
+    default="86400000",
+    read=whole_number(least=1, most=_INT64_MAX),
+    help="How long an idempotent producer's sequence numbers are remembered after its last batch.",
+)
+LOGGING_LEVEL: Setting[int] = Setting(
+    name="LOGGING_LEVEL",
+    default="info",
+    read=logging_level,
+    help="The least important log line that is written: debug, info, warning or error.",
+)
+
+SETTINGS: tuple[Setting[object], ...] = (
+    DATA_FOLDER,
+    NODE_ID,
+    KAFKA_LISTENER,
+    HTTP_LISTENER,
+    KAFKA_ADVERTISED,
+    KAFKA_CONNECTIONS,
+    SEGMENT_BYTES,
+    FLUSH_INTERVAL_MS,
+    RETENTION_MS,
+    RETENTION_BYTES,
+    UPKEEP_INTERVAL_MS,
+    MESSAGE_BYTES,
+    REQUEST_BYTES,
+    TOPIC_PARTITIONS_MAX,
+    AUTO_CREATE,
+    DEFAULT_PARTITIONS,
+    PRODUCER_EXPIRY_MS,
+    LOGGING_LEVEL,
+)
+
+_FALSE_WORDS = frozenset({"", "false", "no", "off", "0"})
+_TLS = (
+    ("ENABLED", _FALSE_WORDS),
+    ("CERT_FILE", frozenset({""})),
+    ("KEY_FILE", frozenset({""})),
+    ("CA_FILE", frozenset({""})),
+    ("SELF_SIGNED", _FALSE_WORDS),
+    ("CLIENT_AUTH", frozenset({"", "none"})),
+    ("MIN_VERSION", frozenset({"", "1.2"})),
+)
+
+UNSERVED: tuple[Unserved, ...] = (
+    Unserved(
+        name="LISTENERS_GRPC", what="the gRPC door", off_values=frozenset({"", "off", "127.0.0.1:9000"})
+    ),
+    Unserved(name="GRPC_REFLECTION", what="the gRPC door", off_values=_FALSE_WORDS),
+    Unserved(name="LISTENERS_INTERNAL", what="a cluster", off_values=frozenset({"", "off", ":7000"})),
+    Unserved(name="CLUSTER_ENABLED", what="a cluster", off_values=_FALSE_WORDS),
+    Unserved(name="CLUSTER_PEERS", what="a cluster"),
+    Unserved(name="CLUSTER_ADVERTISE", what="a cluster"),
+    Unserved(name="CLUSTER_CLIENT_ADVERTISE", what="a cluster"),
+    Unserved(name="CLUSTER_QUORUM", what="a cluster", off_values=frozenset({"", "2"})),
+    *(Unserved(name=f"TLS_{suffix}", what="TLS", off_values=off) for suffix, off in _TLS),
+    *(
+        Unserved(name=f"CLUSTER_TLS_{suffix}", what="TLS in a cluster", off_values=off)
+        for suffix, off in _TLS
+    ),
+    Unserved(name="AUTH_ENABLED", what="authentication", off_values=_FALSE_WORDS),
+    Unserved(name="API_ROOT_KEY", what="authentication"),
+    Unserved(
+        name="AUTH_ALLOW_HEALTH", what="authentication", off_values=frozenset({"", "true", "yes", "on", "1"})
+    ),
+    Unserved(name="ACL_ENABLED", what="access control", off_values=_FALSE_WORDS),
+    Unserved(name="TRUSTED_PROXIES", what="trust in proxies"),
+)
+
+NOT_THE_BROKERS = frozenset(
+    {"GOQUEUE_SERVER", "GOQUEUE_CONTEXT", "GOQUEUE_API_KEY", "GOQUEUE_ADMIN_SERVER", "GOQUEUE_ADMIN_API_KEY"}
+)
+"""Variables of the command-line tools, which may well be set in the same shell."""

@@ -1,0 +1,140 @@
+"""How a setting's text becomes a value: sizes, numbers, switches, addresses.
+
+Each reader takes the text as a user wrote it and gives the value, or raises ValueError with a text
+that says what to write instead. It never names the setting: the caller knows where the text came from.
+"""
+
+import ipaddress
+import logging
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from goqueue.model.settings import KiB, MiB
+
+GiB = 1024 * MiB
+_SIZE = re.compile(r"(?P<count>-?\d+)\s*(?:(?P<unit>[KMG])i?B?|B)?", re.IGNORECASE)
+_UNITS = {"k": KiB, "m": MiB, "g": GiB}
+_TRUE = frozenset({"true", "yes", "on", "1"})
+_FALSE = frozenset({"false", "no", "off", "0"})
+_HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?")
+_WILDCARDS = frozenset({"0.0.0.0", "::"})
+OFF = "off"
+
+
+class Address(NamedTuple):
+    """Where a door listens, or where clients find it."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def clashes_with(self, other: "Address") -> bool:
+        """Whether two doors cannot both listen: the same port on the same, or on every, interface."""
+        if self.port != other.port or self.port == 0:
+            return False
+        return self.host == other.host or bool(_WILDCARDS & {self.host, other.host})
+
+
+def whole_number(*, least: int, most: int) -> Callable[[str], int]:
+    """A reader of whole numbers within bounds, both included."""
+
+    def read(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise ValueError(f"{text!r} is not a whole number") from None
+        return _within(number, least, most, str(number))
+
+    return read
+
+
+def size(*, least: int, most: int) -> Callable[[str], int]:
+    """A reader of byte counts: plain numbers, or with KiB, MiB, GiB (KB, MB, GB mean the same)."""
+
+    def read(text: str) -> int:
+        match = _SIZE.fullmatch(text.strip())
+        if match is None:
+            raise ValueError(f"{text!r} is not a size; write bytes, or a number with KiB, MiB or GiB")
+        unit = match["unit"]
+        return _within(int(match["count"]) * (_UNITS[unit.lower()] if unit else 1), least, most, text)
+
+    return read
+
+
+def switch(text: str) -> bool:
+    """true or false, in the words people use for it."""
+    word = text.strip().lower()
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    raise ValueError(f"{text!r} is neither true nor false")
+
+
+def address(text: str) -> Address:
+    """host:port; `:port` is every interface, an IPv6 host stands in brackets."""
+    host, colon, port_text = text.strip().rpartition(":")
+    if not colon:
+        raise ValueError(f"{text!r} has no port; write host:port, for example 127.0.0.1:9092")
+    if not (port_text.isascii() and port_text.isdigit()) or int(port_text) > 65_535:
+        raise ValueError(f"{port_text!r} is not a port; use a number from 0 to 65535")
+    return Address(_host(host), int(port_text))
+
+
+def listener(text: str) -> Address | None:
+    """Where a door listens; `off` leaves the door out."""
+    return None if text.strip().lower() == OFF else address(text)
+
+
+def advertised(text: str) -> Address | None:
+    """What clients are told to connect to; empty means the address the door listens on."""
+    if not text.strip():
+        return None
+    told = address(text)
+    if told.host in _WILDCARDS or told.port == 0:
+        raise ValueError(f"{text!r} is not an address a client can connect to; name a host and a port")
+    return told
+
+
+def node_id(text: str) -> str:
+    if not text or any(character.isspace() for character in text):
+        raise ValueError("the node id must not be empty or hold white space")
+    return text
+
+
+def folder(text: str) -> Path:
+    if not text.strip():
+        raise ValueError("the folder must not be empty; name one, for example ./data")
+    return Path(text)
+
+
+def logging_level(text: str) -> int:
+    level = logging.getLevelNamesMapping().get(text.strip().upper(), logging.NOTSET)
+    if level == logging.NOTSET:
+        raise ValueError(f"{text!r} is not a level; use debug, info, warning or error")
+    return level
+
+
+def _within(number: int, least: int, most: int, text: str) -> int:
+    if not least <= number <= most:
+        raise ValueError(f"{text} is out of range; use {least} to {most}")
+    return number
+
+
+def _host(text: str) -> str:
+    if not text:
+        return "0.0.0.0"
+    if text.startswith("[") and text.endswith("]"):
+        try:
+            return str(ipaddress.IPv6Address(text[1:-1]))
+        except ValueError:
+            raise ValueError(f"{text} is not an IPv6 address") from None
+    if ":" in text:
+        raise ValueError(f"an IPv6 host stands in brackets: [{text}]:port")
+    if not _HOST_NAME.fullmatch(text):
+        raise ValueError(f"{text!r} is not a host name or an IP address")
+    return text

@@ -1,0 +1,77 @@
+"""The `goqueue` command: settings, the lock of the data folder, and then serving.
+
+What the broker is made of is imported only when there is something to serve: help and problems of
+the settings are told at once.
+"""
+
+import contextlib
+import os
+import resource
+import sys
+from collections.abc import Mapping, Sequence
+
+from goqueue.model.errors import GoQueueError
+from goqueue.node.config import ConfigProblems, NodeConfig, load_config
+from goqueue.node.lock import FolderInUse, FolderLock
+from goqueue.node.logging_lines import start_logging
+
+_REFUSED = 1
+
+
+def main() -> None:
+    """Run a broker until a signal ends it."""
+    _forbid_test_tools()
+    sys.exit(run(sys.argv[1:], os.environ))
+
+
+def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
+    """The exit code: 0 after a clean stop, 1 when the broker could not start."""
+    try:
+        config = load_config(arguments, environment)
+    except ConfigProblems as refusal:
+        _tell_problems(refusal.problems)
+        return _REFUSED
+    start_logging(config.logging_level)
+    _allow_many_files()
+    try:
+        with FolderLock(config.data_folder):
+            _serve(config)
+    except (FolderInUse, GoQueueError, OSError) as refusal:
+        print(f"goqueue: {refusal}", file=sys.stderr)
+        return _REFUSED
+    return 0
+
+
+def _serve(config: NodeConfig) -> None:
+    from goqueue.node.serving import serve
+
+    serve(config)
+
+
+def _forbid_test_tools() -> None:
+    """Keep hypothesis out of the process: kio loads it when it is installed.
+
+    In a developer's environment that would cost every start more than a second, some memory, and a
+    folder of hypothesis' own wherever the broker is started.
+    """
+    sys.modules["hypothesis"] = None  # type: ignore[assignment]  # Python's way to make an import fail
+
+
+def _tell_problems(problems: Sequence[str]) -> None:
+    count = "a problem" if len(problems) == 1 else f"{len(problems)} problems"
+    print(f"goqueue cannot start: {count} in its settings; nothing was started", file=sys.stderr)
+    for number, problem in enumerate(problems, start=1):
+        print(f"  {number}. {problem}", file=sys.stderr)
+
+
+def _allow_many_files() -> None:
+    """Raise the soft limit on open files to the hard one: each connection and each segment is a file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        # Some systems call their hard limit unlimited and then refuse it; the soft one will have to do.
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Pages of the documentation that are made from code: settings and errors.
+
+`python -m goqueue.node.reference_pages docs` writes them; a test compares them with what the code says.
+This lives in the node because only the node knows every room: the table of settings and both doors.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from goqueue.edge.http.errors import status_of
+from goqueue.edge.kafka.errors import KAFKA_CODE_BY_ERROR
+from goqueue.model.errors import GoQueueError
+from goqueue.node.config_table import CONFIG_VARIABLE, NOT_THE_BROKERS, SETTINGS, UNSERVED, variable_of
+
+_MADE = "<!-- Made from code by `make docs`; edit the code instead. -->\n"
+
+
+def settings_page() -> str:
+    """Every setting with its three spellings, its default and what it is for."""
+    lines = [
+        _MADE,
+        "# Settings",
+        "",
+        f"A setting is taken from a flag, else from an environment variable, else from the YAML file that "
+        f"`--config FILE` or `{CONFIG_VARIABLE}` names, else it has its default. All problems of a "
+        "configuration are told at once, and then nothing is started. Unknown names are problems too.",
+        "",
+        "Sizes are bytes, or a number with `KiB`, `MiB` or `GiB` (`KB`, `MB`, `GB` mean the same). Times are "
+        "whole milliseconds. Switches are `true` or `false`. `goqueue --help` shows the same table.",
+        "",
+        "| variable | flag | in the file | default | what it is for |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    lines += [
+        f"| `{setting.variable}` | `{setting.flag}` | `{setting.file_key}` | {_default(setting.default)} "
+        f"| {setting.help} |"
+        for setting in SETTINGS
+    ]
+    lines += [
+        "",
+        "A file, for example:",
+        "",
+        "```yaml",
+        "broker:",
+        "  datadir: /var/lib/goqueue",
+        "listeners:",
+        "  kafka: :9092",
+        "  http: 127.0.0.1:8080",
+        "log:",
+        "  segment_bytes: 128MiB",
+        "  retention_ms: 86400000",
+        "topics:",
+        "  auto_create: false",
+        "```",
+        "",
+        "## Known, but not in this version",
+        "",
+        "These names belong to GoQueue, but what they ask for is not there yet. Any value other than the "
+        "ones that mean off is refused: nobody should believe a door locked that is not.",
+        "",
+        "| variable | asks for | accepted |",
+        "| --- | --- | --- |",
+    ]
+    lines += [
+        f"| `{variable_of(unserved.name)}` | {unserved.what} "
+        f"| {', '.join(_default(value) for value in sorted(unserved.off_values))} |"
+        for unserved in UNSERVED
+    ]
+    names = ", ".join(f"`{name}`" for name in sorted(NOT_THE_BROKERS))
+    lines += ["", f"Variables of the command-line tools are left alone: {names}.", ""]
+    return "\n".join(lines)
+
+
+def errors_page() -> str:
+    """Every error code, what the caller can do, and what each door calls it."""
+    lines = [
+        _MADE,
+        "# Errors",
+        "",
+        "An error has a `code` for programs, which never changes its meaning, and a text for people. Over "
+        'HTTP it is `{"error": text, "status": number, "code": code}`; a Kafka client sees the Kafka code. '
+        "The families say what the caller can do next.",
+        "",
+        "| code | family | meaning | HTTP | Kafka |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for family in GoQueueError.__subclasses__():
+        for error in (family, *every_error(family)):
+            kafka = KAFKA_CODE_BY_ERROR[error]
+            lines.append(
+                f"| `{error.code}` | {family.code} | {_meaning(error)} | {status_of(error).value} "
+                f"| {kafka.name} ({kafka.value}) |"
+            )
+    lines.append("")
+    return "\n".join(lines)
+
+
+def every_error(above: type[GoQueueError] = GoQueueError) -> Iterator[type[GoQueueError]]:
+    """The whole tree below an error, each family followed by its members."""
+    for error in above.__subclasses__():
+        yield error
+        yield from every_error(error)
+
+
+PAGES: dict[str, Callable[[], str]] = {"settings.md": settings_page, "errors.md": errors_page}
+
+
+def write_pages(folder: Path) -> None:
+    for name, page in PAGES.items():
+        (folder / name).write_text(page(), encoding="utf-8")
+
+
+def _meaning(error: type[GoQueueError]) -> str:
+    assert error.__doc__, f"{error.__name__} must say what it means: its docstring is its documentation"
+    return " ".join(error.__doc__.split())
+
+
+def _default(text: str) -> str:
+    return f"`{text}`" if text else "(empty)"
+
+
+if __name__ == "__main__":
+    write_pages(Path(sys.argv[1]))

@@ -1,0 +1,101 @@
+"""A node at work: the broker opened, the doors opened, and the way back out when a signal comes.
+
+Starting is a straight line and every step undoes itself, so whatever fails on the way leaves nothing
+behind. Standard output tells where each door listens and then `ready`; everything else is log lines.
+"""
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+
+import uvloop
+
+from goqueue.broker.broker import Broker, close_broker, open_broker
+from goqueue.model.errors import GoQueueError
+from goqueue.node.clock import SystemClock
+from goqueue.node.config import NodeConfig
+from goqueue.node.disk import FolderDisk
+from goqueue.node.door_wiring import close_doors, open_doors
+from goqueue.node.threads import WorkerThreads
+
+logger = logging.getLogger(__name__)
+
+
+def serve(config: NodeConfig) -> None:
+    """Serve until a signal ends it. Raises DoorBlocked, or what the broker could not be opened for."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(config))
+
+
+async def _serve(config: NodeConfig) -> None:
+    stop = _stop_signal()
+    broker = await _opened_broker(config)
+    try:
+        doors = await open_doors(broker, config)
+        for opened in doors:
+            print(f"{opened.name:6} listening on {opened.address}")
+        _settle_memory()
+        print("ready", flush=True)
+        failure = await _stop_or_failure(stop, broker)
+        logger.info("stopping")
+        await close_doors(doors)
+    finally:
+        await close_broker(broker)
+    if failure is not None:
+        raise failure
+    logger.info("stopped")
+
+
+async def _stop_or_failure(stop: asyncio.Event, broker: Broker) -> GoQueueError | None:
+    """Wait for the signal that ends the process, or for what the broker cannot go on after."""
+    broker.failure.add_done_callback(lambda _: stop.set())
+    await stop.wait()
+    return broker.failure.result() if broker.failure.done() else None
+
+
+async def _opened_broker(config: NodeConfig) -> Broker:
+    clock = SystemClock()
+    begun_ns = clock.monotonic_ns()
+    broker = await open_broker(
+        config=config.broker, disk=FolderDisk(config.data_folder), clock=clock, threads=WorkerThreads()
+    )
+    logger.info(
+        "broker_opened",
+        extra={
+            "node": config.broker.node_id,
+            "folder": config.data_folder,
+            "topics": len(broker.topics),
+            "partitions": broker.recovery.partition_count,
+            "checked_bytes": broker.recovery.checked_bytes,
+            "cut_bytes": broker.recovery.cut_bytes,
+            "took_ms": (clock.monotonic_ns() - begun_ns) // 1_000_000,
+        },
+    )
+    return broker
+
+
+def _settle_memory() -> None:
+    """Spare the garbage collector what lives as long as the process: modules, routes, schemas.
+
+    Measured with requests of 1,000 messages over HTTP: 2.4 µs of broker CPU a message instead of 2.7.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+def _stop_signal() -> asyncio.Event:
+    """Set by the first SIGTERM or SIGINT; a second one ends the process at once."""
+    stop = asyncio.Event()
+
+    def on_signal(number: signal.Signals) -> None:
+        if stop.is_set():
+            logger.warning("forced_stop", extra={"signal": number.name})
+            # No clean-up on purpose: whoever asks twice wants it over. Recovery repairs the rest.
+            os._exit(128 + number)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, on_signal, number)
+    return stop
