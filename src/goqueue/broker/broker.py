@@ -93,12 +93,12 @@ class Broker:
     started_ms: int
     recovery: Recovery = field(default_factory=Recovery)
     topics: dict[TopicName, OpenTopic] = field(default_factory=dict)
-    waiting_reads: set[ReadWaiter] = field(default_factory=set)
+    waiting_reads: dict[ReadWaiter, None] = field(default_factory=dict)
     producer_ids: range = range(0)
     is_open: bool = False
     is_closed: bool = False
-    tasks: set["asyncio.Task[None]"] = field(default_factory=set)
-    changes: set["asyncio.Task[Any]"] = field(default_factory=set)
+    tasks: dict["asyncio.Task[None]", None] = field(default_factory=dict)
+    changes: dict["asyncio.Task[Any]", None] = field(default_factory=dict)
     change_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     failure: "asyncio.Future[StorageFailed]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
@@ -155,14 +155,14 @@ class Broker:
                 return await change
 
         task = asyncio.get_running_loop().create_task(in_turn())
-        self.changes.add(task)
-        task.add_done_callback(self.changes.discard)
+        self.changes[task] = None
+        task.add_done_callback(self.changes.pop)
         return await asyncio.shield(task)
 
     def keep(self, task: "asyncio.Task[None]") -> None:
         """Hold on to a background task until it is done."""
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+        self.tasks[task] = None
+        task.add_done_callback(self.tasks.pop)
 
     def new_partition(self, source: TopicPartition, settings: TopicSettings) -> Partition:
         partition = Partition(
@@ -186,6 +186,7 @@ class Broker:
         async def open_one(source: TopicPartition, settings: TopicSettings) -> Partition:
             partition = self.new_partition(source, settings)
             async with room:
+                await self.threads.run(self.disk.make_folder, partition.folder)
                 self.recovery.add(source, await self.threads.run(partition.open))
             return partition
 
@@ -256,6 +257,7 @@ async def open_broker(
         journal=journal,
         started_ms=clock.wall_ms(),
     )
+    await threads.run(disk.make_folder, metadata_partition.folder)
     broker.recovery.add(metadata_source, await threads.run(metadata_partition.open))
     await threads.run(journal.replay)
     if not metadata.cluster_id:

@@ -19,7 +19,7 @@ class Flusher:
         # A little earlier than promised: the fsync itself takes time too.
         self._delay_s = interval_ms / 1000 * 0.8
         self._wanted: dict[Partition, bool] = {}
-        self._dirty: set[Partition] = set()
+        self._dirty: dict[Partition, None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._rounds: asyncio.Task[None] | None = None
         self._round_end: asyncio.Future[None] | None = None
@@ -36,7 +36,7 @@ class Flusher:
 
     def note_dirty(self, partition: Partition) -> None:
         """Flush within the interval."""
-        self._dirty.add(partition)
+        self._dirty[partition] = None
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._delay_s, self._flush_dirty)
 

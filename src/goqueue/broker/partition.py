@@ -48,15 +48,17 @@ class Partition:
         self.source = source
         self.leader_epoch = leader_epoch
         self.producers = Producers()
-        self.readers: set[ReadWaiter] = set()
+        self.readers: dict[ReadWaiter, None] = {}
+        """Who waits for more, in the order they came."""
         self.flusher: FlushRequests
-        self._folder = folder
+        self.folder = folder
         self._settings = settings
         self._disk = disk
         self._clock = clock
         self._on_failure = on_failure
         self._commit_waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._stopped: GoQueueError | None = None
+        self._confirmed_offset = 0
         self._log: PartitionLog
         self._snapshot_waiters: list[asyncio.Future[None]] = []
         self._snapshot_begun: list[asyncio.Future[None]] = []
@@ -80,22 +82,24 @@ class Partition:
 
     def open(self, *, end_limit: int = NO_LIMIT) -> Recovered:
         """Read the partition from its folder. Waits for the disk: call it from a thread."""
-        self._disk.make_folder(self._folder)
-        self.producers.restore([])
+        self.producers.restore(None)
         self._log, recovered = PartitionLog.open(
             self._disk,
-            self._folder,
+            self.folder,
             self.source,
             self._settings,
             restore_producers=self.producers.restore,
             on_batch=self._follow,
             end_limit=end_limit,
         )
-        if recovered.is_new:
-            # A partition is never without a recovery point: its absence later means damage, not youth.
-            if error := self._log.begin_flush(producers=[], with_snapshot=True).run():
+        if recovered.is_new or recovered.sealed or self._log.is_dirty:
+            # What is served from now on must survive the next power failure too. And a partition is never
+            # without a recovery point: its absence later means damage, not youth.
+            flush = self._log.begin_flush(producers=self.producers.snapshot(), with_snapshot=True)
+            error = flush.run()
+            if error is not None and recovered.is_new:
                 raise error
-            self._disk.sync_folder(self._folder)
+            self._log.finish_flush(flush, is_snapshot_saved=error is None)
         return recovered
 
     def now_ms(self) -> int:
@@ -177,10 +181,8 @@ class Partition:
 
     def reopen(self) -> Recovered:
         """After a failure: open anew what the disk confirmed. Waits for the disk; raises OSError."""
-        assert self.is_failed, "only a partition that has failed is opened anew"
-        confirmed_offset = self._log.flushed_offset
         self._log.close()
-        return self.open(end_limit=confirmed_offset)
+        return self.open(end_limit=self._confirmed_offset)
 
     def resume(self, *, leader_epoch: int) -> None:
         """Go back to work after `reopen`, under a new epoch: readers may have seen what is gone now."""
@@ -204,6 +206,7 @@ class Partition:
         )
 
     def _fail(self, error: GoQueueError) -> None:
+        self._confirmed_offset = self._log.flushed_offset
         self._stopped = StorageFailed(f"{self.source} has stopped after a disk error: {error}")
         log.error("partition_stopped partition=%s reason=%s", self.source, error)
         self._release(self._stopped)

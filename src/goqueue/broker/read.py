@@ -58,7 +58,10 @@ async def read_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
     room_bytes = command.max_bytes
     while len(messages) < command.limit and room_bytes > 0:
         # Retention may move the start at any time, also between two reads.
-        offset = max(offset, partition.log.start_offset)
+        start_offset = partition.log.start_offset
+        if messages and offset < start_offset:
+            break  # one answer has no gap
+        offset = max(offset, start_offset)
         wait_ms = 0 if messages else max((deadline_ns - broker.clock.monotonic_ns()) // 1_000_000, 0)
         part = PartitionRead(command.source, offset, room_bytes)
         [outcome] = await read(broker, Read(partitions=[part], min_bytes=1, wait_ms=wait_ms))
@@ -131,7 +134,10 @@ async def _read_one(broker: Broker, part: PartitionRead, max_bytes: int) -> Read
         batches, lanes, size, offset = chunk
         while size * 2 < max_bytes and offset < end_offset:
             # A segment's end must not look like the end of the log to a reader with a minimum to wait for.
-            more = await _read_chunk(broker, log, offset, max_bytes - size, end_offset)
+            try:
+                more = await _read_chunk(broker, log, offset, max_bytes - size, end_offset)
+            except GoQueueError:
+                break  # what is there is good; the next read, which begins at the bad place, names it
             batches, lanes = batches + more.batches, lanes + more.lanes
             size, offset = size + more.size, more.end_offset
         return BatchesRead(batches, size, offset, log.start_offset, end_offset, lanes)
@@ -169,20 +175,23 @@ async def _wait(
     """Return when enough may have come, or the time is up."""
     partitions = []
     for part, outcome in zip(parts, outcomes, strict=True):
-        partition = broker.partition(part.source)
-        partitions.append(partition)
         assert isinstance(outcome, BatchesRead), "a failure is answered, not waited for"
-        if partition.high_watermark > outcome.high_watermark:
-            return  # more came while the disk was read
+        try:
+            partition = broker.partition(part.source)
+            if partition.high_watermark > outcome.high_watermark:
+                return  # more came while the disk was read
+        except GoQueueError:
+            return  # it was deleted or has failed meanwhile: the next round says so
+        partitions.append(partition)
     waiter = ReadWaiter(missing_bytes)
     timer = asyncio.get_running_loop().call_later(left_ns / 1e9, waiter.wake)
-    broker.waiting_reads.add(waiter)
+    broker.waiting_reads[waiter] = None
     for partition in partitions:
-        partition.readers.add(waiter)
+        partition.readers[waiter] = None
     try:
         await waiter.ready
     finally:
         timer.cancel()
-        broker.waiting_reads.discard(waiter)
+        del broker.waiting_reads[waiter]
         for partition in partitions:
-            partition.readers.discard(waiter)
+            partition.readers.pop(waiter, None)

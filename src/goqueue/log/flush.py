@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from errno import ENOSPC
 
 from goqueue.log.segment import Segment
 from goqueue.log.snapshot import Snapshot, save_snapshot
@@ -16,7 +17,7 @@ class Flush:
     folder: str
     files: Sequence[File]
     sealed: Sequence[Segment]
-    """Segments closed since the last flush: their indexes are final and become trusted with this one."""
+    """Segments closed since the last recovery point: the new one vouches for their indexes."""
     sync_folder: bool
     snapshot: Snapshot | None
     removed: Sequence[Segment]
@@ -31,12 +32,6 @@ class Flush:
         """
         for file in self.files:
             file.sync()
-        for segment in self.sealed:
-            for index in segment.open_indexes():
-                try:
-                    index.sync()
-                finally:
-                    index.close()
         if self.sync_folder:
             self.disk.sync_folder(self.folder)
         try:
@@ -46,9 +41,21 @@ class Flush:
         return None
 
     def _save_snapshot(self) -> None:
+        for segment in self.sealed:
+            _sync_indexes(segment)
         if self.snapshot is not None:
             save_snapshot(self.disk, self.folder, self.snapshot)
         for segment in self.removed:
             segment.remove_files()
         if self.removed:
             self.disk.sync_folder(self.folder)
+
+
+def _sync_indexes(segment: Segment) -> None:
+    if not segment.save_indexes():
+        raise OSError(ENOSPC, "the indexes of a segment do not fit on the disk")
+    for index in segment.open_indexes():
+        try:
+            index.sync()
+        finally:
+            index.close()

@@ -15,15 +15,18 @@ from goqueue.log.flush import Flush
 from goqueue.log.recovery import NO_LIMIT, Recovered, recover, reindex
 from goqueue.log.segment import Segment
 from goqueue.log.snapshot import Snapshot
+from goqueue.log.sparse_index import Checksum
 from goqueue.model.errors import Corrupt, OffsetOutOfRange, StorageFailed, StorageFull
 from goqueue.model.ids import TopicPartition
 from goqueue.model.ports import Buffer, Disk, File
 from goqueue.model.settings import UNLIMITED, TopicSettings
-from goqueue.records.frame import Frame, encode_frame, scan_frames
+from goqueue.records.batch import open_batch
+from goqueue.records.frame import FRAME_BYTES, Frame, encode_frame, find_frame, scan_frames
 from goqueue.records.layout import BatchHeader, patch, read_header
 
 _HINTS_MAX = 64
 _base_offset = attrgetter("base_offset")
+_NO_INDEXES = (Checksum(0, 0), Checksum(0, 0))
 _READ_AHEAD_BYTES = 4096
 """Read a little more than asked, so that the skipped frames before an offset do not cost a second read."""
 
@@ -78,8 +81,11 @@ class PartitionLog:
         self._segments = recovered.segments
         """Replaced, never changed in place: a thread that reads keeps the list it began with."""
         self._unsynced: list[Segment] = recovered.unsynced
+        self._sealed: list[Segment] = recovered.sealed
+        """Closed since the last recovery point."""
         self._removed: list[Segment] = []
-        self._folder_changed = False
+        # What a process that was killed has created may not be durable yet.
+        self._folder_changed = True
         self._hints: dict[int, tuple[Segment, int]] = {}
         self._warm: Segment | None = None
         self.epochs = recovered.epochs
@@ -132,9 +138,11 @@ class PartitionLog:
         assert not self.is_broken, "a broken log must be opened anew"
         base_offset = offset = self.end_offset
         buffers: list[Buffer] = []
-        for header, body, lane in batches:
+        last = len(batches) - 1
+        for at, (header, body, lane) in enumerate(batches):
             patch(body, base_offset=offset, leader_epoch=leader_epoch)
-            buffers += (encode_frame(header, body, base_offset=offset, lane=lane), body)
+            frame = encode_frame(header, body, base_offset=offset, lane=lane, continues=at < last)
+            buffers += (frame, body)
             offset += header.last_offset_delta + 1
         try:
             segment = self._segment_for(sum(map(len, buffers)))
@@ -142,10 +150,14 @@ class PartitionLog:
         except OSError as error:
             self.is_broken = bool(self._segments) and not self._segments[-1].take_back()
             raise storage_error(error, f"append to {self._source}") from error
-        for at, (header, body, _) in enumerate(batches):
-            end_offset = segment.end_offset + header.last_offset_delta + 1
-            size = len(buffers[2 * at]) + len(body)
-            segment.note_frame(segment.end_offset, end_offset, header.max_timestamp_ms, size)
+        for header, body, _ in batches:
+            first = segment.end_offset
+            segment.note_frame(
+                segment.size,
+                FRAME_BYTES + len(body),
+                offsets=range(first, first + header.last_offset_delta + 1),
+                max_timestamp_ms=header.max_timestamp_ms,
+            )
         if not self.epochs or leader_epoch > self.epochs[-1][0]:
             self.epochs.append((leader_epoch, base_offset))
         return base_offset
@@ -159,6 +171,8 @@ class PartitionLog:
         segment = self._segment_of(offset)
         try:
             return self._read_segment(segment, offset, max_bytes, end_offset, read_bytes)
+        except OSError as error:
+            raise storage_error(error, f"read of {self._source}") from error
         except Corrupt:
             # An index that lies looks like a corrupt log. Believe the worst only after building it anew.
             if segment is self._segments[-1] or segment.base_offset in self._reindexed:
@@ -179,24 +193,35 @@ class PartitionLog:
         while True:
             want = min(want, segment_bytes - position)
             data = memoryview(read_bytes(segment.file, position, want))
-            scan = scan_frames(data, stop_offset=end_offset)
+            # A crash may bring back what was cut off a file once: where the next begins, this one ends.
+            scan = scan_frames(data, stop_offset=min(end_offset, segment.end_offset))
             chunk, next_position, expected = self._take(scan.frames, data, offset, max_bytes, expected)
             if chunk.batches:
                 self._remember(chunk.end_offset, segment, position + next_position)
                 return chunk
-            if scan.problem or len(data) < want or (not scan.consumed_bytes and not scan.wanted_bytes):
-                raise self._corrupt(expected, scan.problem or "the file is shorter than it should be")
-            position += scan.consumed_bytes
-            if position + scan.wanted_bytes > segment_bytes:
-                raise self._corrupt(expected, "the file ends inside a frame")
-            want = max(scan.wanted_bytes, max_bytes)
-
-    def find_time(self, timestamp_ms: int, *, read_bytes: ReadBytes) -> Chunk | None:
-        """The first batch that has a message of that time or later, or None."""
-        for segment in self._segments:
-            if segment.end_offset <= self.start_offset or segment.max_timestamp_ms < timestamp_ms:
+            if scan.problem:
+                # The bad frame may lie before the offset asked for, which can still be good.
+                behind = find_frame(data, scan.consumed_bytes + 1)
+                if behind is None and position + want < segment_bytes:
+                    want *= 4
+                elif behind is None or not expected < behind[1] <= offset:
+                    raise self._corrupt(expected, scan.problem)
+                else:
+                    position, expected = position + behind[0], behind[1]
                 continue
-            offset = max(segment.offset_before_time(timestamp_ms), self.start_offset)
+            if not scan.consumed_bytes and not scan.wanted_bytes:
+                raise self._corrupt(expected, "a frame of a later offset stands here")
+            position += scan.consumed_bytes
+            if len(data) < want or position + scan.wanted_bytes > segment_bytes or position >= segment_bytes:
+                raise self._corrupt(expected, "the file ends too early")
+            want = max(scan.wanted_bytes, max_bytes + _READ_AHEAD_BYTES)
+
+    def find_time(self, timestamp_ms: int, *, from_offset: int, read_bytes: ReadBytes) -> Chunk | None:
+        """The first batch, from an offset on, that has a message of that time or later; or None."""
+        for segment in self._segments:
+            if segment.end_offset <= from_offset or segment.max_timestamp_ms < timestamp_ms:
+                continue
+            offset = max(segment.offset_before_time(timestamp_ms), from_offset)
             while offset < segment.end_offset:
                 batch, max_timestamp_ms = self._one_batch(offset, read_bytes)
                 if max_timestamp_ms >= timestamp_ms:
@@ -204,12 +229,24 @@ class PartitionLog:
                 offset = batch.end_offset
         return None
 
-    def find_max_time(self, *, read_bytes: ReadBytes) -> Chunk | None:
-        """The batch with the largest timestamp of all, or None when the log is empty."""
+    def newest_time(self, *, read_bytes: ReadBytes) -> int:
+        """The largest timestamp of the messages that can be read; -1 when there are none."""
         if self.start_offset == self.end_offset:
-            return None
-        newest = max(segment.max_timestamp_ms for segment in self._segments)
-        return self.find_time(newest, read_bytes=read_bytes)
+            return -1
+        first, *rest = self._segments
+        newest = max((segment.max_timestamp_ms for segment in rest), default=-1)
+        if self.start_offset == first.base_offset:
+            return max(newest, first.max_timestamp_ms)
+        # The largest of the first segment may be among the messages that were deleted from its start.
+        offset, end_offset = self.start_offset, first.end_offset
+        while offset < end_offset:
+            batch, max_timestamp_ms = self._one_batch(offset, read_bytes)
+            if offset == self.start_offset:
+                messages = open_batch(batch.batches[0], batch.lanes[0])
+                max_timestamp_ms = max(m.timestamp_ms for m in messages if m.offset >= offset)
+            newest = max(newest, max_timestamp_ms)
+            offset = batch.end_offset
+        return newest
 
     def epoch_end(self, leader_epoch: int) -> tuple[int, int]:
         """The last epoch not above the one asked for, and the offset where it ended; (-1, -1): none known."""
@@ -267,9 +304,10 @@ class PartitionLog:
                 position=active.size if active else 0,
                 start_offset=self.start_offset,
                 epochs=list(self.epochs),
+                max_timestamp_ms=active.max_timestamp_ms if active else -1,
+                indexes=active.index_checksums() if active else _NO_INDEXES,
                 producers=producers,
             )
-        sealed = [segment for segment in self._unsynced if segment is not active]
         files = [segment.file for segment in self._unsynced if segment is not active]
         if active and self.is_dirty:
             files.append(active.file)
@@ -277,7 +315,7 @@ class PartitionLog:
             disk=self._disk,
             folder=self.folder,
             files=files,
-            sealed=sealed,
+            sealed=self._sealed if with_snapshot else [],
             sync_folder=self._folder_changed,
             snapshot=snapshot,
             removed=self._removed if with_snapshot else [],
@@ -285,7 +323,7 @@ class PartitionLog:
         )
         self._unsynced, self._folder_changed = [], False
         if with_snapshot:
-            self._removed = []
+            self._removed, self._sealed = [], []
             self._snapshot_of = (self.start_offset, self.end_offset)
         return flush
 
@@ -295,6 +333,7 @@ class PartitionLog:
         if not is_snapshot_saved:
             self._snapshot_of = None
             self._removed = [*flush.removed, *self._removed]
+            self._sealed = [*flush.sealed, *self._sealed]
 
     def close(self) -> None:
         for segment in self._segments:
@@ -312,6 +351,7 @@ class PartitionLog:
         self._begin_segment(sealed.end_offset)
         sealed.seal()
         self._unsynced.append(sealed)
+        self._sealed.append(sealed)
 
     def _begin_segment(self, base_offset: int) -> None:
         segment = Segment(self._disk, self.folder, base_offset)

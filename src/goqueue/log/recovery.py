@@ -12,9 +12,9 @@ from itertools import pairwise
 
 from goqueue.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Segment
 from goqueue.log.snapshot import Snapshot, load_snapshots, remove_snapshots_after
-from goqueue.log.walk import walk_frames
+from goqueue.log.walk import OnFrame, walk_frames
 from goqueue.model.ports import Disk
-from goqueue.records.frame import Frame
+from goqueue.records.frame import FRAME_BYTES, Frame
 from goqueue.records.layout import BatchHeader, read_header
 
 OnBatch = Callable[[BatchHeader, int], None]
@@ -33,6 +33,8 @@ class Recovered:
     safe_offset: int = 0
     """Everything before it was on the disk already; the rest wants an fsync."""
     unsynced: list[Segment] = field(default_factory=list)
+    sealed: list[Segment] = field(default_factory=list)
+    """Segments whose indexes were written by this recovery: no recovery point vouches for them yet."""
     checked_bytes: int = 0
     cut_bytes: int = 0
     cut_reason: str = ""
@@ -72,14 +74,17 @@ def recover(
         if snapshot is not None and segment.base_offset < snapshot.segment_base:
             _open_sealed(segment, segments[at + 1], recovered)
             continue
-        safe_position = 0
         if snapshot is not None and segment.base_offset == snapshot.segment_base:
-            safe_position = snapshot.position
-        problem = _check_tail(segment, safe_position, snapshot, recovered, on_batch, end_limit)
+            _restore_safe_part(segment, snapshot)
+        else:
+            segment.begin_indexes()
+            segment.rewind(segment.base_offset, 0)
+        problem = _check_tail(segment, recovered, on_batch, end_limit)
         follows = is_last or (not problem and segments[at + 1].base_offset == segment.end_offset)
         if follows and not problem:
             if not is_last:
                 segment.seal()
+                recovered.sealed.append(segment)
             continue
         if snapshot is None and not is_last:
             # The recovery point itself is gone, which no crash explains: this may be damage to data that
@@ -136,6 +141,7 @@ def _open_sealed(segment: Segment, follower: Segment, recovered: Recovered) -> N
     segment.rewind(follower.base_offset, segment.file.size())
     if not segment.is_indexed():
         reindex(segment)
+        recovered.sealed.append(segment)
         recovered.rebuilt_indexes += 1
     segment.close()
 
@@ -146,58 +152,84 @@ def reindex(segment: Segment) -> None:
     The walk uses a twin, so that readers of the segment see its size and end unchanged meanwhile.
     """
     twin = segment.twin()
-    twin.last_indexed(position_limit=0)
-
-    def note(_piece: memoryview, frame: Frame, frame_bytes: int) -> bool:
-        twin.note_frame(frame.base_offset, frame.end_offset, frame.max_timestamp_ms, frame_bytes)
-        return False
-
-    walk_frames(twin.file, position=0, end_position=segment.size, offset=twin.base_offset, on_frame=note)
+    twin.begin_indexes()
+    walk_frames(
+        twin.file,
+        position=0,
+        end_position=segment.size,
+        offset=twin.base_offset,
+        on_frame=_noting(twin),
+        pass_damage=True,
+    )
     twin.seal()
     twin.close()
     segment.forget_indexes()
     segment.rewind(segment.end_offset, segment.size)
 
 
-def _check_tail(
-    segment: Segment,
-    safe_position: int,
-    snapshot: Snapshot | None,
-    recovered: Recovered,
-    on_batch: OnBatch,
-    end_limit: int,
-) -> str:
-    """Walk from the last index entry before the safe position to the end; says what is wrong, if anything."""
-    size = segment.file.size()
-    offset, position = segment.last_indexed(position_limit=safe_position)
-
-    def note(_piece: memoryview, frame: Frame, frame_bytes: int) -> bool:
-        segment.note_frame(frame.base_offset, frame.end_offset, frame.max_timestamp_ms, frame_bytes)
-        return segment.size == safe_position
-
-    segment.rewind(offset, position)
-    if position < safe_position:
-        walk_frames(segment.file, position=position, end_position=safe_position, offset=offset, on_frame=note)
-    if snapshot is not None and safe_position:
-        # A frame before the safe position may have gone bad: it stays, and the walk goes on behind it.
-        segment.rewind(snapshot.end_offset, safe_position, max_timestamp_ms=segment.max_timestamp_ms)
-
-    def follow(piece: memoryview, frame: Frame, frame_bytes: int) -> bool:
-        if frame.base_offset >= end_limit:
-            return True
-        header = read_header(piece, frame.body_start)
-        if not recovered.epochs or frame.leader_epoch > recovered.epochs[-1][0]:
-            recovered.epochs.append((frame.leader_epoch, frame.base_offset))
-        segment.note_frame(frame.base_offset, frame.end_offset, frame.max_timestamp_ms, frame_bytes)
-        on_batch(header, frame.lane)
+def _noting(segment: Segment) -> OnFrame:
+    def note(_piece: memoryview, frame: Frame, position: int) -> bool:
+        _note(segment, frame, position)
         return False
 
-    start = segment.size
+    return note
+
+
+def _note(segment: Segment, frame: Frame, position: int) -> None:
+    segment.note_frame(
+        position,
+        frame.body_end - frame.body_start + FRAME_BYTES,
+        offsets=range(frame.base_offset, frame.end_offset),
+        max_timestamp_ms=frame.max_timestamp_ms,
+    )
+
+
+def _restore_safe_part(segment: Segment, snapshot: Snapshot) -> None:
+    """Bring a segment to where the recovery point saw it, with its indexes."""
+    last = segment.trust_indexes(snapshot.indexes)
+    if last is None:
+        segment.begin_indexes()
+    offset, position = last or (segment.base_offset, 0)
+    segment.rewind(offset, position)
+    # A frame here may have gone bad: it stays, and the walk goes on behind it.
+    walk_frames(
+        segment.file,
+        position=position,
+        end_position=snapshot.position,
+        offset=offset,
+        on_frame=_noting(segment),
+        pass_damage=True,
+    )
+    segment.rewind(snapshot.end_offset, snapshot.position, max_timestamp_ms=snapshot.max_timestamp_ms)
+
+
+def _check_tail(segment: Segment, recovered: Recovered, on_batch: OnBatch, end_limit: int) -> str:
+    """Walk from where the segment is known to be good to its end; says what is wrong, if anything.
+
+    Frames that were written in one step count together or not at all.
+    """
+    size, start = segment.file.size(), segment.size
+    step: list[tuple[Frame, int, BatchHeader]] = []
+
+    def follow(piece: memoryview, frame: Frame, position: int) -> bool:
+        if frame.base_offset >= end_limit:
+            return True
+        step.append((frame, position, read_header(piece, frame.body_start)))
+        if not frame.continues:
+            for part, part_position, header in step:
+                if not recovered.epochs or part.leader_epoch > recovered.epochs[-1][0]:
+                    recovered.epochs.append((part.leader_epoch, part.base_offset))
+                _note(segment, part, part_position)
+                on_batch(header, part.lane)
+            step.clear()
+        return False
+
     problem = walk_frames(
         segment.file, position=start, end_position=size, offset=segment.end_offset, on_frame=follow
     )
     if not problem and segment.size < size:
-        problem = f"the disk failed behind offset {segment.end_offset}"
+        what = "an append is incomplete" if step else "the disk failed"
+        problem = f"{what} behind offset {segment.end_offset}"
     recovered.checked_bytes += segment.size - start
     if segment.size > start or problem:
         recovered.unsynced.append(segment)

@@ -6,7 +6,7 @@ with offsets that follow each other without a gap from `base_offset` to `end_off
 
 from collections.abc import Sequence
 
-from goqueue.log.sparse_index import SparseIndex
+from goqueue.log.sparse_index import Checksum, SparseIndex
 from goqueue.model.ports import Buffer, Disk, File
 
 LOG_SUFFIX = ".log"
@@ -37,7 +37,7 @@ class Segment:
     def file(self) -> File:
         """The log file, opened when first needed: most sealed segments are never read again."""
         if self._file is None:
-            self._file = self._disk.open(self._paths[0])
+            self._file = self._disk.open_existing(self._paths[0])
         return self._file
 
     @property
@@ -50,9 +50,9 @@ class Segment:
 
     def begin(self) -> None:
         """Start an empty segment, with its file there: its name is where the partition's offsets go on."""
-        self._offsets.begin()
-        self._times.begin()
+        self.begin_indexes()
         self._max_timestamp_ms = -1
+        self._file = self._disk.open(self._paths[0])
         assert self.file.size() == 0, f"{self._paths[0]} holds data where a new segment begins"
 
     def write(self, buffers: Sequence[Buffer]) -> None:
@@ -67,28 +67,27 @@ class Segment:
             return False
         return True
 
-    def note_frame(self, base_offset: int, end_offset: int, max_timestamp_ms: int, size: int) -> None:
-        """Take a frame that has just been written, or found by recovery, into account."""
-        position = self.size
+    def note_frame(self, position: int, frame_bytes: int, *, offsets: range, max_timestamp_ms: int) -> None:
+        """Take a frame that has just been written, or found by a walk, into account."""
         self._max_timestamp_ms = max(self.max_timestamp_ms, max_timestamp_ms)
         if position - self._indexed_position >= INDEX_INTERVAL_BYTES:
-            self._offsets.add(base_offset, position)
-            self._times.add(self._max_timestamp_ms * _NS_PER_MS, base_offset)
+            self._offsets.add(offsets.start, position)
+            self._times.add(self._max_timestamp_ms * _NS_PER_MS, offsets.start)
             self._indexed_position = position
-        self.end_offset = end_offset
-        self.size = position + size
+        self.end_offset = offsets.stop
+        self.size = position + frame_bytes
 
     def seal(self) -> None:
         """Nothing more will be written: save the indexes, with the largest timestamp as the last word."""
         last = self._times.last()
         if last and last[0] != self.max_timestamp_ms * _NS_PER_MS:
             self._times.add(self.max_timestamp_ms * _NS_PER_MS, self.end_offset - 1)
-        self.save_indexes()
-        self.forget_indexes()
+        if self.save_indexes():
+            self.forget_indexes()
 
-    def save_indexes(self) -> None:
-        self._offsets.save()
-        self._times.save()
+    def save_indexes(self) -> bool:
+        """Write both indexes to their files; whether that could be done."""
+        return self._offsets.save() and self._times.save()
 
     def forget_indexes(self) -> None:
         self._offsets.forget()
@@ -103,23 +102,23 @@ class Segment:
         before = self._times.below(timestamp_ms * _NS_PER_MS)
         return before[1] if before else self.base_offset
 
-    def last_indexed(self, *, position_limit: int) -> tuple[int, int]:
-        """Drop index entries at or behind a position; what is left ends here (offset, position).
+    def index_checksums(self) -> tuple[Checksum, Checksum]:
+        return self._offsets.checksum(), self._times.checksum()
 
-        A missing or senseless index is emptied, so that a walk from the segment's start rebuilds it.
-        """
-        if not (self._offsets.is_sorted() and self._times.is_sorted() and self._begins_rightly()):
-            self._offsets.begin()
-            self._times.begin()
-        self._offsets.keep_values_below(position_limit)
+    def trust_indexes(self, vouched: tuple[Checksum, Checksum]) -> tuple[int, int] | None:
+        """Keep the index entries that a recovery point vouches for; the last one, as (offset, position)."""
+        if not (self._offsets.keep(vouched[0]) and self._times.keep(vouched[1])):
+            return None
         last = self._offsets.last()
-        if last is None:
-            self._times.begin()
-            self._indexed_position = -INDEX_INTERVAL_BYTES
-            return self.base_offset, 0
-        self._times.keep_values_below(last[0] + 1)
-        self._indexed_position = last[1]
+        if last is not None:
+            self._indexed_position = last[1]
         return last
+
+    def begin_indexes(self) -> None:
+        """Drop all index entries: a walk from the segment's start makes them anew."""
+        self._offsets.begin()
+        self._times.begin()
+        self._indexed_position = -INDEX_INTERVAL_BYTES
 
     def rewind(self, end_offset: int, size: int, *, max_timestamp_ms: int | None = None) -> None:
         """Go back to a known point; recovery walks on from there with `note_frame`."""
@@ -129,7 +128,7 @@ class Segment:
 
     def open_indexes(self) -> list[File]:
         """The index files, for an fsync; the caller closes them."""
-        return [self._disk.open(path) for path in self._paths[1:]]
+        return [self._disk.open_existing(path) for path in self._paths[1:]]
 
     def twin(self) -> "Segment":
         """Another view of the same files, with nothing noted yet."""
@@ -155,9 +154,6 @@ class Segment:
             and last[1] < self.size
             and last_time[1] < self.end_offset
         )
-
-    def _begins_rightly(self) -> bool:
-        return self._offsets.floor(self.base_offset) == (self.base_offset, 0)
 
     def close(self) -> None:
         if self._file is not None:

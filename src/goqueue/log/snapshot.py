@@ -12,6 +12,7 @@ from struct import Struct
 
 from crc32c import crc32c
 
+from goqueue.log.sparse_index import Checksum
 from goqueue.model.ports import Disk
 
 SUFFIX = ".snapshot"
@@ -29,6 +30,10 @@ class Snapshot:
     start_offset: int
     epochs: Sequence[tuple[int, int]]
     """(leader epoch, first offset), rising."""
+    max_timestamp_ms: int
+    """The largest in that segment so far."""
+    indexes: tuple[Checksum, Checksum]
+    """What that segment's indexes held. They are not fsynced with it: a power failure may tear them."""
     producers: object
     """State of the producers' machine, in plain JSON values; opaque here."""
 
@@ -42,6 +47,8 @@ def save_snapshot(disk: Disk, folder: str, snapshot: Snapshot) -> None:
             "position": snapshot.position,
             "start_offset": snapshot.start_offset,
             "epochs": list(snapshot.epochs),
+            "max_timestamp_ms": snapshot.max_timestamp_ms,
+            "indexes": list(snapshot.indexes),
             "producers": snapshot.producers,
         },
         separators=(",", ":"),
@@ -79,5 +86,7 @@ def _parse(data: bytes) -> Snapshot | None:
         position=fields["position"],
         start_offset=fields["start_offset"],
         epochs=[(epoch, offset) for epoch, offset in fields["epochs"]],
+        max_timestamp_ms=fields["max_timestamp_ms"],
+        indexes=(Checksum(*fields["indexes"][0]), Checksum(*fields["indexes"][1])),
         producers=fields["producers"],
     )

@@ -10,13 +10,22 @@ import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from contextlib import suppress
-from itertools import pairwise
 from struct import Struct
+from typing import NamedTuple
+
+from crc32c import crc32c
 
 from goqueue.model.ports import Disk, File
 
 ENTRY_BYTES = 16
 _PAIR = Struct(">qq")
+
+
+class Checksum(NamedTuple):
+    """A number of pairs and the CRC-32C over them."""
+
+    entry_count: int
+    crc: int
 
 
 class SparseIndex:
@@ -51,8 +60,11 @@ class SparseIndex:
         return (keys[at], values[at]) if at >= 0 else None
 
     def ends(self) -> tuple[tuple[int, int], tuple[int, int]] | None:
-        """The first and the last pair, read without the rest; None when the file is empty or torn."""
-        file = self._disk.open(self._path)
+        """The first and the last pair, read without the rest; None when the file is absent, empty or torn."""
+        try:
+            file = self._disk.open_existing(self._path)
+        except FileNotFoundError:
+            return None
         try:
             size = file.size()
             if size == 0 or size % ENTRY_BYTES:
@@ -66,46 +78,52 @@ class SparseIndex:
         keys, values = self._load()
         return (keys[-1], values[-1]) if keys else None
 
-    def is_sorted(self) -> bool:
-        """Whether the pairs can be an index at all: there are some, and neither column falls."""
+    def checksum(self) -> Checksum:
+        """What tells later that the pairs there are now have all reached the file."""
         keys, values = self._load()
-        return bool(keys) and _never_falls(keys) and _never_falls(values)
+        return Checksum(len(keys), crc32c(_entries(keys, values)))
 
-    def keep_values_below(self, value: int) -> None:
-        """Drop the pairs whose value is `value` or more."""
+    def keep(self, vouched: Checksum) -> bool:
+        """Keep the pairs that a checksum vouches for, drop those behind; False: they are not there."""
         keys, values = self._load()
-        count = bisect_left(values, value)
+        count = vouched.entry_count
+        if crc32c(_entries(keys[:count], values[:count])) != vouched.crc or len(keys) < count:
+            return False
         del keys[count:], values[count:]
-        self._saved_count = min(self._saved_count, count)
+        self._saved_count = count
+        return True
 
-    def save(self) -> None:
-        """Write what the file lacks. An index can be rebuilt, so a full disk is no reason to fail."""
+    def save(self) -> bool:
+        """Write what the file lacks; whether that could be done. Nobody need fail: it can be rebuilt."""
         keys, values = self._load()
         if self._saved_count == len(keys):
-            return
-        fresh = array("q", bytes(ENTRY_BYTES * (len(keys) - self._saved_count)))
-        fresh[0::2], fresh[1::2] = keys[self._saved_count :], values[self._saved_count :]
+            return True
+        fresh = _entries(keys[self._saved_count :], values[self._saved_count :])
         with suppress(OSError):
             file = self._disk.open(self._path)
             try:
                 if file.size() != self._saved_count * ENTRY_BYTES:
                     file.truncate(self._saved_count * ENTRY_BYTES)
-                file.append([_big_endian(fresh).tobytes()])
+                file.append([fresh])
             finally:
                 file.close()
             self._saved_count = len(keys)
+        return self._saved_count == len(keys)
 
     def forget(self) -> None:
-        """Give the memory back; the next look-up loads the file."""
-        self._columns = None
+        """Give the memory back; the next look-up loads the file. What the file lacks stays."""
+        if self._columns is not None and self._saved_count == len(self._columns[0]):
+            self._columns = None
 
     def _load(self) -> tuple[array[int], array[int]]:
         if self._columns is None:
-            file = self._disk.open(self._path)
-            try:
-                entries = _read_entries(file)
-            finally:
-                file.close()
+            entries = array("q")
+            with suppress(FileNotFoundError):
+                file = self._disk.open_existing(self._path)
+                try:
+                    entries = _read_entries(file)
+                finally:
+                    file.close()
             self._columns = (entries[0::2], entries[1::2])
             self._saved_count = len(entries) // 2
         return self._columns
@@ -126,5 +144,8 @@ def _big_endian(numbers: array[int]) -> array[int]:
     return numbers
 
 
-def _never_falls(numbers: array[int]) -> bool:
-    return all(a <= b for a, b in pairwise(numbers))
+def _entries(keys: array[int], values: array[int]) -> bytes:
+    """Pairs as they lie in the file."""
+    entries = array("q", bytes(ENTRY_BYTES * len(keys)))
+    entries[0::2], entries[1::2] = keys, values
+    return _big_endian(entries).tobytes()

@@ -3,41 +3,58 @@
 from collections.abc import Callable
 
 from goqueue.model.ports import File
-from goqueue.records.frame import FRAME_BYTES, Frame, scan_frames
+from goqueue.records.frame import FRAME_BYTES, Frame, find_frame, scan_frames
+from goqueue.records.layout import CRC_END
 
 PIECE_BYTES = 4 * 1024 * 1024
 _NO_STOP = 2**63 - 1
+_HEAD_BYTES = FRAME_BYTES + CRC_END
+
+OnFrame = Callable[[memoryview, Frame, int], bool]
+"""Called with a piece of the file, a frame in it and the frame's position in the file; True ends the walk."""
 
 
 def walk_frames(
-    file: File,
-    *,
-    position: int,
-    end_position: int,
-    offset: int,
-    on_frame: Callable[[memoryview, Frame, int], bool],
+    file: File, *, position: int, end_position: int, offset: int, on_frame: OnFrame, pass_damage: bool = False
 ) -> str:
-    """Call `on_frame(piece, frame, size)` for each good frame, until it answers True.
+    """Visit each good frame in order. What is wrong with the first bad one, or "" when there is none.
 
-    Returns what is wrong with the first bad frame, or "" when every byte up to `end_position` is good.
+    With `pass_damage` the walk goes on behind a bad frame, as far as another one can be found.
     """
-    piece_bytes = PIECE_BYTES
+    wanted = PIECE_BYTES
     while position < end_position:
-        data = file.read(position, min(piece_bytes, end_position - position))
-        piece = memoryview(data)
+        wanted = min(wanted, end_position - position)
+        piece = memoryview(file.read(position, wanted))
         scan = scan_frames(piece, stop_offset=_NO_STOP)
+        problem = scan.problem
         for frame in scan.frames:
-            if frame.base_offset != offset:
+            if frame.base_offset != offset and not pass_damage:
                 return f"offset {frame.base_offset} stands where {offset} is due"
-            if on_frame(piece, frame, frame.body_end - frame.body_start + FRAME_BYTES):
+            if on_frame(piece, frame, position + frame.body_start - FRAME_BYTES):
                 return ""
             offset = frame.end_offset
         position += scan.consumed_bytes
-        if scan.problem:
-            return scan.problem
-        if scan.wanted_bytes and position + scan.wanted_bytes > end_position:
-            return "the file ends inside a frame"
-        if len(data) < min(piece_bytes, end_position - position + scan.consumed_bytes):
-            return "the file is shorter than it should be"
-        piece_bytes = max(PIECE_BYTES, scan.wanted_bytes)
+        if len(piece) < wanted:
+            problem = problem or "the file is shorter than it should be"
+        elif scan.wanted_bytes and position + scan.wanted_bytes > end_position:
+            problem = problem or "the file ends inside a frame"
+        wanted = max(PIECE_BYTES, scan.wanted_bytes)
+        if problem:
+            behind = _next_frame(file, position + 1, end_position) if pass_damage else None
+            if behind is None:
+                return problem
+            position = behind
     return ""
+
+
+def _next_frame(file: File, position: int, end_position: int) -> int | None:
+    while end_position - position >= _HEAD_BYTES:
+        piece = memoryview(file.read(position, min(PIECE_BYTES, end_position - position)))
+        found = find_frame(piece, 0)
+        if found is not None:
+            return position + found[0]
+        if len(piece) < _HEAD_BYTES:
+            return None
+        # A head may lie across the border of two pieces.
+        position += len(piece) - _HEAD_BYTES + 1
+    return None

@@ -103,6 +103,12 @@ class UnsupportedFormat(InvalidBatch):
     code = "unsupported_format"
 
 
+class InvalidTimestamp(InvalidBatch):
+    """A time that is no time in milliseconds: more than 292 years from 1970."""
+
+    code = "invalid_timestamp"
+
+
 class InvalidRecord(InvalidBatch):
     """A record inside a batch that asks for something impossible."""
 

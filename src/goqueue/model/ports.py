@@ -45,6 +45,9 @@ class Disk(Protocol):
     def open(self, path: str) -> File:
         """Open for reading and appending; the file is created when absent, its folder must exist."""
 
+    def open_existing(self, path: str) -> File:
+        """The same for a file that must be there: FileNotFoundError when it is not."""
+
     def list(self, folder: str) -> list[str]:
         """Names in a folder, sorted; empty when there is no such folder."""
 
@@ -55,7 +58,7 @@ class Disk(Protocol):
         """Make creations, renames and removals in a folder durable."""
 
     def replace(self, path: str, data: bytes) -> None:
-        """Write a small file whole: after a crash it holds the old or the new bytes, or fails its check."""
+        """Write a small file whole and durably: a crash meanwhile leaves the old bytes or the new."""
 
     def read_whole(self, path: str) -> bytes | None:
         """The bytes of a small file, or None when it is absent."""

@@ -19,8 +19,9 @@ _sync_data = getattr(os, "fdatasync", os.fsync)
 class DiskFile:
     """An open file. The descriptor is closed with the last reference, so a reader outlives a removal."""
 
-    def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
+    def __init__(self, path: Path, *, create: bool) -> None:
+        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        self._descriptor = os.open(path, flags, _FILE_MODE)
 
     def append(self, buffers: Sequence[Buffer]) -> None:
         rest: Sequence[Buffer] = buffers
@@ -78,7 +79,10 @@ class FolderDisk:
         self._root.mkdir(parents=True, exist_ok=True, mode=_FOLDER_MODE)
 
     def open(self, path: str) -> DiskFile:
-        return DiskFile(self._root / path)
+        return DiskFile(self._root / path, create=True)
+
+    def open_existing(self, path: str) -> DiskFile:
+        return DiskFile(self._root / path, create=False)
 
     def list(self, folder: str) -> list[str]:
         try:
@@ -109,6 +113,7 @@ class FolderDisk:
         finally:
             os.close(descriptor)
         draft.replace(target)
+        _sync_folder(target.parent)
 
     def read_whole(self, path: str) -> bytes | None:
         try:

@@ -34,18 +34,23 @@ _PREFIX = Struct(">2sBBI")
 _PREFIX_BYTES = _PREFIX.size
 _NS_PER_MS = 1_000_000
 _LANES = 5
-_CHECKED_BYTES = FRAME_BYTES - _PREFIX_BYTES
+_FRAME_START = FRAME_MAGIC + bytes([FRAME_VERSION])
 
 
-def encode_frame(header: BatchHeader, body: memoryview, *, base_offset: int, lane: int) -> bytes:
-    """The frame for a batch whose base offset and leader epoch have been patched already."""
+def encode_frame(
+    header: BatchHeader, body: memoryview, *, base_offset: int, lane: int, continues: bool = False
+) -> bytes:
+    """The frame for a batch whose base offset and leader epoch have been patched already.
+
+    `continues`: the next frame was written in the same step. A crash must not leave one without the other.
+    """
     attributes = header.attributes
     flags = (
         (FLAG_COMPRESSED if attributes & CODEC_MASK else 0)
         | (FLAG_CONTROL if attributes & CONTROL else 0)
         | (FLAG_TRANSACTIONAL if attributes & TRANSACTIONAL else 0)
     )
-    fields = _FIELDS.pack(base_offset, header.max_timestamp_ms * _NS_PER_MS, lane, 0, 0, len(body), 0)
+    fields = _FIELDS.pack(base_offset, header.max_timestamp_ms * _NS_PER_MS, lane, continues, 0, len(body), 0)
     checksum = crc32c(body[:CRC_END], crc32c(fields))
     return _PREFIX.pack(FRAME_MAGIC, FRAME_VERSION, flags, checksum) + fields
 
@@ -60,6 +65,8 @@ class Frame(NamedTuple):
     leader_epoch: int
     body_start: int
     body_end: int
+    continues: bool
+    """The next frame belongs to the same append."""
 
 
 class FrameScan(NamedTuple):
@@ -79,7 +86,9 @@ def scan_frames(data: memoryview, *, stop_offset: int) -> FrameScan:
     frames: list[Frame] = []
     position, end = 0, len(data)
     while end - position >= FRAME_BYTES:
-        magic, version, _, checksum, offset, time_ns, lane, _, _, size, _ = _FRAME.unpack_from(data, position)
+        magic, version, _, checksum, offset, time_ns, lane, continues, _, size, _ = _FRAME.unpack_from(
+            data, position
+        )
         if magic != FRAME_MAGIC or version != FRAME_VERSION:
             return FrameScan(frames, position, 0, f"no frame of version {FRAME_VERSION} begins here")
         body_start = position + FRAME_BYTES
@@ -98,10 +107,39 @@ def scan_frames(data: memoryview, *, stop_offset: int) -> FrameScan:
         base_offset, length, epoch, _, batch_crc, _, last_delta, *_ = HEADER.unpack_from(data, body_start)
         if crc32c(data[body_start + CRC_END : body_end]) != batch_crc:
             return FrameScan(frames, position, 0, "the batch does not match its checksum")
-        if base_offset != offset or length + LENGTH_END != size or lane >= _LANES or last_delta < 0:
+        if (
+            base_offset != offset
+            or length + LENGTH_END != size
+            or lane >= _LANES
+            or continues > 1
+            or last_delta < 0
+        ):
             return FrameScan(frames, position, 0, "frame and batch contradict each other")
         frames.append(
-            Frame(offset, offset + last_delta + 1, lane, time_ns // _NS_PER_MS, epoch, body_start, body_end)
+            Frame(
+                offset,
+                offset + last_delta + 1,
+                lane,
+                time_ns // _NS_PER_MS,
+                epoch,
+                body_start,
+                body_end,
+                bool(continues),
+            )
         )
         position = body_end
     return FrameScan(frames, position, FRAME_BYTES + HEADER_BYTES if position < end else 0, "")
+
+
+def find_frame(data: memoryview, position: int) -> tuple[int, int] | None:
+    """Where the next frame begins whose head matches its checksum, and its offset: the way past a bad one."""
+    haystack = bytes(data)
+    while (position := haystack.find(_FRAME_START, position)) >= 0:
+        body_start = position + FRAME_BYTES
+        if body_start + CRC_END > len(haystack):
+            return None
+        checksum, offset = _FRAME.unpack_from(haystack, position)[3:5]
+        if crc32c(haystack[position + _PREFIX_BYTES : body_start + CRC_END]) == checksum:
+            return position, offset
+        position += 1
+    return None

@@ -13,6 +13,7 @@ from crc32c import crc32c
 from goqueue.model.errors import (
     InvalidBatch,
     InvalidRecord,
+    InvalidTimestamp,
     MessageTooLarge,
     UnsupportedFormat,
     WrongChecksum,
@@ -37,6 +38,8 @@ LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
 
+TIMESTAMP_MS_MAX = (2**63 - 1) // 1_000_000
+"""Times are kept in nanoseconds on disk."""
 NO_SEQUENCE = -1
 SEQUENCE_MASK = 0x7FFF_FFFF
 """Sequence numbers start again at 0 behind the largest int32."""
@@ -120,6 +123,10 @@ def _check_batch(buffer: memoryview, position: int, end: int, max_batch_bytes: i
         raise InvalidBatch(
             f"a record batch of {header.record_count} records must have a last offset delta of one less, "
             f"not {header.last_offset_delta}"
+        )
+    if abs(header.max_timestamp_ms) > TIMESTAMP_MS_MAX:
+        raise InvalidTimestamp(
+            f"timestamp {header.max_timestamp_ms} is too far from now: times are in milliseconds"
         )
     if header.attributes & CONTROL:
         raise InvalidRecord("control batches are written by the broker alone")

@@ -61,10 +61,10 @@ def test_an_older_epoch_is_fenced_and_a_newer_one_begins_at_zero() -> None:
 
 def test_sequences_begin_again_behind_the_largest() -> None:
     producers = Producers()
-    store(producers, LAST_SEQUENCE - 1, 2, 0)
-    store(producers, 0, 4, 2)
+    producers.apply(header(LAST_SEQUENCE - 1), base_offset=70, count=2, lane=2, seen_ms=0)
+    store(producers, 0, 4, 72)
 
-    assert producers.duplicate(header(LAST_SEQUENCE - 1), 2) == 0
+    assert producers.duplicate(header(LAST_SEQUENCE - 1), 2) == 70
     assert producers.duplicate(header(4), 1) is None
 
 
@@ -97,6 +97,15 @@ def test_silent_producers_are_forgotten_and_may_go_on_anywhere() -> None:
 
     assert len(producers) == 0
     assert producers.duplicate(header(40), 1) is None
+
+
+def test_a_new_producer_starts_at_zero_lest_its_first_batch_be_taken_for_an_old_one() -> None:
+    producers = Producers()
+
+    with pytest.raises(OutOfSequence):
+        producers.duplicate(header(5), 1)
+    store(producers, 0, 5, 0)
+    assert producers.duplicate(header(5), 1) is None
 
 
 def test_the_state_survives_a_recovery_point() -> None:

@@ -5,10 +5,13 @@ from random import Random
 
 import pytest
 
-from goqueue.log.partition_log import from_disk
-from goqueue.model.errors import StorageFull
+from goqueue.log.partition_log import CheckedBatch, from_disk
+from goqueue.model.errors import Corrupt, StorageFull
+from goqueue.model.messages import Lane, Message
 from goqueue.model.settings import TopicSettings
 from goqueue.node.disk import FolderDisk
+from goqueue.records.batch import encode
+from goqueue.records.layout import read_header
 from goqueue.testing.disk import SimulatedDisk
 from tests.unit.log.opened import FOLDER, Opened, flush, opened, put, values_from
 
@@ -113,7 +116,7 @@ def test_an_index_that_cannot_be_right_is_built_anew(tmp_path: Path, suffix: str
     assert again.recovered.rebuilt_indexes > 0
     for offset in (0, 7, 13, 29):
         assert values_from(again.log, offset)[0][0] == offset
-    chunk = again.log.find_time(1000, read_bytes=from_disk)
+    chunk = again.log.find_time(1000, from_offset=0, read_bytes=from_disk)
     assert chunk is not None and chunk.end_offset == 1
 
 
@@ -190,3 +193,51 @@ def test_a_full_disk_refuses_the_batch_and_leaves_no_trace(tmp_path: Path) -> No
     assert not log.is_broken
     assert put(log, b"fits again") == 1
     assert [v for _, v in values_from(log, 0)] == [b"fits", b"fits again"]
+
+
+def test_batches_written_in_one_step_survive_a_crash_together_or_not_at_all(tmp_path: Path) -> None:
+    log = opened(FolderDisk(tmp_path)).log
+    put(log, b"before")
+    size = log.size_bytes
+    batches = [
+        CheckedBatch(read_header(body), body, lane)
+        for body, lane in encode(
+            [Message(b"a"), Message(b"b", lane=Lane.HIGH), Message(b"c", lane=Lane.LOW)], now_ms=1_000
+        )
+    ]
+    log.append(batches, leader_epoch=1)
+    whole_bytes = only(tmp_path, ".log").read_bytes()
+    assert len(batches) == 3
+
+    for kept in range(size, len(whole_bytes)):
+        only(tmp_path, ".log").write_bytes(whole_bytes[:kept])
+        again = opened(FolderDisk(tmp_path))
+        assert again.log.end_offset == 1, kept
+        assert [header.base_offset for header in again.followed] == [0]
+
+
+def test_behind_a_frame_that_went_bad_messages_can_be_found_by_offset_and_time(tmp_path: Path) -> None:
+    it = opened(FolderDisk(tmp_path), TopicSettings(segment_bytes=32 * 1024))
+    for n in range(100):
+        put(it.log, b"message %d " % n + b"." * 500, at_ms=1_000 + n)
+    flush(it.log, with_snapshot=True)
+    for path in (tmp_path / FOLDER).glob("*.log"):
+        data = bytearray(path.read_bytes())
+        data[900] ^= 1  # in the second frame of each segment
+        path.write_bytes(data)
+    for path in (tmp_path / FOLDER).glob("*index"):
+        path.unlink()
+
+    again = opened(FolderDisk(tmp_path), TopicSettings(segment_bytes=32 * 1024)).log
+
+    bad = {segment + 1 for segment in (int(p.stem) for p in (tmp_path / FOLDER).glob("*.log"))}
+    for offset in range(100):
+        if offset in bad:
+            with pytest.raises(Corrupt) as raised:
+                again.read(offset, 1, end_offset=100, read_bytes=from_disk)
+            assert raised.value.offset == offset
+        else:
+            chunk = again.read(offset, 1, end_offset=100, read_bytes=from_disk)
+            assert chunk.end_offset == offset + 1
+    newest = again.find_time(1_099, from_offset=90, read_bytes=from_disk)
+    assert newest is not None and newest.end_offset == 100

@@ -9,7 +9,7 @@ from goqueue.records.batch import BATCH_BYTES, encode, open_batch, split_lanes
 from goqueue.records.layout import Codec, check_batches, read_header
 
 
-def produced(lanes: list[bytes | None], *, codec: Codec = Codec.NONE, sequence: int = 10) -> memoryview:
+def produced(lanes: list[bytes | None], *, codec: Codec = Codec.NONE, sequence: int = 0) -> memoryview:
     """A batch as an idempotent Kafka producer builds it, one message a lane asked for."""
     builder = DefaultRecordBatchBuilder(2, codec, 0, 77, 1, sequence, 1 << 30)
     for index, lane in enumerate(lanes):

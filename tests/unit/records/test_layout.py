@@ -8,6 +8,7 @@ from crc32c import crc32c
 from goqueue.model.errors import (
     InvalidBatch,
     InvalidRecord,
+    InvalidTimestamp,
     MessageTooLarge,
     UnsupportedFormat,
     WrongChecksum,
@@ -111,6 +112,16 @@ def test_a_count_that_contradicts_the_offsets_is_refused() -> None:
     seal_checksum(batch)
 
     with pytest.raises(InvalidBatch, match="7 records"):
+        checked(batch)
+
+
+@pytest.mark.parametrize("timestamp", [1_750_000_000_000_000, -(2**62)])
+def test_a_time_that_is_not_in_milliseconds_is_refused(timestamp: int) -> None:
+    batch = a_batch()
+    batch[35:43] = timestamp.to_bytes(8, "big", signed=True)
+    seal_checksum(batch)
+
+    with pytest.raises(InvalidTimestamp, match="milliseconds"):
         checked(batch)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from goqueue.model.errors import DuplicateSequence, OutOfSequence, ProducerFenced
+from goqueue.model.ids import NO_PRODUCER, ProducerId
 from goqueue.records.layout import NO_SEQUENCE, SEQUENCE_MASK, BatchHeader
 
 WINDOW_BATCHES = 5
@@ -42,6 +43,8 @@ class Producers:
 
     def __init__(self) -> None:
         self._producers: dict[int, _Producer] = {}
+        self._forgotten_max = NO_PRODUCER
+        """The largest id ever forgotten. Ids only grow: an unknown one above it has never been here."""
 
     def __len__(self) -> int:
         return len(self._producers)
@@ -55,6 +58,9 @@ class Producers:
             return None
         producer = self._producers.get(header.producer_id)
         if producer is None:
+            if header.base_sequence != 0 and header.producer_id > self._forgotten_max:
+                # Its first batch was refused or is yet to come: after this one it would look like a duplicate.
+                raise OutOfSequence(f"a new producer starts at sequence 0, not {header.base_sequence}")
             return None
         if header.producer_epoch < producer.epoch:
             raise ProducerFenced(
@@ -96,20 +102,27 @@ class Producers:
         silent = [pid for pid, producer in self._producers.items() if producer.seen_ms < before_ms]
         for producer_id in silent:
             del self._producers[producer_id]
+            self._forgotten_max = max(self._forgotten_max, ProducerId(producer_id))
 
-    def snapshot(self) -> list[Any]:
+    def snapshot(self) -> dict[str, Any]:
         """The state in plain values, for the recovery point."""
-        return [
-            [pid, p.epoch, p.seen_ms, [list(batch) for batch in p.batches]]
-            for pid, p in self._producers.items()
-        ]
+        return {
+            "forgotten_max": self._forgotten_max,
+            "producers": [
+                [producer_id, producer.epoch, producer.seen_ms, [list(batch) for batch in producer.batches]]
+                for producer_id, producer in self._producers.items()
+            ],
+        }
 
     def restore(self, snapshot: Any) -> None:
-        """Begin from a recovery point."""
+        """Begin from a recovery point; from nothing when there is none."""
         self._producers.clear()
-        for pid, epoch, seen_ms, batches in snapshot or []:
-            producer = self._producers[pid] = _Producer(epoch, seen_ms)
-            producer.batches.extend(StoredBatch(*batch) for batch in batches)
+        self._forgotten_max = NO_PRODUCER
+        if snapshot:
+            self._forgotten_max = snapshot["forgotten_max"]
+            for producer_id, epoch, seen_ms, batches in snapshot["producers"]:
+                producer = self._producers[producer_id] = _Producer(epoch, seen_ms)
+                producer.batches.extend(StoredBatch(*batch) for batch in batches)
 
 
 def _continues(last: StoredBatch, stored: StoredBatch) -> bool:

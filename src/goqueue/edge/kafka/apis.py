@@ -1,0 +1,123 @@
+"""The table of what is served: one row an API. ApiVersions answers from it, so it tells no more and no less.
+
+librdkafka refuses to compress when Produce does not begin at version 0, so it does; old record formats
+are then refused a partition at a time, with the reason.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+from goqueue.edge.kafka import fetch, produce
+from goqueue.edge.kafka.context import Context
+from goqueue.edge.kafka.handlers import alter_configs, cluster, configs, offsets, producers, topics
+from goqueue.edge.kafka.schemas import Reply, decode_request, encode_reply
+from goqueue.edge.kafka.wire import Reader
+from goqueue.model.ports import Buffer
+
+Serve = Callable[[Context, int, Reader], Awaitable[list[Buffer]]]
+"""Version and the rest of the frame in, the body of the reply out."""
+Handler = Callable[[Context, Any], Awaitable[Reply]]
+"""The request's type is the row's business: each handler declares the newest version it serves."""
+
+
+class ApiKey(IntEnum):
+    """Kafka's numbers for the requests that are served."""
+
+    PRODUCE = 0
+    FETCH = 1
+    LIST_OFFSETS = 2
+    METADATA = 3
+    FIND_COORDINATOR = 10
+    API_VERSIONS = 18
+    CREATE_TOPICS = 19
+    DELETE_TOPICS = 20
+    DELETE_RECORDS = 21
+    INIT_PRODUCER_ID = 22
+    OFFSET_FOR_LEADER_EPOCH = 23
+    DESCRIBE_CONFIGS = 32
+    ALTER_CONFIGS = 33
+    CREATE_PARTITIONS = 37
+    INCREMENTAL_ALTER_CONFIGS = 44
+    DESCRIBE_CLUSTER = 60
+
+
+class Api(NamedTuple):
+    key: ApiKey
+    first_version: int
+    last_version: int
+    first_flexible: int
+    """From here on, headers and fields may carry tagged fields."""
+    serve: Serve | None
+    """None for Produce alone: it is begun and finished apart, see `connection`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiRange:
+    api_key: int
+    min_version: int
+    max_version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiVersionsReply(Reply):
+    api_keys: tuple[ApiRange, ...]
+    error_code: ErrorCode = ErrorCode.none
+    supported_features: tuple[object, ...] = ()
+    finalized_features_epoch: int = -1
+    finalized_features: tuple[object, ...] = ()
+    zk_migration_ready: bool = False
+
+
+async def api_versions(_context: Context, _request: object) -> ApiVersionsReply:
+    """What is served, by the table below."""
+    return ApiVersionsReply(api_keys=_ranges())
+
+
+async def unsupported_api_versions(_context: Context, _version: int, _reader: Reader) -> list[Buffer]:
+    """The answer to a version of ApiVersions from the future: the oldest layout, which every client reads."""
+    reply = ApiVersionsReply(api_keys=_ranges(), error_code=ErrorCode.unsupported_version)
+    return [encode_reply(ApiKey.API_VERSIONS, 0, reply)]
+
+
+def _ranges() -> tuple[ApiRange, ...]:
+    return tuple(
+        ApiRange(api_key=key, min_version=api.first_version, max_version=api.last_version)
+        for key, api in sorted(APIS.items())
+    )
+
+
+def _by_schema(key: ApiKey, first: int, last: int, first_flexible: int, handler: Handler) -> Api:
+    async def serve(context: Context, version: int, reader: Reader) -> list[Buffer]:
+        reply = await handler(context, decode_request(key, version, reader))
+        return [encode_reply(key, version, reply)]
+
+    return Api(key, first, last, first_flexible, serve)
+
+
+_TABLE = (
+    Api(ApiKey.PRODUCE, 0, 13, produce.FIRST_FLEXIBLE, None),
+    Api(ApiKey.FETCH, 4, 18, fetch.FIRST_FLEXIBLE, fetch.fetch),
+    _by_schema(ApiKey.LIST_OFFSETS, 1, 10, 6, offsets.list_offsets),
+    _by_schema(ApiKey.METADATA, 0, 13, 9, cluster.metadata),
+    _by_schema(ApiKey.FIND_COORDINATOR, 0, 6, 3, cluster.find_coordinator),
+    _by_schema(ApiKey.API_VERSIONS, 0, 4, 3, api_versions),
+    _by_schema(ApiKey.CREATE_TOPICS, 2, 7, 5, topics.create_topics),
+    _by_schema(ApiKey.DELETE_TOPICS, 1, 6, 4, topics.delete_topics),
+    _by_schema(ApiKey.DELETE_RECORDS, 0, 2, 2, offsets.delete_records),
+    _by_schema(ApiKey.INIT_PRODUCER_ID, 0, 5, 2, producers.init_producer_id),
+    _by_schema(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, 4, offsets.offset_for_leader_epoch),
+    _by_schema(ApiKey.DESCRIBE_CONFIGS, 1, 4, 4, configs.describe_configs),
+    _by_schema(ApiKey.ALTER_CONFIGS, 0, 2, 2, alter_configs.alter_configs),
+    _by_schema(ApiKey.CREATE_PARTITIONS, 0, 3, 2, topics.create_partitions),
+    _by_schema(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, 1, alter_configs.incremental_alter_configs),
+    _by_schema(ApiKey.DESCRIBE_CLUSTER, 0, 2, 0, cluster.describe_cluster),
+)
+APIS: dict[int, Api] = {api.key: api for api in _TABLE}
+
+_NEVER = 1 << 15
+UNSUPPORTED_API_VERSIONS = Api(ApiKey.API_VERSIONS, 0, 0, _NEVER, unsupported_api_versions)
+"""Stands in for the row of ApiVersions when a client speaks a version that is not in it."""

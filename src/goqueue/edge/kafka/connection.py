@@ -1,0 +1,281 @@
+"""One client: requests in, replies out, in order. No socket here.
+
+Requests begin in the order of their arrival and are answered in that order. A Produce is in the log as
+soon as it begins, and only its reply waits for the disk; the next request does not wait for that, so
+that requests sent one behind the other share one fsync. Any other request runs alone, in a task that
+ends with it: a connection at rest costs no task. Every reply has a slot, taken when its request begins;
+slots are sent from the front as far as they are filled.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from goqueue.edge.kafka.apis import APIS, UNSUPPORTED_API_VERSIONS, Api, ApiKey, Serve
+from goqueue.edge.kafka.context import Context
+from goqueue.edge.kafka.frame_memory import FrameMemory
+from goqueue.edge.kafka.frames import RequestHeader, frame_reply, read_header
+from goqueue.edge.kafka.produce import PartitionOutcome, Produced, encode_produced, produce
+from goqueue.edge.kafka.wire import Malformed, Reader
+from goqueue.model.errors import GoQueueError, ShuttingDown
+from goqueue.model.ports import Buffer
+
+logger = logging.getLogger(__name__)
+
+
+class Outlet(Protocol):
+    """Where a connection's bytes go, and who must know what becomes of it."""
+
+    def send(self, buffers: Sequence[Buffer]) -> None: ...
+
+    def make_room(self) -> None:
+        """Requests were answered: more may be received."""
+
+    def give_up(self, event: str, reason: str, fields: Mapping[str, object]) -> None:
+        """Close, with one log line: this client cannot be served any more."""
+
+    def finish(self) -> None:
+        """Close: a stopping connection has sent all its replies."""
+
+
+class Request(NamedTuple):
+    header: RequestHeader
+    api: Api
+    body: Reader
+    frame: memoryview
+
+
+class _Slot:
+    """The place of one reply in the order of replies."""
+
+    __slots__ = ("commits", "reply", "reply_size", "request")
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.reply: Sequence[Buffer] | None = None
+        self.reply_size = 0
+        self.commits: set[asyncio.Future[None]] = set()
+        """What a Produce still waits for. Held here because the loop alone would not keep it alive."""
+
+
+class Connection:
+    """The requests of one client that are not answered yet."""
+
+    __slots__ = (
+        "_arrived",
+        "_context",
+        "_is_open",
+        "_is_stopping",
+        "_is_writable",
+        "_memory",
+        "_outlet",
+        "_running",
+        "_slots",
+        "_unanswered_bytes",
+        "_unanswered_count",
+        "_unsent_bytes",
+    )
+
+    def __init__(self, context: Context, outlet: Outlet, memory: FrameMemory) -> None:
+        self._context = context
+        self._outlet = outlet
+        self._memory = memory
+        self._arrived: deque[Request] = deque()
+        self._slots: deque[_Slot] = deque()
+        self._running: asyncio.Task[None] | None = None
+        self._unanswered_count = 0
+        self._unanswered_bytes = 0
+        self._unsent_bytes = 0
+        self._is_writable = True
+        self._is_stopping = False
+        self._is_open = True
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether every request has been answered."""
+        return self._unanswered_count == 0
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more requests may come in."""
+        config = self._context.config
+        return (
+            self._is_writable
+            and self._unanswered_count < config.unanswered_requests_max
+            and self._unanswered_bytes < config.unanswered_bytes_max
+        )
+
+    def receive(self, frame: memoryview) -> None:
+        """Take in one request. The frame is ours until it is answered: batches are stored from it."""
+        if not self._is_open or self._is_stopping:
+            return
+        reader = Reader(frame)
+        try:
+            header = read_header(reader)
+            api = _api_of(header)
+            if header.version >= api.first_flexible:
+                reader.skip_tags()
+        except Malformed as error:
+            self._give_up("kafka_frame_refused", str(error))
+            return
+        self._unanswered_count += 1
+        self._unanswered_bytes += len(frame)
+        self._arrived.append(Request(header, api, reader, frame))
+        self._advance()
+
+    def hold(self) -> None:
+        """The client does not take its replies: begin nothing that would add to them."""
+        self._is_writable = False
+
+    def go_on(self) -> None:
+        """The client takes its replies again."""
+        self._is_writable = True
+        self._advance()
+        self._outlet.make_room()
+
+    def stop(self) -> None:
+        """Begin nothing more, end long polls, send what is under way; then the outlet hears of it."""
+        self._is_stopping = True
+        self._arrived.clear()
+        if self._running is not None and self._slots[-1].request.header.api_key == ApiKey.FETCH:
+            self._running.cancel()
+            self._running = None
+            self._slots.pop()
+        self._finish_if_stopped()
+
+    def lose(self) -> None:
+        """The client is gone: nobody waits for the replies. What is in the log stays there."""
+        self._is_open = False
+        self._arrived.clear()
+        self._slots.clear()
+        if self._running is not None:
+            self._running.cancel()
+            self._running = None
+
+    def _advance(self) -> None:
+        """Begin what may begin: requests in order, and none while one that is not a Produce runs."""
+        reply_bytes_max = self._context.config.unanswered_bytes_max
+        while (
+            self._arrived
+            and self._running is None
+            and self._is_writable
+            and self._unsent_bytes < reply_bytes_max
+            and not self._is_stopping
+        ):
+            request = self._arrived.popleft()
+            if request.api.serve is None:
+                self._begin_produce(request)
+            else:
+                slot = _Slot(request)
+                self._slots.append(slot)
+                self._running = asyncio.get_running_loop().create_task(self._serve(request.api.serve, slot))
+
+    async def _serve(self, serve: Serve, slot: _Slot) -> None:
+        request = slot.request
+        try:
+            body = await serve(self._context, request.header.version, request.body)
+        except (Malformed, GoQueueError) as error:
+            self._give_up("kafka_request_refused", str(error), request)
+        except Exception:
+            logger.exception("kafka_request_failed", extra=_fields(request))
+            self._give_up("kafka_request_failed", "a bug of the broker", request)
+        else:
+            self._running = None
+            self._fill(slot, body)
+            self._advance()
+
+    def _begin_produce(self, request: Request) -> None:
+        try:
+            produced = produce(self._context, request.header.version, request.body)
+        except Malformed as error:
+            self._give_up("kafka_request_refused", str(error), request)
+            return
+        except Exception:
+            logger.exception("kafka_request_failed", extra=_fields(request))
+            self._give_up("kafka_request_failed", "a bug of the broker", request)
+            return
+        if not produced.wants_reply:
+            self._forget(request)
+            if failure := produced.first_failure():
+                # A client that wants no replies can only learn by this that something is wrong.
+                self._give_up("kafka_produce_refused", failure.text or failure.code.name, request)
+            return
+        slot = _Slot(request)
+        self._slots.append(slot)
+        if not produced.waits:
+            self._fill(slot, [encode_produced(produced)])
+            return
+        for outcome, committed in produced.waits:
+            commit = asyncio.ensure_future(committed)
+            slot.commits.add(commit)
+            commit.add_done_callback(partial(self._committed, slot, produced, outcome))
+
+    def _committed(
+        self, slot: _Slot, produced: Produced, outcome: PartitionOutcome, commit: asyncio.Future[None]
+    ) -> None:
+        slot.commits.discard(commit)
+        error = ShuttingDown() if commit.cancelled() else commit.exception()
+        if isinstance(error, GoQueueError):
+            outcome.fail(error)
+        elif error is not None:
+            logger.error("kafka_request_failed", exc_info=error, extra=_fields(slot.request))
+            self._give_up("kafka_request_failed", "a bug of the broker", slot.request)
+        if not slot.commits and self._is_open:
+            self._fill(slot, [encode_produced(produced)])
+            # Replies that stood behind this one have left too, and may have made room to begin more.
+            self._advance()
+
+    def _fill(self, slot: _Slot, body: Sequence[Buffer]) -> None:
+        if not self._is_open:
+            return
+        header, api = slot.request.header, slot.request.api
+        # The reply to ApiVersions has the oldest header in all versions: the client cannot know ours yet.
+        has_tags = header.version >= api.first_flexible and header.api_key != ApiKey.API_VERSIONS
+        slot.reply = frame_reply(header.correlation_id, body, has_tags=has_tags)
+        slot.reply_size = sum(map(len, slot.reply))
+        self._unsent_bytes += slot.reply_size
+        self._send_filled()
+
+    def _send_filled(self) -> None:
+        slots = self._slots
+        while slots and (reply := slots[0].reply) is not None:
+            slot = slots.popleft()
+            self._unsent_bytes -= slot.reply_size
+            self._forget(slot.request)
+            self._outlet.send(reply)
+        self._finish_if_stopped()
+        self._outlet.make_room()
+
+    def _forget(self, request: Request) -> None:
+        self._unanswered_count -= 1
+        self._unanswered_bytes -= len(request.frame)
+        self._memory.give_back(request.frame)
+
+    def _finish_if_stopped(self) -> None:
+        if self._is_stopping and self._is_open and not self._slots:
+            self._is_open = False
+            self._outlet.finish()
+
+    def _give_up(self, event: str, reason: str, request: Request | None = None) -> None:
+        if self._is_open:
+            self.lose()
+            self._outlet.give_up(event, reason, {} if request is None else _fields(request))
+
+
+def _api_of(header: RequestHeader) -> Api:
+    api = APIS.get(header.api_key)
+    if api is None:
+        raise Malformed(f"request {header.api_key} is not served")
+    if api.first_version <= header.version <= api.last_version:
+        return api
+    if header.api_key == ApiKey.API_VERSIONS:
+        return UNSUPPORTED_API_VERSIONS
+    raise Malformed(f"version {header.version} of request {header.api_key} is not served")
+
+
+def _fields(request: Request) -> dict[str, object]:
+    header = request.header
+    return {"api": ApiKey(header.api_key).name, "version": header.version, "client_id": header.client_id}

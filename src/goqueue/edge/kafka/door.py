@@ -1,0 +1,112 @@
+"""The Kafka door: listens, lets clients in, and closes in good order."""
+
+import asyncio
+
+from goqueue.broker.broker import Broker
+from goqueue.edge.kafka.config import KafkaConfig
+from goqueue.edge.kafka.context import Context
+from goqueue.edge.kafka.frame_memory import FrameMemory
+from goqueue.edge.kafka.protocol import KafkaProtocol
+
+_BACKLOG = 1_024
+_WILDCARDS = ("", "0.0.0.0", "::")
+_IDLE_CHECKS_PER_PERIOD = 4
+
+
+class KafkaDoor:
+    """All Kafka clients of a node."""
+
+    def __init__(self, broker: Broker, config: KafkaConfig) -> None:
+        self._broker = broker
+        self._config = config
+        self.memory = FrameMemory()
+        self._clients: set[KafkaProtocol] = set()
+        self._server: asyncio.Server | None = None
+        self._host = ""
+        self._port = 0
+        self._is_stopping = False
+        self._all_left = asyncio.Event()
+        self._idle_check: asyncio.TimerHandle | None = None
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; gives the port that was bound. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: KafkaProtocol(self), host or None, port, backlog=_BACKLOG
+        )
+        self._host = host
+        self._port = int(self._server.sockets[0].getsockname()[1])
+        self._check_idle_later()
+        return self._port
+
+    async def stop(self) -> None:
+        """Let nobody in, begin nothing, send the replies under way within the time set, close."""
+        if self._server is None:
+            return
+        self._is_stopping = True
+        self._server.close()
+        if self._idle_check is not None:
+            self._idle_check.cancel()
+        for client in list(self._clients):
+            client.stop()
+        if self._clients:
+            try:
+                await asyncio.wait_for(self._all_left.wait(), self._config.stop_ms / 1_000)
+            except TimeoutError:
+                for client in list(self._clients):
+                    client.abort("kafka_connection_cut")
+                await self._all_left.wait()
+        await self._server.wait_closed()
+        self._server = None
+
+    @property
+    def client_count(self) -> int:
+        return len(self._clients)
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Replies that wait for their clients to take them."""
+        return sum(client.unsent_bytes for client in self._clients)
+
+    def admit(self, client: KafkaProtocol) -> bool:
+        """Whether there is room for one more."""
+        if len(self._clients) >= self._config.connections_max or self._is_stopping:
+            return False
+        self._clients.add(client)
+        return True
+
+    def context_for(self, transport: asyncio.Transport) -> Context:
+        """What this client's requests may look at."""
+        return Context(
+            broker=self._broker,
+            config=self._config,
+            host=self._config.advertised_host or self._reached_at(transport),
+            port=self._config.advertised_port or self._port,
+        )
+
+    def leave(self, client: KafkaProtocol) -> None:
+        """A client is gone."""
+        self._clients.discard(client)
+        if self._is_stopping and not self._clients:
+            self._all_left.set()
+
+    def _reached_at(self, transport: asyncio.Transport) -> str:
+        """By which address this client knows us. A wildcard is not one that it could connect to."""
+        if self._host not in _WILDCARDS:
+            return self._host
+        # A client that is gone again before we looked has no address left, and no use for one.
+        reached: tuple[object, ...] = transport.get_extra_info("sockname") or ("localhost",)
+        return str(reached[0])
+
+    def _check_idle_later(self) -> None:
+        if self._config.idle_ms is not None:
+            seconds = self._config.idle_ms / 1_000 / _IDLE_CHECKS_PER_PERIOD
+            self._idle_check = asyncio.get_running_loop().call_later(
+                seconds, self._close_idle, self._config.idle_ms
+            )
+
+    def _close_idle(self, idle_ms: int) -> None:
+        since_s = asyncio.get_running_loop().time() - idle_ms / 1_000
+        for client in [client for client in self._clients if client.is_idle_since(since_s)]:
+            client.abort("kafka_connection_idle")
+        self._check_idle_later()

@@ -1,0 +1,62 @@
+"""One table: what each error of the house is called in Kafka's protocol.
+
+Where there is a choice, the code is the one that makes today's clients do the right thing: refresh
+their metadata, try again, or tell the application.
+"""
+
+from kio.schema.errors import ErrorCode
+
+from goqueue.model import errors
+
+KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
+    errors.GoQueueError: ErrorCode.unknown_server_error,
+    # Fix the request.
+    errors.Invalid: ErrorCode.invalid_request,
+    errors.InvalidTopicName: ErrorCode.invalid_topic_exception,
+    errors.InvalidPartitionCount: ErrorCode.invalid_partitions,
+    errors.InvalidReplication: ErrorCode.invalid_replication_factor,
+    errors.InvalidSetting: ErrorCode.invalid_config,
+    errors.InvalidBatch: ErrorCode.invalid_record,
+    errors.WrongChecksum: ErrorCode.corrupt_message,
+    errors.UnsupportedFormat: ErrorCode.unsupported_for_message_format,
+    errors.InvalidRecord: ErrorCode.invalid_record,
+    errors.InvalidTimestamp: ErrorCode.invalid_timestamp,
+    errors.MessageTooLarge: ErrorCode.message_too_large,
+    errors.RequestTooLarge: ErrorCode.message_too_large,
+    errors.OffsetOutOfRange: ErrorCode.offset_out_of_range,
+    errors.NotSupported: ErrorCode.unsupported_version,
+    # What was named is not here: clients refresh their metadata.
+    errors.NotFound: ErrorCode.unknown_topic_or_partition,
+    errors.TopicNotFound: ErrorCode.unknown_topic_or_partition,
+    errors.PartitionNotFound: ErrorCode.unknown_topic_or_partition,
+    errors.Denied: ErrorCode.topic_authorization_failed,
+    errors.InternalTopic: ErrorCode.invalid_topic_exception,
+    # The caller's view is out of date.
+    errors.Fenced: ErrorCode.fenced_leader_epoch,
+    errors.LeaderEpochFenced: ErrorCode.fenced_leader_epoch,
+    errors.OutOfSequence: ErrorCode.out_of_order_sequence_number,
+    errors.DuplicateSequence: ErrorCode.duplicate_sequence_number,
+    errors.ProducerFenced: ErrorCode.invalid_producer_epoch,
+    # Later, or elsewhere: these are retriable for every client.
+    errors.Busy: ErrorCode.request_timed_out,
+    errors.TopicExists: ErrorCode.topic_already_exists,
+    errors.Unavailable: ErrorCode.leader_not_available,
+    errors.LeaderEpochUnknown: ErrorCode.unknown_leader_epoch,
+    errors.ShuttingDown: ErrorCode.not_leader_or_follower,
+    errors.StorageFailed: ErrorCode.kafka_storage_error,
+    errors.StorageFull: ErrorCode.kafka_storage_error,
+    errors.Corrupt: ErrorCode.corrupt_message,
+}
+
+_TEXT_CHARACTERS_MAX = 1_000
+"""Texts quote what the client sent, and an old string field holds at most 32,767 bytes."""
+
+
+def kafka_code(error: errors.GoQueueError) -> ErrorCode:
+    """What to call an error in a reply. A test sees to it that the table knows every one."""
+    return KAFKA_CODE_BY_ERROR.get(type(error), ErrorCode.unknown_server_error)
+
+
+def kafka_text(error: errors.GoQueueError) -> str:
+    """What to say about an error in a reply."""
+    return str(error)[:_TEXT_CHARACTERS_MAX]

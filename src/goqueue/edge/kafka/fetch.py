@@ -1,0 +1,197 @@
+"""Fetch: batches from given offsets on, unopened, with a long poll.
+
+The reply is a list of buffers: a few bytes packed here around the batches as the log handed them over.
+There are no fetch sessions. That is said honestly: every reply carries session id 0, at which clients
+name all their partitions in each request, and a session id from elsewhere is refused.
+"""
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+from goqueue.broker.read import read
+from goqueue.edge.kafka.context import Context
+from goqueue.edge.kafka.errors import kafka_code
+from goqueue.edge.kafka.topic_ids import TopicReference, read_topic
+from goqueue.edge.kafka.wire import INT32, NO_TAGS, Reader, count, varint
+from goqueue.model.commands import BatchesRead, PartitionRead, PartitionReadFailed, Read
+from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.ports import Buffer
+
+FIRST_FLEXIBLE = 12
+_WITH_START_OFFSET = 5
+_WITH_SESSION = 7
+_WITH_LEADER_EPOCH = 9
+_WITH_RACK = 11
+_WITH_TOPIC_ID = 13
+_WITHOUT_REPLICA_ID = 15
+
+_LIMITS = Struct(">iiib")
+_SESSION = Struct(">ii")
+_NO_SESSION = 0
+_READ_COMMITTED = 1
+
+_REPLY_START = Struct(">i")
+_REPLY_START_WITH_SESSION = Struct(">ihi")
+_PARTITION = Struct(">ihqq")
+_PARTITION_WITH_START = Struct(">ihqqq")
+_NO_REPLICA = INT32.pack(-1)
+
+
+class PartitionLayout(NamedTuple):
+    """Where the fields of one partition stand in the request, by version."""
+
+    fields: Struct
+    leader_epoch: int | None
+    offset: int
+    max_bytes: int
+
+
+_LAYOUT_4 = PartitionLayout(Struct(">iqi"), None, 1, 2)
+_LAYOUT_5 = PartitionLayout(Struct(">iqqi"), None, 1, 3)
+_LAYOUT_9 = PartitionLayout(Struct(">iiqqi"), 1, 2, 4)
+_LAYOUT_12 = PartitionLayout(Struct(">iiqiqi"), 1, 2, 5)
+
+
+class TopicFetch(NamedTuple):
+    topic: TopicReference
+    partitions: list[PartitionRead]
+
+
+class FetchRequest(NamedTuple):
+    wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    isolation: int
+    session_id: int
+    topics: list[TopicFetch]
+
+
+def read_fetch(context: Context, version: int, reader: Reader) -> FetchRequest:
+    """The whole request. What follows the topics is about sessions and racks, and there are neither."""
+    flexible = version >= FIRST_FLEXIBLE
+    if version < _WITHOUT_REPLICA_ID:
+        reader.int32()
+    wait_ms, min_bytes, max_bytes, isolation = reader.unpack(_LIMITS)
+    session_id, _session_epoch = reader.unpack(_SESSION) if version >= _WITH_SESSION else (_NO_SESSION, 0)
+    layout = _partition_layout(version)
+    by_id = version >= _WITH_TOPIC_ID
+    topics = []
+    for _ in range(reader.count(flexible=flexible)):
+        topic = read_topic(context, reader, by_id=by_id, flexible=flexible)
+        partitions = [_read_partition(topic, layout, reader) for _ in range(reader.count(flexible=flexible))]
+        if flexible:
+            reader.skip_tags()
+        topics.append(TopicFetch(topic, partitions))
+    return FetchRequest(wait_ms, min_bytes, max_bytes, isolation, session_id, topics)
+
+
+def _partition_layout(version: int) -> PartitionLayout:
+    if version >= FIRST_FLEXIBLE:
+        return _LAYOUT_12
+    if version >= _WITH_LEADER_EPOCH:
+        return _LAYOUT_9
+    return _LAYOUT_5 if version >= _WITH_START_OFFSET else _LAYOUT_4
+
+
+def _read_partition(topic: TopicReference, layout: PartitionLayout, reader: Reader) -> PartitionRead:
+    values = reader.unpack(layout.fields)
+    if layout is _LAYOUT_12:
+        reader.skip_tags()
+    return PartitionRead(
+        TopicPartition(topic.name or TopicName(""), values[0]),
+        values[layout.offset],
+        values[layout.max_bytes],
+        -1 if layout.leader_epoch is None else values[layout.leader_epoch],
+    )
+
+
+async def fetch(context: Context, version: int, reader: Reader) -> list[Buffer]:
+    """The body of the reply, as buffers to be written one behind the other."""
+    request = read_fetch(context, version, reader)
+    if request.session_id != _NO_SESSION:
+        return [_encode_start(version, ErrorCode.fetch_session_id_not_found, topic_count=0), *_end(version)]
+    names_all_known = all(topic.name for topic, _ in request.topics)
+    replies = await read(
+        context.broker,
+        Read(
+            partitions=[
+                wanted for topic, partitions in request.topics if topic.name for wanted in partitions
+            ],
+            min_bytes=request.min_bytes if names_all_known else 0,
+            max_bytes=min(max(request.max_bytes, 1), context.config.fetch_bytes_max),
+            # An error is told at once: the client has to refresh its metadata before it can go on.
+            wait_ms=min(max(request.wait_ms, 0), context.config.fetch_wait_ms_max) if names_all_known else 0,
+        ),
+    )
+    return encode_fetched(version, request, replies)
+
+
+def encode_fetched(
+    version: int, request: FetchRequest, replies: Sequence[BatchesRead | PartitionReadFailed]
+) -> list[Buffer]:
+    """Small packed parts around the batches of the log."""
+    flexible = version >= FIRST_FLEXIBLE
+    encode = _PartitionEncoder(version, read_committed=request.isolation == _READ_COMMITTED)
+    reply_of_next = iter(replies)
+    buffers: list[Buffer] = []
+    packed = [_encode_start(version, ErrorCode.none, topic_count=len(request.topics))]
+    for topic, partitions in request.topics:
+        packed += (topic.given, count(len(partitions), flexible=flexible))
+        for wanted in partitions:
+            reply = next(reply_of_next) if topic.name else None
+            packed.append(encode.start(wanted.source.partition, reply))
+            if isinstance(reply, BatchesRead) and reply.size:
+                buffers += (b"".join(packed), *reply.batches)
+                packed.clear()
+            packed += encode.end
+        if flexible:
+            packed.append(NO_TAGS)
+    packed += _end(version)
+    buffers.append(b"".join(packed))
+    return buffers
+
+
+class _PartitionEncoder:
+    """Packs what stands before and behind a partition's batches, in one version's layout."""
+
+    def __init__(self, version: int, *, read_committed: bool) -> None:
+        self._flexible = version >= FIRST_FLEXIBLE
+        self._has_start_offset = version >= _WITH_START_OFFSET
+        # Kafka lists aborted transactions for those who read committed only, and has no list for others.
+        aborted = count(0 if read_committed else -1, flexible=self._flexible)
+        self._middle = aborted + (_NO_REPLICA if version >= _WITH_RACK else b"")
+        self.end = (NO_TAGS,) if self._flexible else ()
+
+    def start(self, partition: int, reply: BatchesRead | PartitionReadFailed | None) -> bytes:
+        """None: no topic has the id that was asked for."""
+        size = 0
+        code = ErrorCode.none
+        high_watermark = start_offset = -1
+        if reply is None:
+            code = ErrorCode.unknown_topic_id
+        else:
+            high_watermark, start_offset = reply.high_watermark, reply.start_offset
+            if isinstance(reply, BatchesRead):
+                size = reply.size
+            else:
+                code = kafka_code(reply.error)
+        # Without transactions everything below the high watermark is stable.
+        if self._has_start_offset:
+            fixed = _PARTITION_WITH_START.pack(partition, code, high_watermark, high_watermark, start_offset)
+        else:
+            fixed = _PARTITION.pack(partition, code, high_watermark, high_watermark)
+        return fixed + self._middle + (varint(size + 1) if self._flexible else INT32.pack(size))
+
+
+def _encode_start(version: int, code: ErrorCode, *, topic_count: int) -> bytes:
+    flexible = version >= FIRST_FLEXIBLE
+    if version >= _WITH_SESSION:
+        return _REPLY_START_WITH_SESSION.pack(0, code, _NO_SESSION) + count(topic_count, flexible=flexible)
+    return _REPLY_START.pack(0) + count(topic_count, flexible=flexible)
+
+
+def _end(version: int) -> list[bytes]:
+    return [NO_TAGS] if version >= FIRST_FLEXIBLE else []

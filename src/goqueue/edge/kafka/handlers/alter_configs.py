@@ -1,0 +1,118 @@
+"""Changing the settings of topics: IncrementalAlterConfigs, and AlterConfigs for those who still use it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from goqueue.broker.topics import alter_settings, describe_settings
+from goqueue.edge.kafka.context import Context
+from goqueue.edge.kafka.errors import kafka_code, kafka_text
+from goqueue.edge.kafka.handlers.configs import Resource
+from goqueue.edge.kafka.schemas import Reply
+from goqueue.model.commands import SettingChange
+from goqueue.model.errors import GoQueueError, Invalid, NotSupported
+
+if TYPE_CHECKING:
+    from kio.schema.alter_configs.v2.request import AlterConfigsRequest
+    from kio.schema.alter_configs.v2.request import AlterConfigsResource as WholeResource
+    from kio.schema.incremental_alter_configs.v1.request import (
+        AlterableConfig,
+        AlterConfigsResource,
+        IncrementalAlterConfigsRequest,
+    )
+
+
+class Operation(IntEnum):
+    """Kafka's numbers for what to do with a setting. Those for lists are not here: no setting is one."""
+
+    SET = 0
+    DELETE = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlteredResource:
+    resource_type: int
+    resource_name: str
+    error_code: ErrorCode = ErrorCode.none
+    error_message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterConfigsReply(Reply):
+    responses: tuple[AlteredResource, ...]
+
+
+async def incremental_alter_configs(
+    context: Context, request: "IncrementalAlterConfigsRequest"
+) -> AlterConfigsReply:
+    """Change single settings and leave the others alone."""
+    only_look = request.validate_only
+    return AlterConfigsReply(
+        responses=tuple(
+            [
+                await _alter(context, wanted, partial(_single_changes, wanted), validate_only=only_look)
+                for wanted in request.resources
+            ]
+        )
+    )
+
+
+async def alter_configs(context: Context, request: "AlterConfigsRequest") -> AlterConfigsReply:
+    """Replace all settings: those that are not named go back to their defaults."""
+    only_look = request.validate_only
+    return AlterConfigsReply(
+        responses=tuple(
+            [
+                await _alter(context, wanted, partial(_replacement, context, wanted), validate_only=only_look)
+                for wanted in request.resources
+            ]
+        )
+    )
+
+
+async def _alter(
+    context: Context,
+    wanted: "AlterConfigsResource | WholeResource",
+    changes: Callable[[], list[SettingChange]],
+    *,
+    validate_only: bool,
+) -> AlteredResource:
+    kind, name = int(wanted.resource_type), wanted.resource_name
+    try:
+        if kind != Resource.TOPIC:
+            raise NotSupported("only topics have settings that can be changed here")
+        await alter_settings(context.broker, name, changes(), validate_only=validate_only)
+    except GoQueueError as error:
+        return AlteredResource(
+            resource_type=kind,
+            resource_name=name,
+            error_code=kafka_code(error),
+            error_message=kafka_text(error),
+        )
+    return AlteredResource(resource_type=kind, resource_name=name)
+
+
+def _single_changes(wanted: "AlterConfigsResource") -> list[SettingChange]:
+    return [_change(config) for config in wanted.configs]
+
+
+def _change(config: "AlterableConfig") -> SettingChange:
+    match int(config.config_operation):
+        case Operation.SET if config.value is not None:
+            return SettingChange(config.name, config.value)
+        case Operation.SET:
+            raise Invalid(f"setting {config.name} needs a value")
+        case Operation.DELETE:
+            return SettingChange(config.name, None)
+    raise Invalid(f"setting {config.name} is not a list: set it, or delete it to have the default")
+
+
+def _replacement(context: Context, wanted: "WholeResource") -> list[SettingChange]:
+    given = {config.name: config.value for config in wanted.configs}
+    settings = describe_settings(context.broker, wanted.resource_name)
+    left_out = [SettingChange(setting.name, None) for setting in settings if setting.name not in given]
+    return left_out + [SettingChange(name, value) for name, value in given.items()]

@@ -1,0 +1,204 @@
+"""Who is here and what is here: Metadata, DescribeCluster, FindCoordinator."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from goqueue.broker.topics import describe_topic, ensure_topic, list_topics, topic_by_id
+from goqueue.edge.kafka.context import Context
+from goqueue.edge.kafka.errors import kafka_code
+from goqueue.edge.kafka.schemas import Reply
+from goqueue.model.commands import TopicView
+from goqueue.model.errors import GoQueueError, TopicNotFound
+from goqueue.model.topic_names import is_internal
+
+if TYPE_CHECKING:
+    from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
+    from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
+    from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
+
+_NAME_MAY_BE_NULL = 12
+_BROKERS_ENDPOINT = 1
+
+OPERATIONS_NOT_ASKED = -(2**31)
+# Sets of Kafka's operation numbers. There is no access control yet: whoever can connect may do all of it.
+_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = (1 << number for number in range(3, 9))
+_DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = (1 << number for number in range(10, 13))
+TOPIC_OPERATIONS = (
+    _READ | _WRITE | _CREATE | _DELETE | _ALTER | _DESCRIBE | _DESCRIBE_CONFIGS | _ALTER_CONFIGS
+)  # fmt: skip
+CLUSTER_OPERATIONS = _CREATE | _DESCRIBE | _DESCRIBE_CONFIGS | _IDEMPOTENT_WRITE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """This node, under the two names that Kafka has for its id."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+    is_fenced: bool = False
+
+    @property
+    def broker_id(self) -> int:
+        return self.node_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionMetadata:
+    partition_index: int
+    leader_id: int
+    leader_epoch: int
+    replica_nodes: tuple[int, ...]
+    isr_nodes: tuple[int, ...]
+    offline_replicas: tuple[int, ...] = ()
+    error_code: ErrorCode = ErrorCode.none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicMetadata:
+    name: str | None
+    topic_id: UUID | None = None
+    error_code: ErrorCode = ErrorCode.none
+    is_internal: bool = False
+    partitions: tuple[PartitionMetadata, ...] = ()
+    topic_authorized_operations: int = OPERATIONS_NOT_ASKED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataReply(Reply):
+    brokers: tuple[Node, ...]
+    cluster_id: str
+    controller_id: int
+    topics: tuple[TopicMetadata, ...]
+    cluster_authorized_operations: int
+    error_code: ErrorCode = ErrorCode.none
+
+
+async def metadata(context: Context, request: "MetadataRequest") -> MetadataReply:
+    """The node, and the topics asked for; a topic that is named may come into being by that."""
+    broker = context.broker
+    include_topic: bool = getattr(request, "include_topic_authorized_operations", False)
+    include_cluster: bool = getattr(request, "include_cluster_authorized_operations", False)
+    operations = TOPIC_OPERATIONS if include_topic else OPERATIONS_NOT_ASKED
+    if request.topics is None or (request.__version__ == 0 and not request.topics):
+        topics = [_known_topic(context, view, operations) for view in list_topics(broker)]
+    else:
+        topics = [await _named_topic(context, request, wanted, operations) for wanted in request.topics]
+    return MetadataReply(
+        brokers=(_this_node(context),),
+        cluster_id=broker.cluster_id,
+        controller_id=broker.node_number,
+        topics=tuple(topics),
+        cluster_authorized_operations=CLUSTER_OPERATIONS if include_cluster else OPERATIONS_NOT_ASKED,
+    )
+
+
+async def _named_topic(
+    context: Context, request: "MetadataRequest", wanted: "MetadataRequestTopic", operations: int
+) -> TopicMetadata:
+    topic_id: UUID | None = getattr(wanted, "topic_id", None)
+    try:
+        if topic_id is not None:
+            view = topic_by_id(context.broker, topic_id)
+        elif getattr(request, "allow_auto_topic_creation", True):
+            view = await ensure_topic(context.broker, wanted.name or "")
+        else:
+            view = describe_topic(context.broker, wanted.name or "")
+    except TopicNotFound as error:
+        if topic_id is None:
+            return TopicMetadata(name=wanted.name or "", error_code=kafka_code(error))
+        no_name = None if request.__version__ >= _NAME_MAY_BE_NULL else ""
+        return TopicMetadata(name=no_name, topic_id=topic_id, error_code=ErrorCode.unknown_topic_id)
+    except GoQueueError as error:
+        return TopicMetadata(name=wanted.name or "", topic_id=topic_id, error_code=kafka_code(error))
+    return _known_topic(context, view, operations)
+
+
+def _known_topic(context: Context, view: TopicView, operations: int) -> TopicMetadata:
+    node = context.broker.node_number
+    return TopicMetadata(
+        name=view.name,
+        topic_id=view.topic_id,
+        is_internal=is_internal(view.name),
+        partitions=tuple(
+            PartitionMetadata(
+                partition_index=partition.partition,
+                leader_id=node,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=(node,),
+                isr_nodes=(node,),
+            )
+            for partition in view.partitions
+        ),
+        topic_authorized_operations=operations,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeClusterReply(Reply):
+    cluster_id: str
+    controller_id: int
+    brokers: tuple[Node, ...]
+    cluster_authorized_operations: int
+    endpoint_type: int = _BROKERS_ENDPOINT
+    error_code: ErrorCode = ErrorCode.none
+    error_message: str | None = None
+
+
+async def describe_cluster(context: Context, request: "DescribeClusterRequest") -> DescribeClusterReply:
+    """The nodes of the cluster, for those who do not ask for topics."""
+    broker = context.broker
+    include = request.include_cluster_authorized_operations
+    asks_for_brokers = getattr(request, "endpoint_type", _BROKERS_ENDPOINT) == _BROKERS_ENDPOINT
+    return DescribeClusterReply(
+        cluster_id=broker.cluster_id,
+        controller_id=broker.node_number,
+        brokers=(_this_node(context),) if asks_for_brokers else (),
+        cluster_authorized_operations=CLUSTER_OPERATIONS if include else OPERATIONS_NOT_ASKED,
+        error_code=ErrorCode.none if asks_for_brokers else ErrorCode.mismatched_endpoint_type,
+        error_message=None if asks_for_brokers else "this door lists brokers, not controllers",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coordinator:
+    key: str
+    node_id: int
+    host: str
+    port: int
+    error_code: ErrorCode = ErrorCode.none
+    error_message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindCoordinatorReply(Reply):
+    """Up to version 3 there is one key and its answer stands in the reply itself."""
+
+    node_id: int
+    host: str
+    port: int
+    coordinators: tuple[Coordinator, ...]
+    error_code: ErrorCode = ErrorCode.none
+    error_message: str | None = None
+
+
+async def find_coordinator(context: Context, request: "FindCoordinatorRequest") -> FindCoordinatorReply:
+    """This node, whoever asks: it leads every partition."""
+    node = context.broker.node_number
+    keys: tuple[str, ...] = getattr(request, "coordinator_keys", ())
+    return FindCoordinatorReply(
+        node_id=node,
+        host=context.host,
+        port=context.port,
+        coordinators=tuple(
+            Coordinator(key=key, node_id=node, host=context.host, port=context.port) for key in keys
+        ),
+    )
+
+
+def _this_node(context: Context) -> Node:
+    return Node(node_id=context.broker.node_number, host=context.host, port=context.port)

@@ -1,0 +1,194 @@
+"""Where in a partition: ListOffsets, OffsetForLeaderEpoch, DeleteRecords."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.find_offset import end_of_epoch, find_offset
+from goqueue.broker.topics import delete_records as delete_records_before
+from goqueue.edge.kafka.context import Context
+from goqueue.edge.kafka.errors import kafka_code
+from goqueue.edge.kafka.schemas import Reply
+from goqueue.model.commands import FoundOffset, Spot
+from goqueue.model.errors import GoQueueError, Invalid, LeaderEpochFenced, LeaderEpochUnknown
+from goqueue.model.ids import TopicName, TopicPartition
+
+if TYPE_CHECKING:
+    from kio.schema.delete_records.v2.request import DeleteRecordsPartition, DeleteRecordsRequest
+    from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsRequest
+    from kio.schema.offset_for_leader_epoch.v4.request import (
+        OffsetForLeaderEpochRequest,
+        OffsetForLeaderPartition,
+    )
+
+_SPOT_BY_TIMESTAMP = {
+    -1: Spot.LATEST,
+    -2: Spot.EARLIEST,
+    -3: Spot.MAX_TIMESTAMP,
+    -4: Spot.EARLIEST,  # the earliest on local disks: there are no others
+}
+_LATEST_TIERED = -5
+_NO_EPOCH = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionOffset:
+    partition_index: int
+    timestamp: int = -1
+    offset: int = -1
+    leader_epoch: int = _NO_EPOCH
+    error_code: ErrorCode = ErrorCode.none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicOffsets:
+    name: str
+    partitions: tuple[PartitionOffset, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOffsetsReply(Reply):
+    topics: tuple[TopicOffsets, ...]
+
+
+async def list_offsets(context: Context, request: "ListOffsetsRequest") -> ListOffsetsReply:
+    """The offset of a spot or of a time, for each partition asked for."""
+    return ListOffsetsReply(
+        topics=tuple(
+            [
+                TopicOffsets(
+                    name=topic.name,
+                    partitions=tuple(
+                        [await _offset(context.broker, topic.name, p) for p in topic.partitions]
+                    ),
+                )
+                for topic in request.topics
+            ]
+        )
+    )
+
+
+async def _offset(broker: Broker, topic: str, wanted: "ListOffsetsPartition") -> PartitionOffset:
+    source = TopicPartition(TopicName(topic), wanted.partition_index)
+    try:
+        _check_epoch(broker, source, getattr(wanted, "current_leader_epoch", _NO_EPOCH))
+        found = await _find(broker, source, wanted.timestamp)
+    except GoQueueError as error:
+        return PartitionOffset(partition_index=wanted.partition_index, error_code=kafka_code(error))
+    return PartitionOffset(
+        partition_index=wanted.partition_index,
+        timestamp=found.timestamp_ms,
+        offset=found.offset,
+        leader_epoch=found.leader_epoch,
+    )
+
+
+async def _find(broker: Broker, source: TopicPartition, timestamp: int) -> FoundOffset:
+    if timestamp >= 0:
+        return await find_offset(broker, source, timestamp)
+    if timestamp == _LATEST_TIERED:
+        return FoundOffset(-1)
+    if timestamp not in _SPOT_BY_TIMESTAMP:
+        raise Invalid(f"{timestamp} is not a time, nor a spot in the log")
+    return await find_offset(broker, source, _SPOT_BY_TIMESTAMP[timestamp])
+
+
+def _check_epoch(broker: Broker, source: TopicPartition, epoch: int) -> None:
+    current = broker.partition(source).leader_epoch
+    if epoch in (_NO_EPOCH, current):
+        return
+    if epoch < current:
+        raise LeaderEpochFenced(f"{source} is in leader epoch {current} now")
+    raise LeaderEpochUnknown(f"{source} is still in leader epoch {current}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochEnd:
+    partition: int
+    leader_epoch: int = _NO_EPOCH
+    end_offset: int = -1
+    error_code: ErrorCode = ErrorCode.none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicEpochEnds:
+    topic: str
+    partitions: tuple[EpochEnd, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetForLeaderEpochReply(Reply):
+    topics: tuple[TopicEpochEnds, ...]
+
+
+async def offset_for_leader_epoch(
+    context: Context, request: "OffsetForLeaderEpochRequest"
+) -> OffsetForLeaderEpochReply:
+    """Where an epoch ended, so that a reader can see whether its log and ours are still the same."""
+    return OffsetForLeaderEpochReply(
+        topics=tuple(
+            TopicEpochEnds(
+                topic=topic.topic,
+                partitions=tuple(
+                    _epoch_end(context.broker, topic.topic, wanted) for wanted in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _epoch_end(broker: Broker, topic: str, wanted: "OffsetForLeaderPartition") -> EpochEnd:
+    source = TopicPartition(TopicName(topic), wanted.partition)
+    try:
+        _check_epoch(broker, source, wanted.current_leader_epoch)
+        epoch, end_offset = end_of_epoch(broker, source, wanted.leader_epoch)
+    except GoQueueError as error:
+        return EpochEnd(partition=wanted.partition, error_code=kafka_code(error))
+    return EpochEnd(partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionStart:
+    partition_index: int
+    low_watermark: int = -1
+    error_code: ErrorCode = ErrorCode.none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicStarts:
+    name: str
+    partitions: tuple[PartitionStart, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteRecordsReply(Reply):
+    topics: tuple[TopicStarts, ...]
+
+
+async def delete_records(context: Context, request: "DeleteRecordsRequest") -> DeleteRecordsReply:
+    """Forget what lies before an offset."""
+    return DeleteRecordsReply(
+        topics=tuple(
+            [
+                TopicStarts(
+                    name=topic.name,
+                    partitions=tuple(
+                        [await _delete(context.broker, topic.name, p) for p in topic.partitions]
+                    ),
+                )
+                for topic in request.topics
+            ]
+        )
+    )
+
+
+async def _delete(broker: Broker, topic: str, wanted: "DeleteRecordsPartition") -> PartitionStart:
+    target = TopicPartition(TopicName(topic), wanted.partition_index)
+    try:
+        start_offset = await delete_records_before(broker, target, wanted.offset)
+    except GoQueueError as error:
+        return PartitionStart(partition_index=wanted.partition_index, error_code=kafka_code(error))
+    return PartitionStart(partition_index=wanted.partition_index, low_watermark=start_offset)

@@ -1,0 +1,151 @@
+"""Topics come, grow and go: CreateTopics, CreatePartitions, DeleteTopics."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from goqueue.broker.topics import add_partitions, create_topic, delete_topic, topic_by_id
+from goqueue.edge.kafka.context import Context
+from goqueue.edge.kafka.errors import kafka_code, kafka_text
+from goqueue.edge.kafka.handlers.configs import ConfigEntry, topic_entries
+from goqueue.edge.kafka.schemas import Reply
+from goqueue.model.commands import CreateTopic
+from goqueue.model.errors import GoQueueError, InvalidReplication, TopicNotFound
+
+if TYPE_CHECKING:
+    from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
+    from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+    from kio.schema.delete_topics.v6.request import DeleteTopicsRequest
+
+_BROKERS_DEFAULT = -1
+_REPLICATION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedTopic:
+    name: str
+    topic_id: UUID | None = None
+    error_code: ErrorCode = ErrorCode.none
+    error_message: str | None = None
+    topic_config_error_code: int = 0
+    num_partitions: int = -1
+    replication_factor: int = -1
+    configs: tuple[ConfigEntry, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTopicsReply(Reply):
+    topics: tuple[CreatedTopic, ...]
+
+
+async def create_topics(context: Context, request: "CreateTopicsRequest") -> CreateTopicsReply:
+    """Create each topic asked for, or only look whether it could be created."""
+    only_look = request.validate_only
+    return CreateTopicsReply(
+        topics=tuple([await _create(context, topic, validate_only=only_look) for topic in request.topics])
+    )
+
+
+async def _create(context: Context, wanted: "CreatableTopic", *, validate_only: bool) -> CreatedTopic:
+    try:
+        view = await create_topic(context.broker, _command(context, wanted, validate_only=validate_only))
+        entries = () if validate_only else topic_entries(context.broker, view.name)
+    except GoQueueError as error:
+        return CreatedTopic(name=wanted.name, error_code=kafka_code(error), error_message=kafka_text(error))
+    return CreatedTopic(
+        name=view.name,
+        topic_id=None if validate_only else view.topic_id,
+        num_partitions=len(view.partitions),
+        replication_factor=_REPLICATION,
+        configs=entries,
+    )
+
+
+def _command(context: Context, wanted: "CreatableTopic", *, validate_only: bool) -> CreateTopic:
+    partitions = None if wanted.num_partitions == _BROKERS_DEFAULT else int(wanted.num_partitions)
+    if wanted.assignments:
+        _check_placement(context, [assignment.broker_ids for assignment in wanted.assignments])
+        partitions = len(wanted.assignments)
+    return CreateTopic(
+        name=wanted.name,
+        partitions=partitions,
+        replication=_BROKERS_DEFAULT if wanted.assignments else int(wanted.replication_factor),
+        settings={setting.name: setting.value for setting in wanted.configs},
+        validate_only=validate_only,
+    )
+
+
+def _check_placement(context: Context, replicas: Sequence[Sequence[int]]) -> None:
+    """A client may place replicas by hand, but there is only one node to place them on."""
+    node = context.broker.node_number
+    if any(tuple(nodes) != (node,) for nodes in replicas):
+        raise InvalidReplication(f"replicas can be placed on node {node} only, one a partition")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrownTopic:
+    name: str
+    error_code: ErrorCode = ErrorCode.none
+    error_message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatePartitionsReply(Reply):
+    results: tuple[GrownTopic, ...]
+
+
+async def create_partitions(context: Context, request: "CreatePartitionsRequest") -> CreatePartitionsReply:
+    """Raise the number of a topic's partitions."""
+    only_look = request.validate_only
+    return CreatePartitionsReply(
+        results=tuple([await _grow(context, topic, validate_only=only_look) for topic in request.topics])
+    )
+
+
+async def _grow(context: Context, wanted: "CreatePartitionsTopic", *, validate_only: bool) -> GrownTopic:
+    try:
+        _check_placement(context, [assignment.broker_ids for assignment in wanted.assignments or ()])
+        await add_partitions(context.broker, wanted.name, int(wanted.count), validate_only=validate_only)
+    except GoQueueError as error:
+        return GrownTopic(name=wanted.name, error_code=kafka_code(error), error_message=kafka_text(error))
+    return GrownTopic(name=wanted.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletedTopic:
+    name: str | None
+    topic_id: UUID | None = None
+    error_code: ErrorCode = ErrorCode.none
+    error_message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteTopicsReply(Reply):
+    responses: tuple[DeletedTopic, ...]
+
+
+async def delete_topics(context: Context, request: "DeleteTopicsRequest") -> DeleteTopicsReply:
+    """Delete topics by name or, from version 6 on, by id."""
+    names: tuple[str, ...] = getattr(request, "topic_names", ())
+    wanted: list[tuple[str | None, UUID | None]] = [(name, None) for name in names]
+    wanted += [(state.name, state.topic_id) for state in getattr(request, "topics", ())]
+    return DeleteTopicsReply(responses=tuple([await _delete(context, *named) for named in wanted]))
+
+
+async def _delete(context: Context, name: str | None, topic_id: UUID | None) -> DeletedTopic:
+    try:
+        if name is None and topic_id is not None:
+            name = topic_by_id(context.broker, topic_id).name
+        await delete_topic(context.broker, name or "")
+    except GoQueueError as error:
+        is_unknown_id = name is None and isinstance(error, TopicNotFound)
+        return DeletedTopic(
+            name=name,
+            topic_id=topic_id,
+            error_code=ErrorCode.unknown_topic_id if is_unknown_id else kafka_code(error),
+            error_message=kafka_text(error),
+        )
+    return DeletedTopic(name=name, topic_id=topic_id)

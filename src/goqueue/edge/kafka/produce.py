@@ -1,0 +1,198 @@
+"""Produce: record batches, already built by the client, into their partitions.
+
+Offsets are fixed when the request is read; what remains is to wait until the batches are as safe as the
+client asked. That wait is handed to the connection, so that requests sent one behind the other share
+one fsync.
+"""
+
+from collections.abc import Awaitable
+from struct import Struct
+from typing import NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+from goqueue.broker.append import append
+from goqueue.edge.kafka.context import Context
+from goqueue.edge.kafka.errors import kafka_code, kafka_text
+from goqueue.edge.kafka.topic_ids import TopicReference, read_topic
+from goqueue.edge.kafka.wire import INT32, NO_TAGS, Reader, count, string
+from goqueue.model.commands import Append
+from goqueue.model.errors import GoQueueError, InvalidBatch, InvalidRecord, NotSupported, TopicNotFound
+from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.messages import Acks
+
+FIRST_FLEXIBLE = 9
+_WITH_THROTTLE_TIME = 1
+_WITH_APPEND_TIME = 2
+_WITH_TRANSACTIONAL_ID = 3
+_WITH_START_OFFSET = 5
+_WITH_RECORD_ERRORS = 8
+_WITH_TOPIC_ID = 13
+
+_ACKS_AND_TIMEOUT = Struct(">hi")
+_ACKS = {0: Acks.NONE, 1: Acks.LEADER, -1: Acks.ALL}
+
+_OUTCOME = Struct(">ihq")
+_OUTCOME_WITH_TIME = Struct(">ihqq")
+_OUTCOME_WITH_START = Struct(">ihqqq")
+_NO_TIME = -1
+"""Topics keep the times that producers give, so there is no append time to tell."""
+_NOT_THROTTLED = INT32.pack(0)
+
+
+class PartitionBatches(NamedTuple):
+    partition: int
+    batches: memoryview | None
+
+
+class TopicBatches(NamedTuple):
+    topic: TopicReference
+    partitions: list[PartitionBatches]
+
+
+class ProduceRequest(NamedTuple):
+    transactional_id: str | None
+    acks: int
+    topics: list[TopicBatches]
+
+
+class PartitionOutcome:
+    """What became of one partition's batches."""
+
+    __slots__ = ("base_offset", "code", "partition", "record_index", "start_offset", "text")
+
+    def __init__(self, partition: int) -> None:
+        self.partition = partition
+        self.code = ErrorCode.none
+        self.base_offset = -1
+        self.start_offset = -1
+        self.text: str | None = None
+        self.record_index: int | None = None
+
+    def fail(self, error: GoQueueError, code: ErrorCode | None = None) -> None:
+        """Refuse the batches, by the code that stands in the table unless told otherwise."""
+        self.code = kafka_code(error) if code is None else code
+        self.text = kafka_text(error)
+        self.base_offset = self.start_offset = -1
+        if isinstance(error, InvalidRecord):
+            self.record_index = error.record_index
+
+
+class Wait(NamedTuple):
+    outcome: PartitionOutcome
+    committed: Awaitable[None]
+
+
+class Produced(NamedTuple):
+    """A request whose batches are in the log. All `waits` must be over before the reply may leave."""
+
+    version: int
+    topics: list[tuple[TopicReference, list[PartitionOutcome]]]
+    waits: list[Wait]
+    wants_reply: bool
+
+    def first_failure(self) -> PartitionOutcome | None:
+        return next(
+            (o for _, outcomes in self.topics for o in outcomes if o.code is not ErrorCode.none), None
+        )
+
+
+def read_produce(context: Context, version: int, reader: Reader) -> ProduceRequest:
+    """The whole request before any of it is acted upon: a malformed one must leave no trace."""
+    flexible = version >= FIRST_FLEXIBLE
+    transactional_id = None
+    if version >= _WITH_TRANSACTIONAL_ID:
+        transactional_id = reader.string_or_null(flexible=flexible)
+    acks, _timeout_ms = reader.unpack(_ACKS_AND_TIMEOUT)
+    topics = []
+    for _ in range(reader.count(flexible=flexible)):
+        topic = read_topic(context, reader, by_id=version >= _WITH_TOPIC_ID, flexible=flexible)
+        partitions = []
+        for _ in range(reader.count(flexible=flexible)):
+            partitions.append(PartitionBatches(reader.int32(), reader.bytes_or_null(flexible=flexible)))
+            if flexible:
+                reader.skip_tags()
+        if flexible:
+            reader.skip_tags()
+        topics.append(TopicBatches(topic, partitions))
+    return ProduceRequest(transactional_id, acks, topics)
+
+
+def produce(context: Context, version: int, reader: Reader) -> Produced:
+    """Append everything in one request; what cannot be appended is refused a partition at a time."""
+    request = read_produce(context, version, reader)
+    waits: list[Wait] = []
+    topics = []
+    for topic, partitions in request.topics:
+        outcomes = []
+        for partition, batches in partitions:
+            outcome = PartitionOutcome(partition)
+            outcomes.append(outcome)
+            if topic.name is None:
+                outcome.fail(TopicNotFound(topic.given.hex()), ErrorCode.unknown_topic_id)
+            elif request.acks not in _ACKS:
+                outcome.fail(
+                    NotSupported(f"acks must be 0, 1 or -1, not {request.acks}"),
+                    ErrorCode.invalid_required_acks,
+                )
+            elif request.transactional_id is not None:
+                outcome.fail(NotSupported("transactions are not served"))
+            elif batches is None:
+                outcome.fail(InvalidBatch("a publish needs at least one record batch"))
+            else:
+                _append(context, topic.name, batches, _ACKS[request.acks], outcome, waits)
+        topics.append((topic, outcomes))
+    return Produced(version, topics, waits, wants_reply=request.acks != 0)
+
+
+def _append(
+    context: Context,
+    topic: TopicName,
+    batches: memoryview,
+    acks: Acks,
+    outcome: PartitionOutcome,
+    waits: list[Wait],
+) -> None:
+    target = TopicPartition(topic, outcome.partition)
+    try:
+        appended = append(context.broker, Append(target, batches, acks))
+    except GoQueueError as error:
+        outcome.fail(error)
+        return
+    outcome.base_offset = appended.base_offset
+    outcome.start_offset = appended.start_offset
+    if appended.committed is not None:
+        waits.append(Wait(outcome, appended.committed))
+
+
+def encode_produced(produced: Produced) -> bytes:
+    """The body of the reply."""
+    version = produced.version
+    flexible = version >= FIRST_FLEXIBLE
+    parts = [count(len(produced.topics), flexible=flexible)]
+    for topic, outcomes in produced.topics:
+        parts += (topic.given, count(len(outcomes), flexible=flexible))
+        parts += (_encode_outcome(outcome, version, flexible=flexible) for outcome in outcomes)
+        if flexible:
+            parts.append(NO_TAGS)
+    if version >= _WITH_THROTTLE_TIME:
+        parts.append(_NOT_THROTTLED)
+    if flexible:
+        parts.append(NO_TAGS)
+    return b"".join(parts)
+
+
+def _encode_outcome(outcome: PartitionOutcome, version: int, *, flexible: bool) -> bytes:
+    partition, code, base_offset = outcome.partition, outcome.code, outcome.base_offset
+    if version < _WITH_APPEND_TIME:
+        return _OUTCOME.pack(partition, code, base_offset)
+    if version < _WITH_START_OFFSET:
+        return _OUTCOME_WITH_TIME.pack(partition, code, base_offset, _NO_TIME)
+    fixed = _OUTCOME_WITH_START.pack(partition, code, base_offset, _NO_TIME, outcome.start_offset)
+    if version < _WITH_RECORD_ERRORS:
+        return fixed
+    records = count(0, flexible=flexible)
+    if outcome.record_index is not None:
+        records = count(1, flexible=flexible) + INT32.pack(outcome.record_index)
+        records += string(outcome.text, flexible=flexible) + (NO_TAGS if flexible else b"")
+    return fixed + records + string(outcome.text, flexible=flexible) + (NO_TAGS if flexible else b"")

@@ -1,0 +1,138 @@
+"""Requests and replies that are not hot, by the schemas of the kio library.
+
+kio has one frozen dataclass a message and version; a version's modules are loaded when a client first
+speaks it. Replies are written by kio, which looks fields up by name: a handler builds one object with
+the fields of all versions, and each version takes what it knows. Requests are read here, not by kio:
+its native reader reserves memory for any array length a client claims and aborts the whole process
+when there is not that much, so that one small frame would stop the broker.
+"""
+
+import io
+from collections.abc import Callable
+from dataclasses import Field, fields
+from datetime import timedelta
+from functools import cache, partial
+from types import NoneType, UnionType
+from typing import ClassVar, cast, get_args, get_origin
+
+from kio.index import load_request_schema, load_response_schema
+from kio.serial import entity_writer
+from kio.static.protocol import Entity, ResponsePayload
+
+from goqueue.edge.kafka.wire import Reader
+
+Decode = Callable[[Reader], object]
+
+
+class Reply:
+    """What a handler answers. The broker never asks a client to slow down by this field: it stops reading."""
+
+    __slots__ = ()
+    throttle_time: ClassVar[timedelta] = timedelta(0)
+
+
+def decode_request(api_key: int, version: int, reader: Reader) -> object:
+    """The request in a frame, as kio's dataclass of that version.
+
+    Bytes behind it are no error: librdkafka leaves three behind a request for the metadata of all topics.
+    """
+    return _request_decoder(api_key, version)(reader)
+
+
+def encode_reply(api_key: int, version: int, reply: Reply) -> bytes:
+    """The body of a reply in one version's layout."""
+    buffer = io.BytesIO()
+    _reply_writer(api_key, version)(buffer, cast(ResponsePayload, reply))
+    return buffer.getvalue()
+
+
+@cache
+def _request_decoder(api_key: int, version: int) -> Decode:
+    return _entity_decoder(load_request_schema(api_key, version))
+
+
+@cache
+def _reply_writer(api_key: int, version: int) -> Callable[[io.BytesIO, ResponsePayload], None]:
+    return entity_writer(load_response_schema(api_key, version))
+
+
+def _entity_decoder(entity: type[Entity]) -> Decode:
+    flexible = entity.__flexible__
+    plain: list[tuple[str, Decode]] = []
+    tagged: dict[int, tuple[str, Decode]] = {}
+    for field in fields(entity):
+        named = (field.name, _field_decoder(field, flexible))
+        if (tag := field.metadata.get("tag")) is None:
+            plain.append(named)
+        else:
+            tagged[tag] = named
+
+    def decode(reader: Reader) -> Entity:
+        values = {name: read(reader) for name, read in plain}
+        if flexible:
+            _decode_tags(reader, tagged, values)
+        return entity(**values)
+
+    return decode
+
+
+def _decode_tags(reader: Reader, tagged: dict[int, tuple[str, Decode]], values: dict[str, object]) -> None:
+    for _ in range(reader.varint()):
+        tag = reader.varint()
+        content = Reader(reader.take(reader.varint()))
+        if tag in tagged:
+            name, read = tagged[tag]
+            values[name] = read(content)
+
+
+def _field_decoder(field: Field[object], flexible: bool) -> Decode:
+    declared, nullable = _without_none(field.type)
+    if get_origin(declared) is not tuple:
+        return _value_decoder(field, declared, flexible=flexible, nullable=nullable)
+    item = _value_decoder(field, get_args(declared)[0], flexible=flexible, nullable=False)
+    return partial(_decode_array, item=item, flexible=flexible, nullable=nullable)
+
+
+def _without_none(declared: object) -> tuple[object, bool]:
+    if get_origin(declared) is not UnionType:
+        return declared, False
+    (inner,) = (member for member in get_args(declared) if member is not NoneType)
+    return inner, True
+
+
+def _decode_array(
+    reader: Reader, *, item: Decode, flexible: bool, nullable: bool
+) -> tuple[object, ...] | None:
+    count = reader.count_or_null(flexible=flexible)
+    if count is None:
+        return None if nullable else reader.required(None)
+    return tuple(item(reader) for _ in range(count))
+
+
+def _value_decoder(field: Field[object], declared: object, *, flexible: bool, nullable: bool) -> Decode:
+    match field.metadata.get("kafka_type"):
+        case None:
+            return _entity_decoder(cast(type[Entity], declared))
+        case "string" if nullable:
+            return partial(Reader.string_or_null, flexible=flexible)
+        case "string":
+            return partial(Reader.string, flexible=flexible)
+        case "bytes" | "records":
+            return partial(Reader.bytes_or_null, flexible=flexible)
+        case name:
+            return _FIXED[name]
+
+
+def _milliseconds(reader: Reader) -> timedelta:
+    return timedelta(milliseconds=reader.int32())
+
+
+_FIXED: dict[str, Decode] = {
+    "int8": Reader.int8,
+    "int16": Reader.int16,
+    "int32": Reader.int32,
+    "int64": Reader.int64,
+    "bool": Reader.boolean,
+    "uuid": Reader.uuid,
+    "timedelta_i32": _milliseconds,
+}

@@ -1,0 +1,1 @@
+"""Topics as tables and streams on Spark, and the jobs that run there. The broker never imports this room."""

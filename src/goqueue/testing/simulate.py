@@ -1,0 +1,53 @@
+"""Run simulations from the command line: `python -m goqueue.testing.simulate --seed 1 --steps 400`."""
+
+import argparse
+import logging
+import sys
+import time
+from collections import Counter
+
+from goqueue.testing.partition_history import Violation
+from goqueue.testing.simulation import simulate
+
+PROGRESS_EVERY_S = 2
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """0 when the broker kept its word in every seed, 1 when it did not."""
+    options = _parse(arguments)
+    # The broker logs each fault that it meets; with -v that is part of the story.
+    logging.basicConfig(level=logging.INFO if options.verbose else logging.CRITICAL, format="  | %(message)s")
+    tell = (lambda line: print(line, flush=True)) if options.verbose else None
+    counts: Counter[str] = Counter()
+    told_at = started_at = time.monotonic()
+    for number, seed in enumerate(range(options.seed, options.seed + options.seeds), 1):
+        try:
+            counts += simulate(seed, options.steps, tell=tell)
+        except Violation as violation:
+            print(f"seed {seed} failed: {violation}", file=sys.stderr)
+            return 1
+        if time.monotonic() - told_at > PROGRESS_EVERY_S:
+            told_at = time.monotonic()
+            print(f"{number} of {options.seeds} seeds, all well", flush=True)
+    print(_summary(options.seed, options.seeds, options.steps, counts, time.monotonic() - started_at))
+    return 0
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="simulate", description="Drive a simulated broker from a seed.")
+    parser.add_argument("--seed", type=int, default=1, help="the first seed (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=1, help="how many seeds to run (default: %(default)s)")
+    parser.add_argument("--steps", type=int, default=400, help="steps a seed (default: %(default)s)")
+    parser.add_argument("-v", "--verbose", action="store_true", help="tell every step")
+    return parser.parse_args(arguments)
+
+
+def _summary(seed: int, seeds: int, steps: int, counts: Counter[str], duration_s: float) -> str:
+    which = f"seeds {seed} to {seed + seeds - 1}, {steps} steps each"
+    lines = [f"the broker kept its word: {which}, {duration_s:.1f} s"]
+    lines += [f"  {what:20} {count:8,}" for what, count in sorted(counts.items())]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""What one simulation knows from its seed to its end, across all the lives of its broker."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from random import Random
+
+from goqueue.model.ids import ProducerId, TopicName
+from goqueue.model.messages import Acks
+from goqueue.testing.history import TopicHistory
+from goqueue.testing.partition_history import PartitionHistory
+from goqueue.testing.workload import Messages, SimulatedProducer
+
+TOPIC_NAMES = tuple(TopicName(name) for name in ("orders", "clicks", "mail"))
+
+
+class Story:
+    """The chances, the topics, the producers, and a count of all that happened."""
+
+    def __init__(self, seed: int, steps: int, *, tell: Callable[[str], None] | None = None) -> None:
+        self.random = Random(seed)
+        self.steps_left = steps
+        self.messages = Messages(self.random)
+        self.topics: dict[TopicName, TopicHistory] = {}
+        self.producers: list[SimulatedProducer] = []
+        self.producer_ids: set[ProducerId] = set()
+        self.leader_epoch = -1
+        self.cluster_id = ""
+        self.wall_ms_max = 0
+        self.counts: Counter[str] = Counter()
+        self._tell = tell
+
+    def partitions(self) -> Iterator[PartitionHistory]:
+        for topic in self.topics.values():
+            yield from topic.partitions
+
+    def choose_topic(self) -> TopicHistory | None:
+        """A topic that clients know of."""
+        topics = [topic for topic in self.topics.values() if topic.partitions]
+        return self.random.choice(topics) if topics else None
+
+    def choose_partition(self) -> PartitionHistory | None:
+        topic = self.choose_topic()
+        return self.random.choice(topic.partitions) if topic else None
+
+    def forget(self, topic: TopicHistory) -> None:
+        """The topic is gone, and so are its producers."""
+        del self.topics[topic.name]
+        self.producers = [p for p in self.producers if p.partition not in topic.partitions]
+
+    def note_time(self, wall_ms: int) -> None:
+        self.wall_ms_max = max(self.wall_ms_max, wall_ms)
+
+    def note_restart(self, *, has_lost_power: bool) -> None:
+        """What was under way is not any more; its producers will send it again."""
+        for producer in self.producers:
+            producer.failed()
+            if (has_lost_power and producer.acks is not Acks.ALL) or producer.partition.rotten:
+                producer.may_miss_some = True
+
+    def note(self, what: str, detail: object = "") -> None:
+        """Count a step, and tell it to whoever listens."""
+        self.counts[what] += 1
+        if self._tell is not None:
+            self._tell(f"{what} {detail}".rstrip())
+
+    def is_chosen(self, share: float) -> bool:
+        """True in that share of all cases."""
+        return self.random.random() < share

@@ -1,0 +1,65 @@
+"""A broker with its Kafka door in a thread of its own, for clients that block."""
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import uvloop
+
+from goqueue.broker.broker import Broker, close_broker, open_broker
+from goqueue.edge.kafka.config import KafkaConfig
+from goqueue.edge.kafka.door import KafkaDoor
+from goqueue.model.settings import BrokerConfig
+from goqueue.node.clock import SystemClock
+from goqueue.node.disk import FolderDisk
+from goqueue.node.threads import WorkerThreads
+
+T = TypeVar("T")
+
+HOST = "127.0.0.1"
+PATIENCE_S = 30
+
+
+class DoorThread:
+    """Opened by the constructor, closed by `close`. `port` is where clients connect."""
+
+    def __init__(
+        self, folder: Path, broker_config: BrokerConfig, kafka_config: KafkaConfig, *, host: str = HOST
+    ) -> None:
+        self._loop = uvloop.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="kafka-door")
+        self._thread.start()
+        self.broker: Broker
+        self.door: KafkaDoor
+        self.port = self.run(self._open(folder, broker_config, kafka_config, host))
+
+    @property
+    def address(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run something on the broker's loop and wait for it."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(PATIENCE_S)
+
+    def close(self) -> None:
+        try:
+            self.run(self._close())
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(PATIENCE_S)
+            self._loop.close()
+
+    async def _open(
+        self, folder: Path, broker_config: BrokerConfig, kafka_config: KafkaConfig, host: str
+    ) -> int:
+        self.broker = await open_broker(
+            config=broker_config, disk=FolderDisk(folder), clock=SystemClock(), threads=WorkerThreads()
+        )
+        self.door = KafkaDoor(self.broker, kafka_config)
+        return await self.door.start(host, 0)
+
+    async def _close(self) -> None:
+        await self.door.stop()
+        await close_broker(self.broker)

@@ -1,0 +1,103 @@
+"""A simulation that cannot fail proves nothing: broken on purpose, the broker is caught."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import crc32c
+import pytest
+
+from goqueue.core.transactions.producers import Producers
+from goqueue.records import frame
+from goqueue.testing import simulate as command_line
+from goqueue.testing.disk import SimulatedDisk, SimulatedFile
+from goqueue.testing.partition_history import Violation
+from goqueue.testing.simulation import Simulation, simulate
+
+STEPS = 150
+SEEDS = range(1_000, 1_060)
+
+
+def violations(seeds: Sequence[int] = SEEDS) -> str:
+    """What the seeds find, all in one text."""
+    found = []
+    for seed in seeds:
+        try:
+            simulate(seed, STEPS)
+        except Violation as violation:
+            found.append(str(violation))
+    return "\n".join(found)
+
+
+def test_a_disk_that_does_not_sync_is_caught_losing_what_was_acknowledged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(SimulatedFile, "sync", lambda self: None)
+
+    assert "was promised" in violations()
+
+
+def test_a_disk_that_does_not_sync_names_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SimulatedDisk, "sync_folder", lambda self, folder: None)
+
+    assert "was promised" in violations()
+
+
+def test_a_log_that_does_not_check_what_it_reads_is_caught_serving_corrupt_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class AnyChecksum(int):
+        """Equal to whatever it is compared with."""
+
+        def __ne__(self, other: object) -> bool:
+            return False
+
+        __hash__ = int.__hash__
+
+    monkeypatch.setattr(frame, "crc32c", lambda data, value=0: AnyChecksum(crc32c.crc32c(data, value)))
+
+    assert "which nobody has written" in violations()
+
+
+def test_a_broker_that_does_not_know_duplicates_is_caught_storing_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Producers, "duplicate", lambda self, header, count: None)
+
+    assert "shows messages twice" in violations()
+
+
+def test_a_failure_tells_how_to_repeat_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(SimulatedFile, "sync", lambda self: None)
+
+    status = command_line.main(["--seed", "1000", "--seeds", "60", "--steps", str(STEPS)])
+
+    assert status == 1
+    told = capsys.readouterr().err
+    assert "replay: make sim SEED=10" in told
+    assert f"STEPS={STEPS}" in told
+
+
+def test_a_good_run_ends_with_a_count_of_what_happened(capsys: pytest.CaptureFixture[str]) -> None:
+    status = command_line.main(["--seed", "3", "--steps", "15", "-v"])
+
+    assert status == 0
+    told = capsys.readouterr().out
+    assert "the broker kept its word: seeds 3 to 3, 15 steps each" in told
+    assert "closed" in told
+
+
+@pytest.mark.parametrize("seed", [1, 2, 12, 83, 89])
+def test_the_same_seed_tells_the_same_story_and_leaves_the_same_bytes(seed: int) -> None:
+    def run() -> tuple[list[str], dict[str, bytes]]:
+        story: list[str] = []
+        simulation = Simulation(seed, STEPS, tell=story.append)
+        with suppress(Violation):
+            simulation.run()
+        return story, {path: bytes(stored.content) for path, stored in simulation.disk.root.files()}
+
+    first = run()
+    ballast = [object() for _ in range(10_000)]  # so that nothing lies where it lay before
+    assert run() == first
+    del ballast
