@@ -47,7 +47,7 @@ docs: $(VENV)/.ready-dev ## Rewrite the pages that are made from code
 sim: $(VENV)/.ready-dev ## Run the simulation: make sim SEED=7 STEPS=1000
 	$(BIN)/python -m goqueue.testing.simulate $(if $(SEED),--seed $(SEED)) $(if $(STEPS),--steps $(STEPS)) $(ARGS)
 
-bench: $(VENV)/.ready-dev ## Measure speed and memory, print a table and JSON
+bench: $(VENV)/.ready-dev ## Measure speed and memory (some minutes, 11 GB of disk), print a table and JSON
 	$(BIN)/python -m bench $(ARGS)
 
 clean: ## Remove the virtual environment and caches (never data)

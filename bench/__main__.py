@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from bench import disk_rows, http_rows, kafka_rows
+from bench import codec_rows, disk_rows, http_rows, kafka_rows
 from bench.measured import Row, running
 from tests.integration.running_broker import RunningBroker
 
@@ -67,6 +67,7 @@ def groups(folder: Path, gigabytes: float) -> dict[str, Callable[[], list[Row]]]
         "http-batch": with_broker("e", lambda b: [http_rows.batch_cpu(b)]),
         "http-single": with_broker("f", lambda b: [http_rows.single_rate(b)]),
         "latency": with_broker("g", lambda b: kafka_rows.latency(b, folder)),
+        "codec": lambda: [*codec_rows.decoding(), *codec_rows.encoding()],
         "memory": lambda: [disk_rows.idle_memory(folder)],
         "opening": lambda: disk_rows.opening(folder, gigabytes=gigabytes),
     }

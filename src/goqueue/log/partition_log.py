@@ -94,6 +94,8 @@ class PartitionLog:
         self._empty_base = recovered.safe_offset
         self._snapshot_of: tuple[int, int] | None = None
         self._reindexed: set[int] = set()
+        # A crash may have brought back segments that were given up; the next recovery point removes them.
+        self.move_start(self.start_offset)
         self.is_broken = False
         """A failed write could not be taken back: what the file ends with is unknown, so open it anew."""
 

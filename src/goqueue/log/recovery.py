@@ -60,7 +60,6 @@ def recover(
     recovered = Recovered(segments=segments, is_new=not segments and not snapshots)
     if snapshot is not None:
         restore_producers(snapshot.producers)
-        _drop_before(snapshot.start_offset, segments)
         recovered.start_offset = snapshot.start_offset
         recovered.epochs = list(snapshot.epochs)
         recovered.safe_offset = snapshot.end_offset
@@ -112,14 +111,6 @@ def _find_segments(disk: Disk, folder: str) -> list[Segment]:
         segment.rewind(follower.base_offset, segment.file.size())
         segment.close()
     return segments
-
-
-def _drop_before(start_offset: int, segments: list[Segment]) -> None:
-    """Remove what retention had given up but a crash brought back."""
-    while len(segments) > 1 and segments[1].base_offset <= start_offset:
-        gone = segments.pop(0)
-        gone.close()
-        gone.remove_files()
 
 
 def _newest_fitting(snapshots: list[Snapshot], segments: list[Segment]) -> Snapshot | None:
@@ -225,7 +216,13 @@ def _check_tail(segment: Segment, recovered: Recovered, on_batch: OnBatch, end_l
         return False
 
     problem = walk_frames(
-        segment.file, position=start, end_position=size, offset=segment.end_offset, on_frame=follow
+        segment.file,
+        position=start,
+        end_position=size,
+        offset=segment.end_offset,
+        on_frame=follow,
+        # Before the limit the disk has confirmed everything: a bad frame there is damage and no torn tail.
+        pass_damage=end_limit != NO_LIMIT,
     )
     if not problem and segment.size < size:
         what = "an append is incomplete" if step else "the disk failed"

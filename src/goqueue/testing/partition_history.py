@@ -217,7 +217,7 @@ class PartitionHistory:
             return
         if known is not None:
             # Opened anew after a failed fsync, a log ends where the disk's last word was, or at a bad frame.
-            is_cut_at_rot = any(rot.offsets.start <= offset for rot in self.rotten)
+            is_cut_at_rot = any(rot.offsets.start - rot.earlier_count <= offset for rot in self.rotten)
             demand(
                 self.is_doubtful and (is_cut_at_rot or not known.is_promised),
                 f"{self.source}: offset {offset}: {name_of(known.value)} became {name_of(entry.value)}",

@@ -175,8 +175,9 @@ def test_segments_given_up_by_retention_do_not_come_back(tmp_path: Path) -> None
     first.write_bytes(data)  # as a crash before the folder's own fsync could have it
 
     again = opened(disk, SMALL).log
-
     assert again.start_offset == 20
+    flush(again, with_snapshot=True)
+
     assert not first.exists()
 
 
