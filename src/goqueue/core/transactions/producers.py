@@ -59,7 +59,7 @@ class Producers:
         producer = self._producers.get(header.producer_id)
         if producer is None:
             if header.base_sequence != 0 and header.producer_id > self._forgotten_max:
-                # Its first batch was refused or is yet to come: after this one it would look like a duplicate.
+                # Its first batch was refused or is yet to come: behind this one it would seem a duplicate.
                 raise OutOfSequence(f"a new producer starts at sequence 0, not {header.base_sequence}")
             return None
         if header.producer_epoch < producer.epoch:
