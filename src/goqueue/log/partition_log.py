@@ -190,7 +190,7 @@ class PartitionLog:
         self, segment: Segment, offset: int, max_bytes: int, end_offset: int, read_bytes: ReadBytes
     ) -> Chunk:
         segment_bytes = segment.size
-        expected, position = self._locate(segment, offset)
+        expected, position = self._locate(segment, offset, may_wait=read_bytes is not from_memory)
         want = max_bytes + _READ_AHEAD_BYTES
         while True:
             want = min(want, segment_bytes - position)
@@ -365,11 +365,15 @@ class PartitionLog:
         segments = self._segments
         return segments[bisect_right(segments, offset, key=_base_offset) - 1]
 
-    def _locate(self, segment: Segment, offset: int) -> tuple[int, int]:
+    def _locate(self, segment: Segment, offset: int, *, may_wait: bool) -> tuple[int, int]:
         """(offset, position) of a frame at or before `offset`."""
         hint = self._hints.get(offset)
         if hint is not None and hint[0] is segment:
             return offset, hint[1]
+        if offset == segment.base_offset:
+            return offset, 0
+        if not may_wait and not segment.has_index_at_hand:
+            raise NotCached
         if segment is not self._segments[-1] and segment is not self._warm:
             if self._warm is not None:
                 self._warm.forget_indexes()

@@ -93,6 +93,11 @@ class Segment:
         self._offsets.forget()
         self._times.forget()
 
+    @property
+    def has_index_at_hand(self) -> bool:
+        """Whether an offset can be located without reading a file."""
+        return self._offsets.is_loaded
+
     def position_at_or_before(self, offset: int) -> tuple[int, int]:
         """A frame's offset and position from which a walk reaches `offset`."""
         return self._offsets.floor(offset) or (self.base_offset, 0)

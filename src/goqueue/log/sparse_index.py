@@ -37,6 +37,11 @@ class SparseIndex:
         self._columns: tuple[array[int], array[int]] | None = None
         self._saved_count = 0
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether a look-up needs no file."""
+        return self._columns is not None
+
     def begin(self) -> None:
         """Start empty: the file, if there is one, is written anew at the next save."""
         self._columns = (array("q"), array("q"))

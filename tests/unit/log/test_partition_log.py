@@ -98,6 +98,17 @@ def test_what_is_not_in_memory_is_left_to_a_thread(tmp_path: Path) -> None:
     assert log.read(0, 100, end_offset=1, read_bytes=from_memory).end_offset == 1
 
 
+def test_an_old_segment_is_looked_up_in_a_thread_the_first_time(tmp_path: Path) -> None:
+    log = opened(FolderDisk(tmp_path), SMALL).log
+    for _ in range(30):
+        put(log, b"x" * 500)
+
+    with pytest.raises(NotCached):
+        log.read(3, 100, end_offset=30, read_bytes=from_memory)
+    assert log.read(3, 100, end_offset=30, read_bytes=from_disk).end_offset == 4
+    assert log.read(2, 100, end_offset=30, read_bytes=from_memory).end_offset == 3
+
+
 def test_a_time_finds_the_first_message_not_older(tmp_path: Path) -> None:
     log = opened(FolderDisk(tmp_path), SMALL).log
     for n in range(100):
