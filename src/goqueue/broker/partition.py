@@ -14,7 +14,7 @@ from goqueue.core.transactions.producers import Producers
 from goqueue.log.flush import Flush
 from goqueue.log.partition_log import CheckedBatch, PartitionLog, storage_error
 from goqueue.log.recovery import NO_LIMIT, Recovered
-from goqueue.model.errors import GoQueueError, StorageFailed
+from goqueue.model.errors import GoQueueError, StorageFailed, StorageFull
 from goqueue.model.ids import TopicPartition
 from goqueue.model.ports import Clock, Disk
 from goqueue.model.settings import TopicSettings
@@ -59,6 +59,7 @@ class Partition:
         self._commit_waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._stopped: GoQueueError | None = None
         self._confirmed_offset = 0
+        self._is_full = False
         self._log: PartitionLog
         self._snapshot_waiters: list[asyncio.Future[None]] = []
         self._snapshot_begun: list[asyncio.Future[None]] = []
@@ -112,10 +113,16 @@ class Partition:
         """Store batches, all or none; returns the base offset of the first."""
         try:
             base_offset = self.log.append(batches, leader_epoch=self.leader_epoch)
+        except StorageFull as error:
+            self._tell_room(is_full=True)
+            if self._log.is_broken:
+                self._fail(error)
+            raise
         except StorageFailed as error:
             if self._stopped is None and self._log.is_broken:
                 self._fail(error)
             raise
+        self._tell_room(is_full=False)
         offset, size = base_offset, 0
         now_ms = self._clock.wall_ms()
         for header, body, lane in batches:
@@ -204,6 +211,14 @@ class Partition:
             lane=lane,
             seen_ms=self._clock.wall_ms(),
         )
+
+    def _tell_room(self, *, is_full: bool) -> None:
+        """One log line when the disk becomes full, and one when it takes messages again."""
+        if is_full and not self._is_full:
+            log.error("disk_full partition=%s", self.source)
+        elif self._is_full and not is_full:
+            log.warning("disk_has_room partition=%s", self.source)
+        self._is_full = is_full
 
     def _fail(self, error: GoQueueError) -> None:
         self._confirmed_offset = self._log.flushed_offset

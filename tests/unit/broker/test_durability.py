@@ -92,7 +92,9 @@ def test_a_failed_fsync_refuses_the_ack_and_the_partition_comes_back_without_the
     asyncio.run(walk())
 
 
-def test_a_full_disk_refuses_messages_and_changes_and_takes_them_again_later() -> None:
+def test_a_full_disk_refuses_messages_and_changes_and_takes_them_again_later(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     disk = SimulatedDisk(Random(4))
 
     async def walk() -> None:
@@ -108,6 +110,10 @@ def test_a_full_disk_refuses_messages_and_changes_and_takes_them_again_later() -
             assert await put(broker, b"after") == Placed(0, 1)
 
     asyncio.run(walk())
+
+    told = [record.getMessage() for record in caplog.records]
+    assert told.count("disk_full partition=orders/0") == 1
+    assert told.count("disk_has_room partition=orders/0") == 1
 
 
 def test_a_recovery_point_that_does_not_fit_on_the_disk_does_not_stop_a_partition() -> None:
