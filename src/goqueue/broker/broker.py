@@ -209,8 +209,14 @@ class Broker:
             try:
                 recovered = await self.threads.run(partition.reopen)
                 await self.journal.commit(self.metadata.raise_epoch())
-            except (OSError, GoQueueError) as error:
-                log.error("partition_reopen_failed partition=%s reason=%s", partition.source, error)
+            except Exception as error:
+                # Whatever it is, the partition cannot stay closed for ever: tell, and try again.
+                log.error(
+                    "partition_reopen_failed partition=%s reason=%s",
+                    partition.source,
+                    error,
+                    exc_info=not isinstance(error, (OSError, GoQueueError)),
+                )
                 await asyncio.sleep(self.config.upkeep_interval_ms / 1000)
                 continue
             if partition.is_failed:

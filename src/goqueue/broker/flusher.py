@@ -6,11 +6,15 @@ partition go through here, one at a time: that is what makes `flushed_offset` tr
 """
 
 import asyncio
+import logging
 from collections.abc import Sequence
+from errno import EIO
 
 from goqueue.broker.partition import Partition
 from goqueue.log.flush import Flush
 from goqueue.model.ports import Threads
+
+log = logging.getLogger(__name__)
 
 
 class Flusher:
@@ -90,3 +94,7 @@ def _run_one(flush: Flush | None) -> tuple[OSError | None, OSError | None]:
         return None, flush.run()
     except OSError as error:
         return error, None
+    except Exception as error:
+        # A bug of ours must not leave publishers waiting for ever: the partition stops and is opened anew.
+        log.exception("flush_bug folder=%s", flush.folder)
+        return OSError(EIO, repr(error)), None

@@ -166,3 +166,19 @@ def test_a_change_is_carried_through_when_whoever_asked_goes_away(tmp_path: Path
                 assert is_known == (name in broker.topics)
 
     asyncio.run(walk())
+
+
+def test_a_bug_in_a_flush_leaves_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(file: DiskFile) -> None:
+        raise ZeroDivisionError
+
+    async def walk() -> None:
+        async with running(FolderDisk(tmp_path), BrokerConfig(upkeep_interval_ms=20)) as broker:
+            await create_topic(broker, CreateTopic(name="orders", partitions=1))
+            with monkeypatch.context() as patched:
+                patched.setattr(DiskFile, "sync", broken)
+                assert isinstance(await put(broker, b"x"), StorageFailed)
+            await until(lambda: not broker.partition(ORDERS_0).is_failed)
+            assert await put(broker, b"y") == Placed(0, 0)
+
+    asyncio.run(walk())
