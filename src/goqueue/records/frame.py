@@ -14,7 +14,6 @@ from goqueue.records.layout import (
     CODEC_MASK,
     CONTROL,
     CRC_END,
-    HEADER,
     HEADER_BYTES,
     LENGTH_END,
     TRANSACTIONAL,
@@ -34,6 +33,10 @@ _PREFIX = Struct(">2sBBI")
 _PREFIX_BYTES = _PREFIX.size
 _NS_PER_MS = 1_000_000
 _LANES = 5
+_HEADER_START = Struct(">qiibIhi")
+"""As much of a batch's header as a scan looks at."""
+_new_frame = tuple.__new__
+"""Past the named tuple's own constructor: a log of single messages has a frame for each of them."""
 _FRAME_START = FRAME_MAGIC + bytes([FRAME_VERSION])
 
 
@@ -104,7 +107,7 @@ def scan_frames(data: memoryview, *, stop_offset: int) -> FrameScan:
             return FrameScan(frames, position, 0, "")
         if body_end > end:
             return FrameScan(frames, position, FRAME_BYTES + size, "")
-        base_offset, length, epoch, _, batch_crc, _, last_delta, *_ = HEADER.unpack_from(data, body_start)
+        base_offset, length, epoch, _, batch_crc, _, last_delta = _HEADER_START.unpack_from(data, body_start)
         if crc32c(data[body_start + CRC_END : body_end]) != batch_crc:
             return FrameScan(frames, position, 0, "the batch does not match its checksum")
         if (
@@ -115,16 +118,20 @@ def scan_frames(data: memoryview, *, stop_offset: int) -> FrameScan:
             or last_delta < 0
         ):
             return FrameScan(frames, position, 0, "frame and batch contradict each other")
+        end_offset = offset + last_delta + 1
         frames.append(
-            Frame(
-                offset,
-                offset + last_delta + 1,
-                lane,
-                time_ns // _NS_PER_MS,
-                epoch,
-                body_start,
-                body_end,
-                bool(continues),
+            _new_frame(
+                Frame,
+                (
+                    offset,
+                    end_offset,
+                    lane,
+                    time_ns // _NS_PER_MS,
+                    epoch,
+                    body_start,
+                    body_end,
+                    continues == 1,
+                ),
             )
         )
         position = body_end
