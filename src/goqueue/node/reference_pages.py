@@ -1,4 +1,4 @@
-"""Pages of the documentation that are made from code: settings and errors.
+"""Pages of the documentation that are made from code: settings, errors, and what Kafka clients find.
 
 `python -m goqueue.node.reference_pages docs` writes them; a test compares them with what the code says.
 This lives in the node because only the node knows every room: the table of settings and both doors.
@@ -8,9 +8,12 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from goqueue.broker.topic_settings import view_settings
 from goqueue.edge.http.errors import status_of
+from goqueue.edge.kafka.apis import APIS
 from goqueue.edge.kafka.errors import KAFKA_CODE_BY_ERROR
 from goqueue.model.errors import GoQueueError
+from goqueue.model.settings import TopicSettings
 from goqueue.node.config_table import CONFIG_VARIABLE, NOT_THE_BROKERS, SETTINGS, UNSERVED, variable_of
 
 _MADE = "<!-- Made from code by `make docs`; edit the code instead. -->\n"
@@ -96,6 +99,52 @@ def errors_page() -> str:
     return "\n".join(lines)
 
 
+def kafka_page() -> str:
+    """The requests and topic settings that Kafka clients find, and what is different from Kafka."""
+    lines = [
+        _MADE,
+        "# For Kafka clients",
+        "",
+        "Point a client's `bootstrap.servers` at the Kafka door (`127.0.0.1:9092` by default). Tried with "
+        "librdkafka (confluent-kafka, kcat), aiokafka and kafka-python.",
+        "",
+        "| request | versions |",
+        "| --- | --- |",
+    ]
+    lines += [
+        f"| {api.key.name.title().replace('_', '')} | {api.first_version} to {api.last_version} |"
+        for api in APIS.values()
+    ]
+    lines += [
+        "",
+        "Consumer groups and transactions are not served yet: a consumer names its partitions (`assign`), and "
+        "a transactional producer is refused.",
+        "",
+        "What is different from Kafka:",
+        "",
+        "- `acks=all` waits for the disk (one fsync for all that wait), `acks=1` for the operating system.",
+        "- Batches are stored as the producer built them. Only those that hold the header `goqueue-priority` "
+        "(critical, high, normal, low, background, or 0 to 4) are opened: their messages are split by lane, in "
+        "order. Compressed batches are opened for that only if the topic says so.",
+        "- Record formats before v2 (Kafka 0.11) are refused with UNSUPPORTED_FOR_MESSAGE_FORMAT.",
+        "- A new idempotent producer starts at sequence 0 in each partition; another first number is refused.",
+        "- Timestamps more than 292 years from 1970, such as microseconds taken for milliseconds, are refused.",
+        "- There are no fetch sessions; every reply says so, and clients name their partitions each time.",
+        "- Names that begin with `__` belong to the broker.",
+        "",
+        "## Settings of a topic",
+        "",
+        "| name | default | what it is for |",
+        "| --- | --- | --- |",
+    ]
+    defaults = TopicSettings()
+    lines += [
+        f"| `{view.name}` | `{view.default}` | {view.documentation} |"
+        for view in view_settings(defaults, defaults=defaults)
+    ]
+    return "\n".join([*lines, ""])
+
+
 def every_error(above: type[GoQueueError] = GoQueueError) -> Iterator[type[GoQueueError]]:
     """The whole tree below an error, each family followed by its members."""
     for error in above.__subclasses__():
@@ -103,7 +152,11 @@ def every_error(above: type[GoQueueError] = GoQueueError) -> Iterator[type[GoQue
         yield from every_error(error)
 
 
-PAGES: dict[str, Callable[[], str]] = {"settings.md": settings_page, "errors.md": errors_page}
+PAGES: dict[str, Callable[[], str]] = {
+    "settings.md": settings_page,
+    "errors.md": errors_page,
+    "kafka.md": kafka_page,
+}
 
 
 def write_pages(folder: Path) -> None:
