@@ -117,18 +117,18 @@ def kafka_page() -> str:
     ]
     lines += [
         "",
-        "Consumer groups and transactions are not served yet: a consumer names its partitions (`assign`), and "
-        "a transactional producer is refused.",
+        "Consumer groups and transactions are not served yet: a consumer names its partitions (`assign`), "
+        "and a transactional producer is refused.",
         "",
         "What is different from Kafka:",
         "",
         "- `acks=all` waits for the disk (one fsync for all that wait), `acks=1` for the operating system.",
         "- Batches are stored as the producer built them. Only those that hold the header `goqueue-priority` "
-        "(critical, high, normal, low, background, or 0 to 4) are opened: their messages are split by lane, in "
-        "order. Compressed batches are opened for that only if the topic says so.",
+        "(critical, high, normal, low, background, or 0 to 4) are opened: their messages are split by lane, "
+        "in order. Compressed batches are opened for that only if the topic says so.",
         "- Record formats before v2 (Kafka 0.11) are refused with UNSUPPORTED_FOR_MESSAGE_FORMAT.",
-        "- A new idempotent producer starts at sequence 0 in each partition; another first number is refused.",
-        "- Timestamps more than 292 years from 1970, such as microseconds taken for milliseconds, are refused.",
+        "- A new idempotent producer starts at sequence 0 in each partition; any other number is refused.",
+        "- Timestamps more than 292 years from 1970 (microseconds taken for milliseconds) are refused.",
         "- There are no fetch sessions; every reply says so, and clients name their partitions each time.",
         "- Names that begin with `__` belong to the broker.",
         "",
