@@ -2,7 +2,7 @@
 # package registry is enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint format imports types docs sim bench clean
+.PHONY: help setup run test check lint format imports types docs sim bench bench-spark soak-spark clean
 
 SHELL := /bin/sh
 VENV := .venv
@@ -11,10 +11,12 @@ CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11
 PYTHON ?= $(shell for name in $(CANDIDATES); do \
 	$$name -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 WORKERS ?= 2
+# One Spark session serves all its tests and takes every core, so they run by themselves.
+SPARK_TESTS := tests/integration/spark
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.ready-dev ## Make the working tree ready: a virtual environment with everything in it
 
@@ -22,7 +24,8 @@ run: $(VENV)/.ready-run ## Start the broker (settings: docs/settings.md)
 	@exec $(BIN)/goqueue $(ARGS)
 
 test: $(VENV)/.ready-dev ## Run all tests, real processes and clients included
-	$(BIN)/python -m pytest -n $(WORKERS) -rs $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) -rs --ignore=$(SPARK_TESTS) $(ARGS)
+	$(BIN)/python -m pytest -rs $(SPARK_TESTS) $(ARGS) || [ $$? -eq 5 ] # 5: ARGS left no test to run
 
 check: lint ## Run the linters and the fast tests: the minute before a commit
 	$(BIN)/python -m pytest -n $(WORKERS) -rs -m "not slow" $(ARGS)
@@ -49,6 +52,12 @@ sim: $(VENV)/.ready-dev ## Run the simulation: make sim SEED=7 STEPS=1000
 
 bench: $(VENV)/.ready-dev ## Measure speed and memory (some minutes, 11 GB of disk), print a table and JSON
 	$(BIN)/python -m bench $(ARGS)
+
+bench-spark: $(VENV)/.ready-dev ## Measure topics read by Spark against Parquet (some minutes)
+	$(BIN)/python -m bench.spark_rows $(ARGS)
+
+soak-spark: $(VENV)/.ready-dev ## Kill driver and broker 20 times while Spark copies 1 M rows (some minutes)
+	$(BIN)/python -m tests.integration.spark.soak $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 clean: ## Remove the virtual environment and caches (never data)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist

@@ -1,0 +1,35 @@
+"""Where the nodes are: `host:8080,other:8080`, as people write it in one line."""
+
+from typing import NamedTuple
+
+from goqueue.model.errors import Invalid
+
+_SCHEME = "http://"
+_PORT_MAX = 65_535
+
+
+class Address(NamedTuple):
+    """The HTTP door of one node."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_addresses(text: str) -> tuple[Address, ...]:
+    """The addresses in a list separated by commas; `http://` before one is allowed."""
+    addresses = tuple(_parse(part.strip()) for part in text.split(",") if part.strip())
+    if not addresses:
+        raise Invalid("no address of a node is given: write host:port of its HTTP door")
+    return addresses
+
+
+def _parse(text: str) -> Address:
+    if text.startswith("https://"):
+        raise Invalid(f"{text!r}: nodes do not speak TLS yet; write host:port")
+    host, colon, port = text.removeprefix(_SCHEME).rstrip("/").rpartition(":")
+    if not colon or not host or not (port.isascii() and port.isdigit() and 0 < int(port) <= _PORT_MAX):
+        raise Invalid(f"{text!r} is not an address like 127.0.0.1:8080")
+    return Address(host.removeprefix("[").removesuffix("]"), int(port))

@@ -1,0 +1,211 @@
+"""The options of the source. All problems are told at once, before anything is read."""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from goqueue.client.addresses import Address, parse_addresses
+from goqueue.client.connection import Client
+from goqueue.client.log import Which
+from goqueue.model.errors import Invalid
+from goqueue.spark.options_kafka import take_kafka_options
+from goqueue.spark.options_values import (
+    GivenOptions,
+    parse_assignment,
+    parse_boolean,
+    parse_count,
+    parse_names,
+    parse_offsets,
+    parse_pattern,
+    parse_size,
+    parse_time_ms,
+    parse_word,
+)
+
+EARLIEST, LATEST = "earliest", "latest"
+DEFAULT_COLUMNS: tuple[str, ...] = (
+    "topic",
+    "partition",
+    "offset",
+    "timestamp",
+    "key",
+    "value",
+    "headers",
+    "priority",
+)
+
+OPTIONS: dict[str, str] = {
+    "bootstrap": "addresses of the HTTP door, `host:8080,…`; required",
+    "topic": "one topic",
+    "topics": "topics, separated by commas",
+    "topicPattern": "a regular expression that must match the whole name; new topics are found while running",
+    "assign": 'single partitions: `{"orders": [0, 2]}`',
+    "startingOffsets": 'streaming default `latest`, batch default `earliest`, or `{"orders": {"0": 12}}`'
+    " (-2 earliest, -1 latest; partitions left out: earliest)",
+    "endingOffsets": "batch only: `latest` (default) or JSON as above (partitions left out: latest)",
+    "startingTimestamp": "the first message of that time or later: unix ms or `2026-01-31T12:00:00Z`",
+    "endingTimestamp": "batch only: up to the first message of that time or later",
+    "startingOffsetsByTimestamp": 'a time in unix ms for each partition: `{"orders": {"0": 1700000000000}}`',
+    "endingOffsetsByTimestamp": "batch only: the same for the end",
+    "startingOffsetsByTimestampStrategy": "`latest`: where nothing is that new, begin at the end",
+    "maxRecordsPerBatch": "streaming: at most so many messages a micro-batch (at least one a partition)",
+    "maxBytesPerBatch": "streaming: about so many stored bytes a micro-batch: `64MiB`",
+    "minPartitions": "about so many tasks at least; partitions are cut at batch boundaries",
+    "splitBytes": "tasks of about so many stored bytes; partitions are cut at batch boundaries",
+    "failOnDataLoss": "`true` (default): fail when messages to read are gone; `false`: go on behind them",
+    "isolation": "`committed` (default) or `uncommitted`; today every stored message is committed",
+    "columns": "the columns to read, separated by commas; fewer are faster",
+    "includeHeaders": "`false` leaves the column headers out (default `true`)",
+    "pushdown": "batch: `true` hands filters on topic, partition, offset and timestamp to the source;"
+    " needs `spark.sql.python.filterPushdown.enabled`",
+    "timeoutMs": "how long one request may take; default 30000",
+    "retryForMs": "how long nodes that do not answer are tried again; default 30000",
+    "transport": "`broker`: frames come from the node over HTTP",
+    "group": "refused until consumer groups arrive",
+}
+"""Ours, with what each is for: the table of docs/spark.md."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """Where to begin or to end: a word for all partitions, and what is said of single ones or of all."""
+
+    word: str
+    offsets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    times_ms: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    time_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """What to read, from where to where, and in what portions."""
+
+    addresses: tuple[Address, ...]
+    which: Which
+    assigned: Mapping[str, list[int]] | None
+    starting: Edge
+    ending: Edge
+    records_max: int | None = None
+    bytes_max: int | None = None
+    partitions_min: int | None = None
+    split_bytes: int | None = None
+    fail_on_data_loss: bool = True
+    pushdown: bool = False
+    timeout_ms: int = 30_000
+    retry_for_ms: int = 30_000
+
+    def connect(self) -> Client:
+        """A client for these nodes; it connects with its first request."""
+        return Client(self.addresses, timeout_ms=self.timeout_ms, retry_for_ms=self.retry_for_ms)
+
+
+def source_options(options: Mapping[str, str], *, is_streaming: bool) -> SourceOptions:
+    """The options of a read, or one Invalid that names every problem with them."""
+    given = GivenOptions(*take_kafka_options(options))
+    _refuse_unknown(given)
+    _refuse_what_comes_later(given)
+    which, assigned = _topics(given)
+    taken = SourceOptions(
+        addresses=given.take("bootstrap", parse_addresses, ()),
+        which=which,
+        assigned=assigned,
+        starting=_edge(given, "starting", LATEST if is_streaming else EARLIEST),
+        ending=_edge(given, "ending", LATEST),
+        records_max=given.take("maxRecordsPerBatch", parse_count, None),
+        bytes_max=given.take("maxBytesPerBatch", parse_size, None),
+        partitions_min=given.take("minPartitions", parse_count, None),
+        split_bytes=given.take("splitBytes", parse_size, None),
+        fail_on_data_loss=given.take("failOnDataLoss", parse_boolean, True),
+        pushdown=given.take("pushdown", parse_boolean, False),
+        timeout_ms=given.take("timeoutMs", parse_count, 30_000),
+        retry_for_ms=given.take("retryForMs", parse_count, 30_000),
+    )
+    given.take("isolation", parse_word("committed", "uncommitted"), "committed")
+    given.take("startingOffsetsByTimestampStrategy", parse_word(LATEST), LATEST)
+    _refuse_contradictions(given, is_streaming=is_streaming)
+    if given.problems:
+        raise Invalid("; ".join(given.problems))
+    return taken
+
+
+def column_names(options: Mapping[str, str]) -> tuple[str, ...]:
+    """The columns that the options ask for. Which of them exist is for the codec to say."""
+    given = GivenOptions(options)
+    names = given.take("columns", parse_names, DEFAULT_COLUMNS)
+    if not given.take("includeHeaders", parse_boolean, True):
+        names = tuple(name for name in names if name != "headers")
+    if given.problems:
+        raise Invalid("; ".join(given.problems))
+    return names
+
+
+def _refuse_unknown(given: GivenOptions) -> None:
+    by_lower = {name.lower(): name for name in OPTIONS}
+    for name in given.names():
+        if name not in by_lower:
+            near = difflib.get_close_matches(name, by_lower, n=1)
+            hint = f"; did you mean {by_lower[near[0]]}?" if near else ""
+            given.problems.append(f"there is no option {name}{hint}")
+
+
+def _refuse_what_comes_later(given: GivenOptions) -> None:
+    if given.has("group"):
+        given.problems.append(
+            "group: progress as a consumer group arrives with consumer groups; "
+            "until then the checkpoint alone keeps a query's position"
+        )
+    transport = given.take("transport", parse_word("broker", "files"), "broker")
+    if transport == "files":
+        given.problems.append("transport: files is not served yet; leave it out or say broker")
+
+
+def _topics(given: GivenOptions) -> tuple[Which, Mapping[str, list[int]] | None]:
+    names = [name for name in ("topic", "topics", "topicPattern", "assign") if given.has(name)]
+    if len(names) != 1:
+        was = " and ".join(names) if names else "none of them"
+        given.problems.append(
+            f"name what to read by one of topic, topics, topicPattern, assign, not by {was}"
+        )
+        return Which(), None
+    match names[0]:
+        case "topicPattern":
+            return Which(pattern=given.take("topicPattern", parse_pattern, "")), None
+        case "assign":
+            assigned: dict[str, list[int]] = given.take("assign", parse_assignment, {})
+            return Which(topics=tuple(sorted(assigned))), assigned
+        case "topic":
+            return Which(topics=(given.text("topic"),)), None
+        case _:
+            names_given: tuple[str, ...] = given.take("topics", parse_names, ())
+            return Which(topics=tuple(sorted(set(names_given)))), None
+
+
+def _edge(given: GivenOptions, side: str, default: str) -> Edge:
+    names = [f"{side}Timestamp", f"{side}OffsetsByTimestamp", f"{side}Offsets"]
+    if sum(given.has(name) for name in names) > 1:
+        given.problems.append(f"give only one of {', '.join(names)}")
+    inner = EARLIEST if side == "starting" else LATEST
+    if given.has(names[0]):
+        return Edge(word=inner, time_ms=given.take(names[0], parse_time_ms, 0))
+    if given.has(names[1]):
+        return Edge(word=inner, times_ms=given.take(names[1], parse_offsets, {}))
+    text = given.text(names[2])
+    if not text.startswith("{"):
+        allowed = (EARLIEST, LATEST) if side == "starting" else (LATEST,)
+        return Edge(word=given.take(names[2], parse_word(*allowed), default))
+    return Edge(word=inner, offsets=given.take(names[2], parse_offsets, {}))
+
+
+def _refuse_contradictions(given: GivenOptions, *, is_streaming: bool) -> None:
+    if not given.has("bootstrap"):
+        given.problems.append("bootstrap is missing: say where the HTTP door is, like 127.0.0.1:8080")
+    out_of_place: tuple[str, ...]
+    if is_streaming:
+        out_of_place = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp", "pushdown")
+        reason = "is for batch reads only"
+    else:
+        out_of_place = ("maxRecordsPerBatch", "maxBytesPerBatch")
+        reason = "is for streams only"
+    given.problems += [f"{name} {reason}" for name in out_of_place if given.has(name)]
+    if given.has("minPartitions") and given.has("splitBytes"):
+        given.problems.append("give only one of minPartitions, splitBytes")

@@ -1,0 +1,87 @@
+"""A task's work: frames of a range over the wire, the next window under way while this one is decoded."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+
+from goqueue.client.connection import Client, Refused
+from goqueue.client.log import Which, Window, extents, frames
+from goqueue.model.errors import OffsetOutOfRange, PartitionNotFound, TopicNotFound
+from goqueue.model.settings import KiB, MiB
+from goqueue.spark.codec.columns import Columns
+from goqueue.spark.codec.decode import decode
+from goqueue.spark.offsets import OffsetRange
+from goqueue.spark.options import SourceOptions
+from goqueue.spark.source_positions import gone
+
+WINDOW_BYTES = 4 * MiB
+_WINDOW_BYTES_MIN = 64 * KiB
+_GONE_CODES = (OffsetOutOfRange.code, TopicNotFound.code, PartitionNotFound.code)
+
+
+def read_range(options: SourceOptions, columns: Columns, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
+    """The rows of a range of offsets."""
+    client = options.connect()
+    # A short range of a long log should not draw megabytes behind its end; if the estimate was too low,
+    # the windows grow.
+    window_bytes = min(max(wanted.estimated_bytes * 5 // 4, _WINDOW_BYTES_MIN), WINDOW_BYTES)
+    offset = wanted.first_offset
+    with ThreadPoolExecutor(1, thread_name_prefix="goqueue-prefetch") as fetcher:
+        try:
+            pending = fetcher.submit(_fetch, client, options, wanted, offset, window_bytes)
+            while offset < wanted.end_offset:
+                window = pending.result()
+                next_offset = window.next_offset
+                if next_offset < wanted.end_offset:
+                    window_bytes = min(window_bytes * 2, WINDOW_BYTES)
+                    pending = fetcher.submit(_fetch, client, options, wanted, next_offset, window_bytes)
+                yield from _rows(columns, wanted, offset, window)
+                offset = next_offset
+        finally:
+            fetcher.submit(client.close)
+
+
+def _rows(columns: Columns, wanted: OffsetRange, offset: int, window: Window) -> list[pa.RecordBatch]:
+    decoded = decode(
+        window.frames,
+        columns=columns,
+        offset_range=(offset, wanted.end_offset),
+        topic=wanted.topic,
+        partition=wanted.partition,
+    )
+    assert not decoded.wanted_bytes, "a node hands out whole frames"
+    return decoded.batches
+
+
+def _fetch(
+    client: Client, options: SourceOptions, wanted: OffsetRange, offset: int, max_bytes: int
+) -> Window:
+    """The next window; where messages are gone, an empty one that leads behind the gap, or an error."""
+    try:
+        window = frames(client, wanted.topic, wanted.partition, offset=offset, max_bytes=max_bytes)
+        if window.next_offset > offset:
+            return window
+        problem = gone(
+            f"{wanted.topic}/{wanted.partition} ends at offset {window.end_offset} now, not {offset}"
+        )
+    except Refused as refused:
+        if refused.code not in _GONE_CODES:
+            raise
+        problem = gone(f"{wanted.topic}/{wanted.partition} at offset {offset}: {refused}")
+    if options.fail_on_data_loss:
+        raise problem
+    return Window(b"", _behind_gap(client, wanted, offset), -1, -1)
+
+
+def _behind_gap(client: Client, wanted: OffsetRange, offset: int) -> int:
+    try:
+        partitions = extents(client, Which(topics=(wanted.topic,)))[wanted.topic]
+    except Refused as refused:
+        if refused.code != TopicNotFound.code:
+            raise
+        return wanted.end_offset
+    extent = partitions.get(str(wanted.partition))
+    if extent is None or extent.end <= offset or extent.start <= offset:
+        return wanted.end_offset
+    return min(extent.start, wanted.end_offset)
