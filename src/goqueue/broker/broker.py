@@ -8,13 +8,21 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
+from weakref import WeakValueDictionary
 
 import mmh3
 
+from goqueue.broker.coordinator import Coordinator
 from goqueue.broker.flusher import Flusher
+from goqueue.broker.group_journal import OFFSETS_TOPIC, GroupJournals
 from goqueue.broker.journal import Journal
 from goqueue.broker.partition import Partition, ReadWaiter
+from goqueue.broker.sinks_epochs import keep_up_sinks, recover_sinks
+from goqueue.broker.stages import Stages
+from goqueue.core.cluster import metadata as metadata_events
 from goqueue.core.cluster.metadata import ClusterFormed, Metadata, Topic, TopicRemoved
+from goqueue.core.transactions import sinks as sink_events
+from goqueue.core.transactions.sinks import Sinks
 from goqueue.log.recovery import Recovered
 from goqueue.model.errors import (
     GoQueueError,
@@ -34,9 +42,10 @@ T = TypeVar("T")
 
 LOGS_FOLDER = "logs"
 METADATA_TOPIC = TopicName("__metadata")
+TRANSACTIONS_TOPIC = TopicName("__transactions")
 _OPEN_AT_ONCE = 8
 _CLUSTER_ID_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-_METADATA_SETTINGS = TopicSettings(retention_ms=UNLIMITED)
+_JOURNAL_SETTINGS = TopicSettings(retention_ms=UNLIMITED)
 
 
 @dataclass(slots=True)
@@ -89,7 +98,12 @@ class Broker:
     chance: random.Random
     metadata: Metadata
     flusher: Flusher
-    journal: Journal
+    journal: Journal[metadata_events.Event]
+    sinks: Sinks
+    stages: Stages
+    transactions: Journal[sink_events.Event]
+    """The journal of the sinks."""
+    coordinator: Coordinator = field(init=False)
     started_ms: int
     recovery: Recovery = field(default_factory=Recovery)
     topics: dict[TopicName, OpenTopic] = field(default_factory=dict)
@@ -100,10 +114,11 @@ class Broker:
     tasks: dict["asyncio.Task[None]", None] = field(default_factory=dict)
     changes: dict["asyncio.Task[Any]", None] = field(default_factory=dict)
     change_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    sink_locks: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
     failure: "asyncio.Future[StorageFailed]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
-    """Set when the journal is lost: the broker takes no more work, and its process should start anew."""
+    """Set when a journal is lost: the broker takes no more work, and its process should start anew."""
 
     @property
     def cluster_id(self) -> str:
@@ -134,8 +149,10 @@ class Broker:
         return partitions[source.partition]
 
     def all_partitions(self) -> list[Partition]:
-        """Every partition, the journal's own last."""
-        return [p for topic in self.topics.values() for p in topic.partitions] + [self.journal.partition]
+        """Every partition, those of the journals last."""
+        partitions = [p for topic in self.topics.values() for p in topic.partitions]
+        partitions += [journal.partition for journal in self.coordinator.journals]
+        return [*partitions, self.transactions.partition, self.journal.partition]
 
     def admit(self, topic: str) -> None:
         """Refuse writes and changes that cannot be taken."""
@@ -147,17 +164,27 @@ class Broker:
     def new_id(self) -> UUID:
         return UUID(int=self.chance.getrandbits(128), version=4)
 
-    async def carry_out(self, change: Coroutine[Any, Any, T]) -> T:
-        """Make a change of topics to its end, one at a time, also when whoever asked for it goes away."""
+    async def carry_out(self, change: Coroutine[Any, Any, T], lock: asyncio.Lock | None = None) -> T:
+        """Make a change to its end, also when whoever asked for it goes away.
+
+        One at a time: of topics without a lock given, else of what that lock stands for.
+        """
 
         async def in_turn() -> T:
-            async with self.change_lock:
+            async with lock or self.change_lock:
                 return await change
 
         task = asyncio.get_running_loop().create_task(in_turn())
         self.changes[task] = None
         task.add_done_callback(self.changes.pop)
         return await asyncio.shield(task)
+
+    def sink_lock(self, name: str) -> asyncio.Lock:
+        """Held while a sink changes."""
+        lock = self.sink_locks.get(name)
+        if lock is None:
+            lock = self.sink_locks[name] = asyncio.Lock()
+        return lock
 
     def keep(self, task: "asyncio.Task[None]") -> None:
         """Hold on to a background task until it is done."""
@@ -192,11 +219,18 @@ class Broker:
 
         return await asyncio.gather(*(open_one(source, settings) for source, settings in sources))
 
+    async def open_journal(self, journal: Journal[Any]) -> None:
+        """Open a journal's partition and read its machine's state back."""
+        partition = journal.partition
+        await self.threads.run(self.disk.make_folder, partition.folder)
+        self.recovery.add(partition.source, await self.threads.run(partition.open))
+        await self.threads.run(journal.replay)
+
     def stop_for(self, reason: str) -> None:
-        """The journal is lost: what is in memory may differ from the disk, and only a new start tells."""
+        """A journal is lost: what is in memory may differ from the disk, and only a new start tells."""
         self.is_open = False
         if not self.failure.done():
-            self.failure.set_result(StorageFailed(f"the metadata journal has failed: {reason}"))
+            self.failure.set_result(StorageFailed(f"a journal of the broker has failed: {reason}"))
         for reader in tuple(self.waiting_reads):
             reader.wake()
 
@@ -240,18 +274,21 @@ async def open_broker(
     """Open a data folder: the journal first, then every partition it speaks of."""
     metadata = Metadata()
     flusher = Flusher(threads, interval_ms=config.flush_interval_ms)
-    metadata_source = TopicPartition(METADATA_TOPIC, 0)
-    metadata_partition = Partition(
-        metadata_source,
-        f"{LOGS_FOLDER}/{METADATA_TOPIC}/0",
-        _METADATA_SETTINGS,
-        disk=disk,
-        clock=clock,
-        leader_epoch=0,
-        on_failure=lambda _: broker.stop_for("see partition_stopped"),
-    )
-    metadata_partition.flusher = flusher
-    journal = Journal(metadata_partition, metadata)
+    sinks = Sinks()
+
+    def journal_partition(topic: TopicName, number: int = 0) -> Partition:
+        partition = Partition(
+            TopicPartition(topic, number),
+            f"{LOGS_FOLDER}/{topic}/{number}",
+            _JOURNAL_SETTINGS,
+            disk=disk,
+            clock=clock,
+            leader_epoch=0,
+            on_failure=lambda _: broker.stop_for(f"see partition_stopped of {topic}"),
+        )
+        partition.flusher = flusher
+        return partition
+
     broker = Broker(
         config=config,
         disk=disk,
@@ -260,12 +297,19 @@ async def open_broker(
         chance=chance or random.SystemRandom(),
         metadata=metadata,
         flusher=flusher,
-        journal=journal,
+        journal=Journal(journal_partition(METADATA_TOPIC), metadata, metadata_events.EVENT_TYPES),
+        sinks=sinks,
+        stages=Stages(disk),
+        transactions=Journal(journal_partition(TRANSACTIONS_TOPIC), sinks, sink_events.EVENT_TYPES),
         started_ms=clock.wall_ms(),
     )
-    await threads.run(disk.make_folder, metadata_partition.folder)
-    broker.recovery.add(metadata_source, await threads.run(metadata_partition.open))
-    await threads.run(journal.replay)
+    group_journals = GroupJournals(
+        config.groups, clock=clock, new_partition=journal_partition, open_journal=broker.open_journal
+    )
+    broker.coordinator = Coordinator(group_journals, clock)
+    journal = broker.journal
+    await broker.open_journal(journal)
+    await broker.open_journal(broker.transactions)
     if not metadata.cluster_id:
         cluster_id = "".join(broker.chance.choices(_CLUSTER_ID_LETTERS, k=22))
         await journal.commit(ClusterFormed(cluster_id))
@@ -278,6 +322,9 @@ async def open_broker(
     for topic in topics:
         broker.topics[topic.name] = OpenTopic(partitions[: topic.partitions])
         del partitions[: topic.partitions]
+    await recover_sinks(broker)
+    await broker.transactions.shorten()
+    await broker.coordinator.start(map(int, await threads.run(disk.list, f"{LOGS_FOLDER}/{OFFSETS_TOPIC}")))
     broker.is_open = True
     broker.keep(asyncio.get_running_loop().create_task(_keep_up(broker)))
     return broker
@@ -291,6 +338,7 @@ async def close_broker(broker: Broker) -> None:
     for reader in tuple(broker.waiting_reads):
         reader.wake()
     await asyncio.gather(*broker.changes, return_exceptions=True)
+    await broker.coordinator.close()
     for task in tuple(broker.tasks):
         task.cancel()
     await asyncio.gather(*broker.tasks, return_exceptions=True)
@@ -330,6 +378,11 @@ async def _keep_up(broker: Broker) -> None:
                 continue  # the partition has said so, and is being opened anew
             except (OSError, GoQueueError) as error:
                 log.warning("upkeep_skipped partition=%s reason=%s", partition.source, error)
+        await broker.coordinator.keep_up()
+        try:
+            await keep_up_sinks(broker)
+        except (OSError, GoQueueError) as error:
+            log.warning("upkeep_skipped sinks reason=%s", error)
 
 
 async def keep_up_partition(broker: Broker, partition: Partition) -> None:

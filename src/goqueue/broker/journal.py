@@ -1,4 +1,4 @@
-"""The metadata journal: events of the metadata machine in a partition of its own, `__metadata`.
+"""A journal: the events of one machine in a partition of its own, such as `__metadata`.
 
 An event is applied when it is written and answered for when it is on the disk. After a restart the
 journal is read back through the same `apply`. When it has grown long, the whole state is written
@@ -6,12 +6,12 @@ anew behind a reset, and what came before is given up.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
 from goqueue.broker.partition import Partition
-from goqueue.core.cluster.metadata import EVENT_TYPES, Event, Metadata
 from goqueue.log.partition_log import CheckedBatch, from_disk
 from goqueue.model.messages import Message
 from goqueue.records.batch import encode, open_batch
@@ -19,12 +19,22 @@ from goqueue.records.layout import read_header
 
 EVENTS_MAX = 10_000
 _READ_BYTES = 1024 * 1024
+E = TypeVar("E")
 
 
-class Journal:
-    def __init__(self, partition: Partition, metadata: Metadata) -> None:
+class Machine(Protocol[E]):
+    """What a journal asks of a machine."""
+
+    def apply(self, event: E) -> None: ...
+
+    def whole_state(self) -> Iterable[E]: ...
+
+
+class Journal(Generic[E]):
+    def __init__(self, partition: Partition, machine: Machine[E], event_types: Mapping[str, type[E]]) -> None:
         self.partition = partition
-        self._metadata = metadata
+        self._machine = machine
+        self._event_types = event_types
         self._event_count = 0
 
     def replay(self) -> None:
@@ -35,37 +45,43 @@ class Journal:
             chunk = log.read(offset, _READ_BYTES, end_offset=log.end_offset, read_bytes=from_disk)
             for body, lane in zip(chunk.batches, chunk.lanes, strict=True):
                 for message in open_batch(body, lane):
-                    self._metadata.apply(_decode(message.value or b""))
+                    self._machine.apply(self._decode(message.value or b""))
                     self._event_count += 1
             offset = chunk.end_offset
 
-    async def commit(self, *events: Event) -> None:
+    async def commit(self, *events: E) -> None:
         """Write, apply, and return when the disk has it. Nothing is applied when the write fails."""
         waiter = self.write(*events)
         if waiter is not None:
             await waiter
 
-    def write(self, *events: Event) -> "asyncio.Future[None] | None":
+    def write(self, *events: E) -> "asyncio.Future[None] | None":
         self._append(events)
         for event in events:
-            self._metadata.apply(event)
+            self._machine.apply(event)
         return self.partition.committed(self.partition.log.end_offset)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is worth while to write the state anew."""
+        return self._event_count > EVENTS_MAX
 
     async def shorten(self) -> None:
         """Write the state anew if the journal has become long."""
-        if self._event_count <= EVENTS_MAX:
+        if not self.is_long:
             return
         log = self.partition.log
         log.roll()
         state_offset = log.end_offset
-        self._append(self._metadata.whole_state())
+        self._event_count = 0
+        self._append(self._machine.whole_state())
         waiter = self.partition.committed(log.end_offset)
         if waiter is not None:
             await waiter
         log.move_start(state_offset)
         await self.partition.save_recovery_point()
 
-    def _append(self, events: Iterable[Event]) -> None:
+    def _append(self, events: Iterable[E]) -> None:
         messages = [Message(_encode(event)) for event in events]
         now_ms = self.partition.now_ms()
         batches = [
@@ -74,11 +90,10 @@ class Journal:
         self.partition.append(batches)
         self._event_count += len(messages)
 
+    def _decode(self, data: bytes) -> E:
+        name, fields = msgspec.json.decode(data)
+        return msgspec.convert(fields, type=self._event_types[name])
 
-def _encode(event: Event) -> bytes:
+
+def _encode(event: object) -> bytes:
     return msgspec.json.encode([type(event).__name__, event])
-
-
-def _decode(data: bytes) -> Event:
-    name, fields = msgspec.json.decode(data)
-    return msgspec.convert(fields, type=EVENT_TYPES[name])

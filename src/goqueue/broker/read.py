@@ -109,14 +109,14 @@ async def _read_all(broker: Broker, command: Read) -> list[ReadOutcome]:
     outcomes: list[ReadOutcome] = []
     room_bytes = command.max_bytes
     for part in command.partitions:
-        outcome = await _read_one(broker, part, min(part.max_bytes, room_bytes))
+        outcome = await _read_one(broker, part, min(part.max_bytes, room_bytes), command.framed)
         if isinstance(outcome, BatchesRead):
             room_bytes -= outcome.size
         outcomes.append(outcome)
     return outcomes
 
 
-async def _read_one(broker: Broker, part: PartitionRead, max_bytes: int) -> ReadOutcome:
+async def _read_one(broker: Broker, part: PartitionRead, max_bytes: int, framed: bool) -> ReadOutcome:
     try:
         partition = broker.partition(part.source)
         _check_epoch(partition, part.leader_epoch)
@@ -130,12 +130,12 @@ async def _read_one(broker: Broker, part: PartitionRead, max_bytes: int) -> Read
             if not log.start_offset <= part.offset <= end_offset:
                 raise OffsetOutOfRange(part.offset, start_offset=log.start_offset, end_offset=end_offset)
             return BatchesRead([], 0, part.offset, log.start_offset, end_offset, [])
-        chunk = await _read_chunk(broker, log, part.offset, max_bytes, end_offset)
+        chunk = await _read_chunk(broker, log, part.offset, max_bytes, end_offset, framed)
         batches, lanes, size, offset = chunk
         while size * 2 < max_bytes and offset < end_offset:
             # A segment's end must not look like the end of the log to a reader with a minimum to wait for.
             try:
-                more = await _read_chunk(broker, log, offset, max_bytes - size, end_offset)
+                more = await _read_chunk(broker, log, offset, max_bytes - size, end_offset, framed)
             except GoQueueError:
                 break  # what is there is good; the next read, which begins at the bad place, names it
             batches, lanes = batches + more.batches, lanes + more.lanes
@@ -146,14 +146,14 @@ async def _read_one(broker: Broker, part: PartitionRead, max_bytes: int) -> Read
 
 
 async def _read_chunk(
-    broker: Broker, log: PartitionLog, offset: int, max_bytes: int, end_offset: int
+    broker: Broker, log: PartitionLog, offset: int, max_bytes: int, end_offset: int, framed: bool
 ) -> Chunk:
     """At once if it is all in memory, else in a thread that may wait for the disk."""
     try:
-        return log.read(offset, max_bytes, end_offset=end_offset, read_bytes=from_memory)
+        return log.read(offset, max_bytes, end_offset=end_offset, read_bytes=from_memory, framed=framed)
     except NotCached:
         return await broker.threads.run(
-            log.read, offset, max_bytes, end_offset=end_offset, read_bytes=from_disk
+            log.read, offset, max_bytes, end_offset=end_offset, read_bytes=from_disk, framed=framed
         )
 
 
@@ -183,6 +183,13 @@ async def _wait(
         except GoQueueError:
             return  # it was deleted or has failed meanwhile: the next round says so
         partitions.append(partition)
+    await wait_for_bytes(broker, partitions, missing_bytes, left_ns)
+
+
+async def wait_for_bytes(
+    broker: Broker, partitions: Sequence[Partition], missing_bytes: int, left_ns: int
+) -> None:
+    """Return when so many bytes have come to the partitions, one of them stops, or the time is up."""
     waiter = ReadWaiter(missing_bytes)
     timer = asyncio.get_running_loop().call_later(left_ns / 1e9, waiter.wake)
     broker.waiting_reads[waiter] = None

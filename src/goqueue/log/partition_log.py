@@ -164,15 +164,20 @@ class PartitionLog:
             self.epochs.append((leader_epoch, base_offset))
         return base_offset
 
-    def read(self, offset: int, max_bytes: int, *, end_offset: int, read_bytes: ReadBytes) -> Chunk:
-        """Batches from the one that holds `offset` on, of one segment, at least one, up to `max_bytes`."""
+    def read(
+        self, offset: int, max_bytes: int, *, end_offset: int, read_bytes: ReadBytes, framed: bool = False
+    ) -> Chunk:
+        """Batches from the one that holds `offset` on, of one segment, at least one, up to `max_bytes`.
+
+        `framed`: with their frames, in one piece as they lie in the file, and no list of lanes.
+        """
         if not self.start_offset <= offset <= end_offset:
             raise OffsetOutOfRange(offset, start_offset=self.start_offset, end_offset=end_offset)
         if offset == end_offset:
             return Chunk([], [], 0, offset)
         segment = self._segment_of(offset)
         try:
-            return self._read_segment(segment, offset, max_bytes, end_offset, read_bytes)
+            return self._read_segment(segment, offset, max_bytes, end_offset, read_bytes, framed)
         except OSError as error:
             raise storage_error(error, f"read of {self._source}") from error
         except Corrupt:
@@ -184,10 +189,16 @@ class PartitionLog:
             self._reindexed.add(segment.base_offset)
             reindex(segment)
             self._hints.clear()
-            return self._read_segment(segment, offset, max_bytes, end_offset, read_bytes)
+            return self._read_segment(segment, offset, max_bytes, end_offset, read_bytes, framed)
 
     def _read_segment(
-        self, segment: Segment, offset: int, max_bytes: int, end_offset: int, read_bytes: ReadBytes
+        self,
+        segment: Segment,
+        offset: int,
+        max_bytes: int,
+        end_offset: int,
+        read_bytes: ReadBytes,
+        framed: bool,
     ) -> Chunk:
         segment_bytes = segment.size
         expected, position = self._locate(segment, offset, may_wait=read_bytes is not from_memory)
@@ -200,7 +211,7 @@ class PartitionLog:
             chunk, next_position, expected = self._take(scan.frames, data, offset, max_bytes, expected)
             if chunk.batches:
                 self._remember(chunk.end_offset, segment, position + next_position)
-                return chunk
+                return _with_frames(chunk, data, next_position) if framed else chunk
             if scan.problem:
                 # The bad frame may lie before the offset asked for, which can still be good.
                 behind = find_frame(data, scan.consumed_bytes + 1)
@@ -217,6 +228,30 @@ class PartitionLog:
             if len(data) < want or position + scan.wanted_bytes > segment_bytes or position >= segment_bytes:
                 raise self._corrupt(expected, "the file ends too early")
             want = max(scan.wanted_bytes, max_bytes + _READ_AHEAD_BYTES)
+
+    def split(self, from_offset: int, until_offset: int, *, piece_bytes: int) -> list[int]:
+        """Offsets between the two at which batches begin, about so many bytes apart. Waits for the disk.
+
+        They come from the sparse indexes alone: nothing of the log itself is read.
+        """
+        cuts: list[int] = []
+        room_bytes = piece_bytes
+        for segment in self._segments:
+            if segment.end_offset <= from_offset or segment.base_offset >= until_offset:
+                continue
+            position = 0
+            if segment.base_offset < from_offset:
+                position = segment.position_at_or_before(from_offset)[1]
+            while (place := segment.frame_behind(position + room_bytes)) is not None:
+                if place[0] >= until_offset:
+                    return cuts
+                if place[0] > (cuts[-1] if cuts else from_offset):
+                    cuts.append(place[0])
+                position, room_bytes = place[1], piece_bytes
+            room_bytes = max(room_bytes - (segment.size - position), 0)
+            if segment is not self._segments[-1] and segment is not self._warm:
+                segment.forget_indexes()
+        return cuts
 
     def find_time(self, timestamp_ms: int, *, from_offset: int, read_bytes: ReadBytes) -> Chunk | None:
         """The first batch, from an offset on, that has a message of that time or later; or None."""
@@ -393,20 +428,20 @@ class PartitionLog:
         batches: list[memoryview] = []
         lanes: list[int] = []
         size, position = 0, 0
-        for frame in frames:
-            if frame.base_offset != expected:
+        for base_offset, frame_end_offset, lane, _, _, body_start, body_end, _ in frames:
+            if base_offset != expected:
                 if batches:
                     break
-                raise self._corrupt(expected, f"offset {frame.base_offset} stands where {expected} is due")
-            if frame.end_offset > offset:
-                body_bytes = frame.body_end - frame.body_start
+                raise self._corrupt(expected, f"offset {base_offset} stands where {expected} is due")
+            if frame_end_offset > offset:
+                body_bytes = body_end - body_start
                 if batches and size + body_bytes > max_bytes:
                     break
-                batches.append(data[frame.body_start : frame.body_end])
-                lanes.append(frame.lane)
+                batches.append(data[body_start:body_end])
+                lanes.append(lane)
                 size += body_bytes
-            expected = frame.end_offset
-            position = frame.body_end
+            expected = frame_end_offset
+            position = body_end
         return Chunk(batches, lanes, size, expected), position, expected
 
     def _one_batch(self, offset: int, read_bytes: ReadBytes) -> tuple[Chunk, int]:
@@ -421,6 +456,12 @@ class PartitionLog:
             partition=partition,
             offset=offset,
         )
+
+
+def _with_frames(chunk: Chunk, data: memoryview, end_position: int) -> Chunk:
+    """The same batches with their frames: those lie between them, so it is one piece of the file."""
+    size = chunk.size + FRAME_BYTES * len(chunk.batches)
+    return Chunk([data[end_position - size : end_position]], [], size, chunk.end_offset)
 
 
 def storage_error(error: OSError, what: str) -> StorageFull | StorageFailed:

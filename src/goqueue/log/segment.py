@@ -102,6 +102,10 @@ class Segment:
         """A frame's offset and position from which a walk reaches `offset`."""
         return self._offsets.floor(offset) or (self.base_offset, 0)
 
+    def frame_behind(self, position: int) -> tuple[int, int] | None:
+        """Offset and position of an indexed frame at or behind a position; None: there is none."""
+        return self._offsets.first_at(position)
+
     def offset_before_time(self, timestamp_ms: int) -> int:
         """An offset up to which every message is older than `timestamp_ms`."""
         before = self._times.below(timestamp_ms * _NS_PER_MS)

@@ -58,6 +58,12 @@ class SparseIndex:
         at = bisect_right(keys, key) - 1
         return (keys[at], values[at]) if at >= 0 else None
 
+    def first_at(self, value: int) -> tuple[int, int] | None:
+        """The first pair whose value is not below `value`."""
+        keys, values = self._load()
+        at = bisect_left(values, value)
+        return (keys[at], values[at]) if at < len(values) else None
+
     def below(self, key: int) -> tuple[int, int] | None:
         """The last pair whose key is below `key`."""
         keys, values = self._load()
@@ -121,7 +127,9 @@ class SparseIndex:
             self._columns = None
 
     def _load(self) -> tuple[array[int], array[int]]:
-        if self._columns is None:
+        # Held on to while it is used: another thread may forget it meanwhile.
+        columns = self._columns
+        if columns is None:
             entries = array("q")
             with suppress(FileNotFoundError):
                 file = self._disk.open_existing(self._path)
@@ -129,9 +137,9 @@ class SparseIndex:
                     entries = _read_entries(file)
                 finally:
                     file.close()
-            self._columns = (entries[0::2], entries[1::2])
+            columns = self._columns = (entries[0::2], entries[1::2])
             self._saved_count = len(entries) // 2
-        return self._columns
+        return columns
 
 
 def _read_entries(file: File) -> array[int]:

@@ -48,6 +48,63 @@ class Appended(NamedTuple):
     committed: Awaitable[None] | None
 
 
+class EntryPlaced(NamedTuple):
+    """Where one batch of a bulk write was stored."""
+
+    target: TopicPartition
+    base_offset: int
+    message_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageBatches:
+    """Batches of one task of a sink's epoch: kept on the disk, seen by nobody until the epoch commits."""
+
+    sink: str
+    generation: int
+    epoch: int
+    stage_id: str
+    entries: memoryview
+
+
+class Staged(NamedTuple):
+    messages: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettleEpoch:
+    """Stages of an epoch to commit, or to drop."""
+
+    sink: str
+    generation: int
+    epoch: int
+    stage_ids: Sequence[str]
+
+
+class EpochSettled(NamedTuple):
+    """is_duplicate: the epoch was committed before, and nothing happened now."""
+
+    is_duplicate: bool
+    messages: int
+
+
+class StageView(NamedTuple):
+    epoch: int
+    stage_id: str
+    messages: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkView:
+    name: str
+    generation: int
+    last_epoch: int
+    """-1: none yet."""
+    stages: Sequence[StageView]
+
+
 class PartitionRead(NamedTuple):
     source: TopicPartition
     offset: int
@@ -64,6 +121,8 @@ class Read:
     min_bytes: int = 0
     max_bytes: int = 64 * MiB
     wait_ms: int = 0
+    framed: bool = False
+    """Hand out whole frames as they lie on the disk, several to a piece; their lanes stand in them."""
 
 
 class BatchesRead(NamedTuple):
@@ -76,7 +135,7 @@ class BatchesRead(NamedTuple):
     start_offset: int
     high_watermark: int
     lanes: list[int]
-    """The lane of each batch, in step with `batches`."""
+    """The lane of each batch, in step with `batches`; none when frames were asked for."""
 
 
 class PartitionReadFailed(NamedTuple):
@@ -117,6 +176,25 @@ class FoundOffset(NamedTuple):
     offset: int
     timestamp_ms: int = -1
     leader_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchOffsets:
+    """Look at the ends of topics, by name and by pattern; waits for one to be behind `past`."""
+
+    topics: Sequence[str] = ()
+    pattern: str | None = None
+    past: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """The end offsets that are known already; a partition that is not here counts as new."""
+    wait_ms: int = 0
+
+
+class OffsetRange(NamedTuple):
+    """What of a partition can be read."""
+
+    start_offset: int
+    end_offset: int
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

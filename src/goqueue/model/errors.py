@@ -164,6 +164,28 @@ class PartitionNotFound(NotFound):
         self.partition = partition
 
 
+class SinkNotFound(NotFound):
+    """No sink of that name has a generation: take one first."""
+
+    code = "sink_not_found"
+
+    def __init__(self, sink: str) -> None:
+        super().__init__(f"sink {sink} is not known: take a generation first")
+        self.sink = sink
+
+
+class StageNotFound(NotFound):
+    """A stage that was never written, was dropped, or has expired."""
+
+    code = "stage_not_found"
+
+    def __init__(self, sink: str, epoch: int, stage_id: str) -> None:
+        super().__init__(f"sink {sink} has no stage {stage_id} for epoch {epoch}")
+        self.sink = sink
+        self.epoch = epoch
+        self.stage_id = stage_id
+
+
 class TopicExists(Busy):
     """A topic of that name is there already (or is just being deleted)."""
 
@@ -200,6 +222,17 @@ class ProducerFenced(Fenced):
     """A newer epoch of the same producer has taken over."""
 
     code = "producer_fenced"
+
+
+class SinkFenced(Fenced):
+    """Another writer has taken a newer generation of the same sink."""
+
+    code = "sink_fenced"
+
+    def __init__(self, sink: str, given: int, newest: int) -> None:
+        super().__init__(f"sink {sink} is at generation {newest}; generation {given} may not write to it")
+        self.sink = sink
+        self.generation = newest
 
 
 class LeaderEpochFenced(Fenced):
@@ -239,3 +272,110 @@ class ShuttingDown(Unavailable):
 
     def __init__(self) -> None:
         super().__init__("the broker is stopping; try again later or elsewhere")
+
+
+class InvalidGroupName(Invalid):
+    """A consumer group needs a name."""
+
+    code = "invalid_group_name"
+
+    def __init__(self) -> None:
+        super().__init__("a consumer group needs a name")
+
+
+class InvalidSessionTimeout(Invalid):
+    """A session time-out outside the bounds of this broker."""
+
+    code = "invalid_session_timeout"
+
+
+class InconsistentProtocol(Invalid):
+    """A member that knows no way to assign which all others of its group know too."""
+
+    code = "inconsistent_protocol"
+
+
+class MetadataTooLarge(Invalid):
+    """The text that goes with a committed offset is above the limit."""
+
+    code = "metadata_too_large"
+
+
+class GroupNotFound(NotFound):
+    """There is no consumer group of that name."""
+
+    code = "group_not_found"
+
+    def __init__(self, group: str) -> None:
+        super().__init__(f"group {group} does not exist")
+        self.group = group
+
+
+class GroupNotEmpty(Busy):
+    """The group has members: what was asked can only be done to an empty one."""
+
+    code = "group_not_empty"
+
+    def __init__(self, group: str) -> None:
+        super().__init__(f"group {group} has members")
+        self.group = group
+
+
+class GroupSubscribed(Busy):
+    """Members of the group are subscribed to the topic, so its offsets stay."""
+
+    code = "group_subscribed"
+
+    def __init__(self, group: str, topic: str) -> None:
+        super().__init__(f"members of group {group} are subscribed to topic {topic}")
+        self.group = group
+        self.topic = topic
+
+
+class GroupFull(Busy):
+    """The group has as many members as it may have."""
+
+    code = "group_full"
+
+
+class UnknownMember(Fenced):
+    """The group has no such member (any more): join it anew."""
+
+    code = "unknown_member"
+
+    def __init__(self, group: str, member_id: str) -> None:
+        super().__init__(f"group {group} has no member {member_id!r}")
+        self.group = group
+        self.member_id = member_id
+
+
+class MemberIdRequired(Fenced):
+    """A new member has been given an id: join again with it."""
+
+    code = "member_id_required"
+
+    def __init__(self, member_id: str) -> None:
+        super().__init__(f"join again as {member_id}")
+        self.member_id = member_id
+
+
+class InstanceFenced(Fenced):
+    """Another process has joined under the same instance id and taken the place."""
+
+    code = "instance_fenced"
+
+
+class IllegalGeneration(Fenced):
+    """The group is in another generation than the member believes: join again."""
+
+    code = "illegal_generation"
+
+
+class RebalanceInProgress(Fenced):
+    """The group is being assigned anew: join again."""
+
+    code = "rebalance_in_progress"
+
+    def __init__(self, group: str) -> None:
+        super().__init__(f"group {group} is rebalancing")
+        self.group = group

@@ -49,6 +49,29 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupConfig:
+    """How the broker treats consumer groups."""
+
+    initial_delay_ms: int = 1_000
+    """How long the first member of an empty group waits for others, so that a start is one rebalance."""
+    session_ms_min: int = 1_000
+    session_ms_max: int = 1_800_000
+    members_max: int = 10_000
+    """Members of one group, those counted that have been given an id and are still to come back with it."""
+    metadata_bytes_max: int = 4 * KiB
+    """The text that goes with a committed offset."""
+
+    def __post_init__(self) -> None:
+        require(self.initial_delay_ms >= 0, "the initial delay of a group must be 0 or more")
+        require(
+            0 < self.session_ms_min <= self.session_ms_max,
+            "the shortest session must be above 0 and not above the longest",
+        )
+        require(self.members_max > 0, "a group must have room for a member")
+        require(self.metadata_bytes_max >= 0, "the room for metadata of an offset must be 0 or more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
     """What the broker needs to know, whatever its doors are."""
 
@@ -57,12 +80,17 @@ class BrokerConfig:
     default_partitions: int = 3
     topic_defaults: TopicSettings = TopicSettings()
     limits: Limits = Limits()
+    groups: GroupConfig = GroupConfig()
     flush_interval_ms: int = 1_000
     """acks=leader: on disk at the latest after this; acks=all never waits for it."""
     upkeep_interval_ms: int = 5_000
     """How often retention is applied and recovery points are noted."""
     producer_expiry_ms: int = 24 * HOUR_MS
     """How long an idempotent producer's sequence numbers are remembered after its last batch."""
+    stage_expiry_ms: int = HOUR_MS
+    """How long a stage of a sink is kept for a commit that may never come."""
+    sink_expiry_ms: int = 90 * 24 * HOUR_MS
+    """How long a sink's last epoch is remembered after its last commit."""
 
     def __post_init__(self) -> None:
         require(
@@ -74,3 +102,5 @@ class BrokerConfig:
         require(self.flush_interval_ms > 0, "the flush interval must be above 0")
         require(self.upkeep_interval_ms > 0, "the upkeep interval must be above 0")
         require(self.producer_expiry_ms > 0, "the producer expiry must be above 0")
+        require(self.stage_expiry_ms > 0, "the stage expiry must be above 0")
+        require(self.sink_expiry_ms > 0, "the sink expiry must be above 0")

@@ -133,6 +133,8 @@ def _broker(reader: _Reader) -> BrokerConfig:
             flush_interval_ms=reader(table.FLUSH_INTERVAL_MS),
             upkeep_interval_ms=reader(table.UPKEEP_INTERVAL_MS),
             producer_expiry_ms=reader(table.PRODUCER_EXPIRY_MS),
+            stage_expiry_ms=reader(table.STAGE_EXPIRY_MS),
+            sink_expiry_ms=reader(table.SINK_EXPIRY_MS),
         ),
         BrokerConfig(),
         told_at=table.DEFAULT_PARTITIONS,

@@ -180,6 +180,18 @@ PRODUCER_EXPIRY_MS: Setting[int] = Setting(
     read=whole_number(least=1, most=_INT64_MAX),
     help="How long an idempotent producer's sequence numbers are remembered after its last batch.",
 )
+STAGE_EXPIRY_MS: Setting[int] = Setting(
+    name="SINKS_STAGE_EXPIRY_MS",
+    default="3600000",
+    read=whole_number(least=1, most=_INT64_MAX),
+    help="How long a stage of an exactly-once sink is kept for a commit that may never come.",
+)
+SINK_EXPIRY_MS: Setting[int] = Setting(
+    name="SINKS_EXPIRY_MS",
+    default="7776000000",
+    read=whole_number(least=1, most=_INT64_MAX),
+    help="How long the last epoch of an exactly-once sink is remembered after its last commit (90 days).",
+)
 LOGGING_LEVEL: Setting[int] = Setting(
     name="LOGGING_LEVEL",
     default="info",
@@ -205,6 +217,8 @@ SETTINGS: tuple[Setting[object], ...] = (
     AUTO_CREATE,
     DEFAULT_PARTITIONS,
     PRODUCER_EXPIRY_MS,
+    STAGE_EXPIRY_MS,
+    SINK_EXPIRY_MS,
     LOGGING_LEVEL,
 )
 

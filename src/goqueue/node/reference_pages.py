@@ -117,8 +117,10 @@ def kafka_page() -> str:
     ]
     lines += [
         "",
-        "Consumer groups and transactions are not served yet: a consumer names its partitions (`assign`), "
-        "and a transactional producer is refused.",
+        "Consumer groups follow the classic protocol (`group.protocol=classic`, every client's default): "
+        "eager and cooperative assignors, static members, protocol types other than `consumer`. Committed "
+        "offsets are on the disk before a commit is answered; they and a group's members survive a restart. "
+        "Transactions are not served yet: a transactional producer is refused.",
         "",
         "What is different from Kafka:",
         "",
@@ -131,6 +133,9 @@ def kafka_page() -> str:
         "- Timestamps more than 292 years from 1970 (microseconds taken for milliseconds) are refused.",
         "- There are no fetch sessions; every reply says so, and clients name their partitions each time.",
         "- Names that begin with `__` belong to the broker.",
+        "- Committed offsets do not expire. Those of a topic that was deleted do not count for a new one of "
+        "the same name. A group with neither members nor offsets is forgotten at once.",
+        "- A client that disconnects while it waits to join a group is not waited for.",
         "",
         "## Settings of a topic",
         "",

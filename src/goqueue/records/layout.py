@@ -32,6 +32,10 @@ _LENGTH = Struct(">i")
 _LENGTH_POSITION = 8
 _LEADER_EPOCH = Struct(">i")
 _LEADER_EPOCH_POSITION = 12
+_CRC = Struct(">I")
+_CRC_POSITION = 17
+_PRODUCER = Struct(">qhi")
+_PRODUCER_POSITION = 43
 
 CODEC_MASK = 0x07
 LOG_APPEND_TIME = 0x08
@@ -141,3 +145,9 @@ def patch(buffer: memoryview, *, base_offset: int, leader_epoch: int) -> None:
     """Write the broker's two fields into a batch, in place."""
     _BASE_OFFSET.pack_into(buffer, 0, base_offset)
     _LEADER_EPOCH.pack_into(buffer, _LEADER_EPOCH_POSITION, leader_epoch)
+
+
+def stamp_producer(buffer: memoryview, *, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
+    """Make a batch one of a producer's, in place. Its CRC covers these fields and is made anew."""
+    _PRODUCER.pack_into(buffer, _PRODUCER_POSITION, producer_id, producer_epoch, base_sequence)
+    _CRC.pack_into(buffer, _CRC_POSITION, crc32c(buffer[CRC_END:]))

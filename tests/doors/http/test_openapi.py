@@ -65,6 +65,18 @@ def test_the_document_names_every_operation(running: RunningDoor) -> None:
         ("GET", "/topics/{topic}/partitions"),
         ("POST", "/topics/{topic}/messages"),
         ("GET", "/topics/{topic}/partitions/{partition}/messages"),
+        ("GET", "/topics/{topic}/partitions/{partition}/frames"),
+        ("GET", "/topics/{topic}/partitions/{partition}/splits"),
+        ("POST", "/offsets"),
+        ("POST", "/offsets/at"),
+        ("POST", "/batches"),
+        ("GET", "/sinks"),
+        ("GET", "/sinks/{sink}"),
+        ("DELETE", "/sinks/{sink}"),
+        ("POST", "/sinks/{sink}/generations"),
+        ("POST", "/sinks/{sink}/stages"),
+        ("POST", "/sinks/{sink}/commits"),
+        ("POST", "/sinks/{sink}/aborts"),
     }
 
 

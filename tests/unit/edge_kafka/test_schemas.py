@@ -19,7 +19,7 @@ VERSIONS = [
     (api.key, version)
     for api in APIS.values()
     for version in range(api.first_version, api.last_version + 1)
-    if api.key not in (ApiKey.PRODUCE, ApiKey.FETCH)
+    if api.key not in (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.OFFSET_COMMIT)
 ]
 
 

@@ -10,10 +10,13 @@ from litestar.params import PathParameter, QueryParameter, RawBody
 from litestar.types import ASGIApp
 
 from goqueue.broker.broker import Broker
+from goqueue.edge.http.batches import append_batches_route
 from goqueue.edge.http.bodies import AcksWord, CreateTopicBody, PublishBody, PublishReply
+from goqueue.edge.http.bulk_bodies import OffsetsAtBody, SettleEpochBody, WatchOffsetsBody
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.errors import EXCEPTION_HANDLERS
 from goqueue.edge.http.fast_lane import FastLane
+from goqueue.edge.http.frames import read_frames_route, split_route
 from goqueue.edge.http.health import (
     health_route,
     healthz_route,
@@ -24,10 +27,20 @@ from goqueue.edge.http.health import (
     version_route,
 )
 from goqueue.edge.http.long_polls import LongPolls
+from goqueue.edge.http.offsets import offsets_at_route, watch_offsets_route
 from goqueue.edge.http.openapi import docs_route, document, errors, openapi_route, takes
 from goqueue.edge.http.publishing import publish_messages
 from goqueue.edge.http.reading import read_route
 from goqueue.edge.http.replies import Line, options_route
+from goqueue.edge.http.sinks import (
+    abort_route,
+    commit_route,
+    describe_sink_route,
+    forget_sink_route,
+    list_sinks_route,
+    stage_route,
+    take_generation_route,
+)
 from goqueue.edge.http.topics import (
     create_topic_route,
     delete_topic_route,
@@ -84,6 +97,7 @@ _API_ROUTES = [
     # First, or Litestar has made its own by the time they come.
     options_route("/topics", "GET", "POST"),
     options_route("/topics/{topic:str}", "GET", "DELETE"),
+    options_route("/sinks/{sink:str}", "GET", "DELETE"),
     create_topic_route,
     list_topics_route,
     describe_topic_route,
@@ -91,13 +105,26 @@ _API_ROUTES = [
     list_partitions_route,
     publish_route,
     read_route,
+    read_frames_route,
+    split_route,
+    watch_offsets_route,
+    offsets_at_route,
+    append_batches_route,
+    take_generation_route,
+    stage_route,
+    commit_route,
+    abort_route,
+    list_sinks_route,
+    describe_sink_route,
+    forget_sink_route,
 ]
+_REQUEST_BODIES = (CreateTopicBody, PublishBody, WatchOffsetsBody, OffsetsAtBody, SettleEpochBody)
 
 
 @cache
 def api_document() -> bytes:
     """The OpenAPI document, as JSON. It is the same whatever the broker."""
-    return document([*_HEALTH_ROUTES, *_API_ROUTES], (CreateTopicBody, PublishBody), _DEPENDENCIES)
+    return document([*_HEALTH_ROUTES, *_API_ROUTES], _REQUEST_BODIES, _DEPENDENCIES)
 
 
 def create_app(broker: Broker, config: HttpConfig, long_polls: LongPolls | None = None) -> ASGIApp:

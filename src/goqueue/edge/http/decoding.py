@@ -43,6 +43,24 @@ async def read_body(scope: Scope, receive: Receive, bytes_max: int) -> bytes:
     return await _read_on(event["body"], receive, bytes_max)
 
 
+async def read_buffer(scope: Scope, receive: Receive, bytes_max: int) -> bytearray:
+    """The whole body, within the same bound, in a buffer that can be written to."""
+    for name, value in scope["headers"]:
+        if name == b"content-length" and int(value) > bytes_max:
+            raise _too_large(bytes_max)
+    buffer = bytearray()
+    while True:
+        event = await receive()
+        if event["type"] == "http.disconnect":
+            raise Invalid("the request ended before its body did")  # nobody is there to read it
+        assert event["type"] == "http.request"
+        buffer += event["body"]
+        if len(buffer) > bytes_max:
+            raise _too_large(bytes_max)
+        if not event["more_body"]:
+            return buffer
+
+
 async def _read_on(start: bytes, receive: Receive, bytes_max: int) -> bytes:
     parts = [start]
     size = len(start)

@@ -17,11 +17,20 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.plugins import JsonRenderPlugin
-from litestar.openapi.spec import OpenAPIMediaType, Operation, Reference, RequestBody, Server
+from litestar.openapi.spec import (
+    OpenAPIMediaType,
+    OpenAPIType,
+    Operation,
+    Reference,
+    RequestBody,
+    Schema,
+    Server,
+)
 
 import goqueue
 from goqueue.edge.http.errors import ErrorBody
 
+BYTES = "application/octet-stream"
 _COMPONENTS = "#/components/schemas/"
 
 
@@ -44,6 +53,15 @@ def takes(body: type[msgspec.Struct]) -> type[Operation]:
             )
 
     return Taking
+
+
+@dataclass
+class TakingBytes(Operation):
+    """An operation whose body is no JSON."""
+
+    def __post_init__(self) -> None:
+        schema = Schema(type=OpenAPIType.STRING, content_media_type=BYTES)
+        self.request_body = RequestBody(content={BYTES: OpenAPIMediaType(schema=schema)}, required=True)
 
 
 def errors(*statuses: int) -> dict[int, ResponseSpec]:

@@ -11,9 +11,19 @@ from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from goqueue.edge.kafka import fetch, produce
+from goqueue.edge.kafka import fetch, offset_commit, produce
 from goqueue.edge.kafka.context import Context
-from goqueue.edge.kafka.handlers import alter_configs, cluster, configs, offsets, producers, topics
+from goqueue.edge.kafka.handlers import (
+    alter_configs,
+    cluster,
+    configs,
+    groups,
+    groups_admin,
+    groups_offsets,
+    offsets,
+    producers,
+    topics,
+)
 from goqueue.edge.kafka.schemas import Reply, decode_request, encode_reply
 from goqueue.edge.kafka.wire import Reader
 from goqueue.model.ports import Buffer
@@ -31,7 +41,15 @@ class ApiKey(IntEnum):
     FETCH = 1
     LIST_OFFSETS = 2
     METADATA = 3
+    OFFSET_COMMIT = 8
+    OFFSET_FETCH = 9
     FIND_COORDINATOR = 10
+    JOIN_GROUP = 11
+    HEARTBEAT = 12
+    LEAVE_GROUP = 13
+    SYNC_GROUP = 14
+    DESCRIBE_GROUPS = 15
+    LIST_GROUPS = 16
     API_VERSIONS = 18
     CREATE_TOPICS = 19
     DELETE_TOPICS = 20
@@ -41,7 +59,9 @@ class ApiKey(IntEnum):
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
     CREATE_PARTITIONS = 37
+    DELETE_GROUPS = 42
     INCREMENTAL_ALTER_CONFIGS = 44
+    OFFSET_DELETE = 47
     DESCRIBE_CLUSTER = 60
 
 
@@ -98,12 +118,21 @@ def _by_schema(key: ApiKey, first: int, last: int, first_flexible: int, handler:
     return Api(key, first, last, first_flexible, serve)
 
 
+_NEVER = 1 << 15
 _TABLE = (
     Api(ApiKey.PRODUCE, 0, 13, produce.FIRST_FLEXIBLE, None),
     Api(ApiKey.FETCH, 4, 18, fetch.FIRST_FLEXIBLE, fetch.fetch),
     _by_schema(ApiKey.LIST_OFFSETS, 1, 10, 6, offsets.list_offsets),
     _by_schema(ApiKey.METADATA, 0, 13, 9, cluster.metadata),
+    Api(ApiKey.OFFSET_COMMIT, 2, 9, offset_commit.FIRST_FLEXIBLE, offset_commit.offset_commit),
+    _by_schema(ApiKey.OFFSET_FETCH, 1, 9, 6, groups_offsets.offset_fetch),
     _by_schema(ApiKey.FIND_COORDINATOR, 0, 6, 3, cluster.find_coordinator),
+    _by_schema(ApiKey.JOIN_GROUP, 0, 9, 6, groups.join_group),
+    _by_schema(ApiKey.HEARTBEAT, 0, 4, 4, groups.heartbeat),
+    _by_schema(ApiKey.LEAVE_GROUP, 0, 5, 4, groups.leave_group),
+    _by_schema(ApiKey.SYNC_GROUP, 0, 5, 4, groups.sync_group),
+    _by_schema(ApiKey.DESCRIBE_GROUPS, 0, 5, 5, groups_admin.describe_groups),
+    _by_schema(ApiKey.LIST_GROUPS, 0, 5, 3, groups_admin.list_groups),
     _by_schema(ApiKey.API_VERSIONS, 0, 4, 3, api_versions),
     _by_schema(ApiKey.CREATE_TOPICS, 2, 7, 5, topics.create_topics),
     _by_schema(ApiKey.DELETE_TOPICS, 1, 6, 4, topics.delete_topics),
@@ -113,11 +142,12 @@ _TABLE = (
     _by_schema(ApiKey.DESCRIBE_CONFIGS, 1, 4, 4, configs.describe_configs),
     _by_schema(ApiKey.ALTER_CONFIGS, 0, 2, 2, alter_configs.alter_configs),
     _by_schema(ApiKey.CREATE_PARTITIONS, 0, 3, 2, topics.create_partitions),
+    _by_schema(ApiKey.DELETE_GROUPS, 0, 2, 2, groups_admin.delete_groups),
     _by_schema(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, 1, alter_configs.incremental_alter_configs),
+    _by_schema(ApiKey.OFFSET_DELETE, 0, 0, _NEVER, groups_offsets.offset_delete),
     _by_schema(ApiKey.DESCRIBE_CLUSTER, 0, 2, 0, cluster.describe_cluster),
 )
 APIS: dict[int, Api] = {api.key: api for api in _TABLE}
 
-_NEVER = 1 << 15
 UNSUPPORTED_API_VERSIONS = Api(ApiKey.API_VERSIONS, 0, 0, _NEVER, unsupported_api_versions)
 """Stands in for the row of ApiVersions when a client speaks a version that is not in it."""

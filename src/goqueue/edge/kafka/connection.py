@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -24,6 +25,9 @@ from goqueue.model.errors import GoQueueError, ShuttingDown
 from goqueue.model.ports import Buffer
 
 logger = logging.getLogger(__name__)
+
+_LONG_WAITS = (ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP)
+"""Requests that wait for something to happen, which a stopping connection does not do."""
 
 
 class Outlet(Protocol):
@@ -121,6 +125,9 @@ class Connection:
         except Malformed as error:
             self._give_up("kafka_frame_refused", str(error))
             return
+        client_id = header.client_id or ""
+        if client_id != self._context.client_id:
+            self._context = replace(self._context, client_id=client_id)
         self._unanswered_count += 1
         self._unanswered_bytes += len(frame)
         self._arrived.append(Request(header, api, reader, frame))
@@ -137,10 +144,10 @@ class Connection:
         self._outlet.make_room()
 
     def stop(self) -> None:
-        """Begin nothing more, end long polls, send what is under way; then the outlet hears of it."""
+        """Begin nothing more, end long waits, send what is under way; then the outlet hears of it."""
         self._is_stopping = True
         self._arrived.clear()
-        if self._running is not None and self._slots[-1].request.header.api_key == ApiKey.FETCH:
+        if self._running is not None and self._slots[-1].request.header.api_key in _LONG_WAITS:
             self._running.cancel()
             self._running = None
             self._slots.pop()

@@ -8,9 +8,11 @@ from goqueue.edge.kafka.config import KafkaConfig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """The broker, and the name by which this connection's client should know it."""
+    """The broker, the name by which a client should know it, and what is known of the client."""
 
     broker: Broker
     config: KafkaConfig
     host: str
     port: int
+    client_host: str = ""
+    client_id: str = ""

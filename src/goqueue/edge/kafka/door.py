@@ -82,6 +82,7 @@ class KafkaDoor:
             config=self._config,
             host=self._config.advertised_host or self._reached_at(transport),
             port=self._config.advertised_port or self._port,
+            client_host=str((transport.get_extra_info("peername") or ("",))[0]),
         )
 
     def leave(self, client: KafkaProtocol) -> None:

@@ -25,10 +25,17 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.RequestTooLarge: ErrorCode.message_too_large,
     errors.OffsetOutOfRange: ErrorCode.offset_out_of_range,
     errors.NotSupported: ErrorCode.unsupported_version,
+    errors.InvalidGroupName: ErrorCode.invalid_group_id,
+    errors.InvalidSessionTimeout: ErrorCode.invalid_session_timeout,
+    errors.InconsistentProtocol: ErrorCode.inconsistent_group_protocol,
+    errors.MetadataTooLarge: ErrorCode.offset_metadata_too_large,
     # What was named is not here: clients refresh their metadata.
     errors.NotFound: ErrorCode.unknown_topic_or_partition,
     errors.TopicNotFound: ErrorCode.unknown_topic_or_partition,
     errors.PartitionNotFound: ErrorCode.unknown_topic_or_partition,
+    errors.SinkNotFound: ErrorCode.unknown_server_error,  # sinks have no place in Kafka's protocol
+    errors.StageNotFound: ErrorCode.unknown_server_error,
+    errors.GroupNotFound: ErrorCode.group_id_not_found,
     errors.Denied: ErrorCode.topic_authorization_failed,
     errors.InternalTopic: ErrorCode.invalid_topic_exception,
     # The caller's view is out of date.
@@ -37,9 +44,18 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.OutOfSequence: ErrorCode.out_of_order_sequence_number,
     errors.DuplicateSequence: ErrorCode.duplicate_sequence_number,
     errors.ProducerFenced: ErrorCode.invalid_producer_epoch,
+    errors.UnknownMember: ErrorCode.unknown_member_id,
+    errors.MemberIdRequired: ErrorCode.member_id_required,
+    errors.InstanceFenced: ErrorCode.fenced_instance_id,
+    errors.IllegalGeneration: ErrorCode.illegal_generation,
+    errors.RebalanceInProgress: ErrorCode.rebalance_in_progress,
+    errors.SinkFenced: ErrorCode.invalid_producer_epoch,
     # Later, or elsewhere: these are retriable for every client.
     errors.Busy: ErrorCode.request_timed_out,
     errors.TopicExists: ErrorCode.topic_already_exists,
+    errors.GroupNotEmpty: ErrorCode.non_empty_group,
+    errors.GroupSubscribed: ErrorCode.group_subscribed_to_topic,
+    errors.GroupFull: ErrorCode.group_max_size_reached,
     errors.Unavailable: ErrorCode.leader_not_available,
     errors.LeaderEpochUnknown: ErrorCode.unknown_leader_epoch,
     errors.ShuttingDown: ErrorCode.not_leader_or_follower,
@@ -55,6 +71,13 @@ _TEXT_CHARACTERS_MAX = 1_000
 def kafka_code(error: errors.GoQueueError) -> ErrorCode:
     """What to call an error in a reply. A test sees to it that the table knows every one."""
     return KAFKA_CODE_BY_ERROR.get(type(error), ErrorCode.unknown_server_error)
+
+
+def coordinator_code(error: errors.GoQueueError) -> ErrorCode:
+    """The same for requests about groups: what clients of a group try again is an absent coordinator."""
+    if isinstance(error, errors.Unavailable):
+        return ErrorCode.coordinator_not_available
+    return kafka_code(error)
 
 
 def kafka_text(error: errors.GoQueueError) -> str:

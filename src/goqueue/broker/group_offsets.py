@@ -1,0 +1,126 @@
+"""The verbs on a group's offsets: commit, fetch, delete."""
+
+from collections.abc import Collection, Sequence
+
+from goqueue.broker.broker import Broker
+from goqueue.model.errors import (
+    GoQueueError,
+    GroupNotFound,
+    Invalid,
+    InvalidGroupName,
+    MetadataTooLarge,
+    PartitionNotFound,
+    ShuttingDown,
+    TopicNotFound,
+)
+from goqueue.model.groups import Membership, OffsetRow, TopicCommit, TopicOffsets
+from goqueue.model.ids import TopicName, TopicPartition
+
+Refusals = dict[TopicPartition, GoQueueError]
+"""Partitions whose part of a request was refused; the rest of it holds."""
+
+
+async def commit_offsets(broker: Broker, who: Membership, commits: Sequence[TopicCommit]) -> Refusals:
+    """Keep how far a group has read; returns when the disk has it. One event, however many partitions."""
+    if not broker.is_open:
+        raise ShuttingDown
+    coordinator = broker.coordinator
+    journal = await coordinator.journals.ensure(who.group)
+    refusals: Refusals = {}
+    topics: list[TopicOffsets] = []
+    for commit in commits:
+        if rows := _accepted(broker, commit, refusals):
+            topic_id = broker.metadata.topics[commit.topic].topic_id
+            topics.append(TopicOffsets(commit.topic, topic_id, tuple(rows)))
+    try:
+        event = journal.groups.commit_offsets(who, topics, now_ns=coordinator.now_ns())
+        if topics:
+            await journal.commit(event)
+    finally:
+        # A request that was refused leaves no group behind that was not there before.
+        coordinator.forget_if_void(journal, who.group)
+    return refusals
+
+
+async def fetch_offsets(
+    broker: Broker, group: str, wanted: Sequence[tuple[TopicName, Sequence[int]]] | None
+) -> list[TopicCommit]:
+    """What was committed: for the partitions wanted (offset -1 where nothing was), or all there is.
+
+    Waits for the disk if a commit is under way, so that nobody is told what a crash could take back.
+    """
+    if not broker.is_open:
+        raise ShuttingDown
+    if not group:
+        raise InvalidGroupName
+    journal = broker.coordinator.journals.find(group)
+    record = None if journal is None else journal.groups.get(group)
+    found: list[TopicCommit] = []
+    if wanted is None:
+        offsets = () if record is None else record.offsets.topics()
+        for topic, topic_id, rows in offsets:
+            known = broker.metadata.topics.get(topic)
+            if known is not None and known.topic_id == topic_id:
+                found.append(TopicCommit(topic, rows))
+    else:
+        for topic, partitions in wanted:
+            known = broker.metadata.topics.get(topic)
+            rows_of = {} if record is None or known is None else record.offsets.of(topic, known.topic_id)
+            found.append(TopicCommit(topic, [rows_of.get(p, (p, -1, -1, "")) for p in partitions]))
+    if journal is not None:
+        await journal.settled()
+    return found
+
+
+async def delete_offsets(
+    broker: Broker, group: str, unwanted: Sequence[tuple[TopicName, Collection[int]]]
+) -> dict[TopicName, GoQueueError]:
+    """Forget offsets of topics that no member is subscribed to; the topics for which it was refused."""
+    if not broker.is_open:
+        raise ShuttingDown
+    if not group:
+        raise InvalidGroupName
+    journal = broker.coordinator.journals.find(group)
+    if journal is None or journal.groups.get(group) is None:
+        raise GroupNotFound(group)
+    refusals: dict[TopicName, GoQueueError] = {}
+    events = []
+    for topic, partitions in unwanted:
+        try:
+            events.append(journal.groups.delete_offsets(group, topic, partitions))
+        except GoQueueError as error:
+            refusals[topic] = error
+    if events:
+        journal.write(*events)
+    broker.coordinator.forget_if_void(journal, group)
+    await journal.settled()
+    return refusals
+
+
+def _accepted(broker: Broker, commit: TopicCommit, refusals: Refusals) -> Sequence[OffsetRow]:
+    """The rows that can be kept. Hot: good rows are looked at by the column, which is three times as fast."""
+    topic = broker.topics.get(commit.topic)
+    count = 0 if topic is None else len(topic.partitions)
+    rows = commit.rows
+    if not rows:
+        return rows
+    partitions, offsets, _, texts = zip(*rows, strict=True)
+    if min(partitions) >= 0 and max(partitions) < count and min(offsets) >= 0 and not any(texts):
+        return rows
+    bytes_max = broker.config.groups.metadata_bytes_max
+    accepted = []
+    for row in rows:
+        target = TopicPartition(commit.topic, row[0])
+        if topic is None:
+            refusals[target] = TopicNotFound(commit.topic)
+        elif not 0 <= row[0] < count:
+            refusals[target] = PartitionNotFound(*target)
+        elif row[1] < 0:
+            refusals[target] = Invalid(f"{row[1]} is not an offset")
+        elif len(row[3].encode()) > bytes_max:
+            refusals[target] = MetadataTooLarge(
+                f"metadata of {target} has {len(row[3].encode())} bytes; at most {bytes_max} are kept"
+            )
+        else:
+            accepted.append(row)
+    return accepted

@@ -1,0 +1,229 @@
+"""The sink machine: whose turn it is to write to a sink, which epochs are in the log, and how they got there.
+
+A writer takes a generation of its sink; from then on older ones are fenced. An epoch goes from
+prepared (what it holds is named and numbered, and nothing can call it back) to committed. Its batches
+go into the log as those of an idempotent producer, numbered per partition from 0 on, so that an append
+repeated after a crash is recognised. One epoch of a sink is under way at a time.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from uuid import UUID
+
+from goqueue.model.errors import SinkFenced, SinkNotFound
+from goqueue.model.ids import ProducerId, TopicName
+from goqueue.records.layout import SEQUENCE_MASK
+
+NO_EPOCH = -1
+
+
+class PartitionCount(NamedTuple):
+    """How many messages of an epoch go to a partition. The id tells a topic from one of the same name."""
+
+    topic: TopicName
+    topic_id: UUID
+    partition: int
+    message_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceRun:
+    """The messages of an epoch for one partition, numbered from `base_sequence` on."""
+
+    topic: TopicName
+    topic_id: UUID
+    partition: int
+    base_sequence: int
+    message_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationTaken:
+    sink: str
+    generation: int
+    producer_id: ProducerId
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpochPrepared:
+    """These stages will be in the log, whatever happens."""
+
+    sink: str
+    epoch: int
+    stages: tuple[str, ...]
+    runs: tuple[SequenceRun, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EpochCommitted:
+    """The prepared epoch is in the log."""
+
+    sink: str
+    epoch: int
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SinkForgotten:
+    sink: str
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceKept:
+    """The number that a sink's next message to a partition has."""
+
+    sink: str
+    topic_id: UUID
+    partition: int
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationsPassed:
+    """Forgotten sinks have had generations up to this one; a new sink begins behind it."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class StateReset:
+    """Begin again from nothing: what follows is the whole state, written to keep the journal short."""
+
+
+Event = (
+    GenerationTaken
+    | EpochPrepared
+    | EpochCommitted
+    | SinkForgotten
+    | SequenceKept
+    | GenerationsPassed
+    | StateReset
+)
+EVENT_TYPES: dict[str, type[Event]] = {
+    kind.__name__: kind
+    for kind in (
+        GenerationTaken,
+        EpochPrepared,
+        EpochCommitted,
+        SinkForgotten,
+        SequenceKept,
+        GenerationsPassed,
+        StateReset,
+    )
+}
+
+
+@dataclass(slots=True)
+class Sink:
+    """One sink: its writer, its last epoch, and the epoch that is on its way into the log."""
+
+    name: str
+    producer_id: ProducerId
+    generation: int = 0
+    last_epoch: int = NO_EPOCH
+    used_ms: int = 0
+    prepared: EpochPrepared | None = None
+    sequences: dict[tuple[UUID, int], int] = field(default_factory=dict)
+
+    def is_decided(self, epoch: int) -> bool:
+        """Whether it is settled for good what this epoch holds."""
+        return epoch <= (self.prepared.epoch if self.prepared else self.last_epoch)
+
+
+class Sinks:
+    """All sinks of a broker."""
+
+    def __init__(self) -> None:
+        self._reset()
+
+    def _reset(self) -> None:
+        self.sinks: dict[str, Sink] = {}
+        self._passed_generation = 0
+
+    def sink(self, name: str) -> Sink:
+        sink = self.sinks.get(name)
+        if sink is None:
+            raise SinkNotFound(name)
+        return sink
+
+    def held_by(self, name: str, generation: int) -> Sink:
+        """The sink, if this generation may write to it."""
+        sink = self.sink(name)
+        if generation != sink.generation:
+            raise SinkFenced(name, generation, sink.generation)
+        return sink
+
+    def take_generation(self, name: str, *, producer_id: ProducerId, now_ms: int) -> GenerationTaken:
+        """Fence whoever wrote before. A sink keeps its first producer id."""
+        sink = self.sinks.get(name)
+        if sink is None:
+            return GenerationTaken(name, self._passed_generation + 1, producer_id, now_ms)
+        return GenerationTaken(name, sink.generation + 1, sink.producer_id, now_ms)
+
+    def prepare(
+        self, name: str, epoch: int, *, stages: Sequence[str], counts: Iterable[PartitionCount]
+    ) -> EpochPrepared:
+        """Name and number what an epoch holds."""
+        sink = self.sink(name)
+        assert sink.prepared is None, f"sink {name} has an epoch under way"
+        assert epoch > sink.last_epoch, f"sink {name} has committed epoch {sink.last_epoch}"
+        runs = tuple(
+            SequenceRun(topic, topic_id, partition, sink.sequences.get((topic_id, partition), 0), count)
+            for topic, topic_id, partition, count in counts
+        )
+        return EpochPrepared(name, epoch, tuple(stages), runs)
+
+    def commit(self, name: str, *, now_ms: int) -> EpochCommitted:
+        """The prepared epoch is in the log."""
+        prepared = self.sink(name).prepared
+        assert prepared is not None, f"sink {name} has no epoch under way"
+        return EpochCommitted(name, prepared.epoch, now_ms)
+
+    def forget(self, name: str) -> SinkForgotten:
+        return SinkForgotten(self.sink(name).name)
+
+    def unused_since(self, time_ms: int) -> list[str]:
+        """Sinks that nobody has written to since then."""
+        return [s.name for s in self.sinks.values() if s.used_ms < time_ms and s.prepared is None]
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case GenerationTaken():
+                sink = self.sinks.setdefault(event.sink, Sink(event.sink, event.producer_id))
+                sink.generation = event.generation
+                sink.used_ms = event.now_ms
+            case EpochPrepared():
+                self.sinks[event.sink].prepared = event
+            case EpochCommitted():
+                self._finish(self.sinks[event.sink], event)
+            case SinkForgotten():
+                forgotten = self.sinks.pop(event.sink)
+                self._passed_generation = max(self._passed_generation, forgotten.generation)
+            case SequenceKept():
+                self.sinks[event.sink].sequences[event.topic_id, event.partition] = event.sequence
+            case GenerationsPassed():
+                self._passed_generation = event.generation
+            case StateReset():
+                self._reset()
+
+    def _finish(self, sink: Sink, event: EpochCommitted) -> None:
+        for run in sink.prepared.runs if sink.prepared else ():
+            end = (run.base_sequence + run.message_count) & SEQUENCE_MASK
+            sink.sequences[run.topic_id, run.partition] = end
+        sink.prepared = None
+        sink.last_epoch = event.epoch
+        sink.used_ms = event.now_ms
+
+    def whole_state(self) -> Iterable[Event]:
+        """Events that lead from nothing to the present state, the first one being the reset."""
+        yield StateReset()
+        yield GenerationsPassed(self._passed_generation)
+        for sink in self.sinks.values():
+            yield GenerationTaken(sink.name, sink.generation, sink.producer_id, sink.used_ms)
+            for (topic_id, partition), sequence in sink.sequences.items():
+                yield SequenceKept(sink.name, topic_id, partition, sequence)
+            yield EpochCommitted(sink.name, sink.last_epoch, sink.used_ms)
+            if sink.prepared is not None:
+                yield sink.prepared

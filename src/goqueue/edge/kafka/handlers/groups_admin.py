@@ -1,0 +1,148 @@
+"""Consumer groups from outside: DescribeGroups, ListGroups, DeleteGroups."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from goqueue.broker import groups
+from goqueue.edge.kafka.context import Context
+from goqueue.edge.kafka.errors import coordinator_code
+from goqueue.edge.kafka.handlers.cluster import OPERATIONS_NOT_ASKED
+from goqueue.edge.kafka.schemas import Reply
+from goqueue.model.errors import GoQueueError, GroupNotFound
+from goqueue.model.groups import GroupState
+
+if TYPE_CHECKING:
+    from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
+    from kio.schema.describe_groups.v5.request import DescribeGroupsRequest
+    from kio.schema.list_groups.v5.request import ListGroupsRequest
+
+_READ, _DELETE, _DESCRIBE = 1 << 3, 1 << 6, 1 << 8
+GROUP_OPERATIONS = _READ | _DELETE | _DESCRIBE
+_CLASSIC = "classic"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedMember:
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    member_metadata: bytes
+    member_assignment: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedGroup:
+    group_id: str
+    group_state: str
+    authorized_operations: int
+    protocol_type: str = ""
+    protocol_data: str = ""
+    members: tuple[DescribedMember, ...] = ()
+    error_code: ErrorCode = ErrorCode.none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeGroupsReply(Reply):
+    groups: tuple[DescribedGroup, ...]
+
+
+async def describe_groups(context: Context, request: "DescribeGroupsRequest") -> DescribeGroupsReply:
+    """State and members of each group asked for."""
+    include: bool = getattr(request, "include_authorized_operations", False)
+    operations = GROUP_OPERATIONS if include else OPERATIONS_NOT_ASKED
+    return DescribeGroupsReply(groups=tuple(_described(context, name, operations) for name in request.groups))
+
+
+def _described(context: Context, name: str, operations: int) -> DescribedGroup:
+    try:
+        view = groups.describe_group(context.broker, name)
+    except GroupNotFound:
+        # Kafka has no error for this in these versions: a group that does not exist is a dead one.
+        return DescribedGroup(
+            group_id=name, group_state=GroupState.DEAD.value, authorized_operations=operations
+        )
+    except GoQueueError as error:
+        return DescribedGroup(
+            group_id=name,
+            group_state="",
+            authorized_operations=operations,
+            error_code=coordinator_code(error),
+        )
+    return DescribedGroup(
+        group_id=view.name,
+        group_state=view.state.value,
+        authorized_operations=operations,
+        protocol_type=view.protocol_type,
+        protocol_data=view.protocol,
+        members=tuple(
+            DescribedMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=f"/{member.client_host}",
+                member_metadata=member.metadata,
+                member_assignment=member.assignment,
+            )
+            for member in view.members
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedGroup:
+    group_id: str
+    protocol_type: str
+    group_state: str
+    group_type: str = _CLASSIC
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListGroupsReply(Reply):
+    groups: tuple[ListedGroup, ...] = ()
+    error_code: ErrorCode = ErrorCode.none
+
+
+async def list_groups(context: Context, request: "ListGroupsRequest") -> ListGroupsReply:
+    """All groups, or those in given states and of given types."""
+    states = {state.lower() for state in getattr(request, "states_filter", ())}
+    types = {kind.lower() for kind in getattr(request, "types_filter", ())}
+    try:
+        listed = groups.list_groups(context.broker)
+    except GoQueueError as error:
+        return ListGroupsReply(error_code=coordinator_code(error))
+    if types and _CLASSIC not in types:
+        return ListGroupsReply()
+    return ListGroupsReply(
+        groups=tuple(
+            ListedGroup(group_id=group.name, protocol_type=group.protocol_type, group_state=group.state.value)
+            for group in listed
+            if not states or group.state.value.lower() in states
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletedGroup:
+    group_id: str
+    error_code: ErrorCode = ErrorCode.none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteGroupsReply(Reply):
+    results: tuple[DeletedGroup, ...]
+
+
+async def delete_groups(context: Context, request: "DeleteGroupsRequest") -> DeleteGroupsReply:
+    """Forget groups that have no members, with their offsets."""
+    return DeleteGroupsReply(results=tuple([await _delete(context, name) for name in request.groups_names]))
+
+
+async def _delete(context: Context, name: str) -> DeletedGroup:
+    try:
+        await groups.delete_group(context.broker, name)
+    except GoQueueError as error:
+        return DeletedGroup(group_id=name, error_code=coordinator_code(error))
+    return DeletedGroup(group_id=name)

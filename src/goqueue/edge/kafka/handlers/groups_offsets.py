@@ -1,0 +1,140 @@
+"""What a group has committed: OffsetFetch, OffsetDelete. OffsetCommit is hot and has a module of its own."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from goqueue.broker.group_offsets import delete_offsets, fetch_offsets
+from goqueue.edge.kafka.context import Context
+from goqueue.edge.kafka.errors import coordinator_code
+from goqueue.edge.kafka.schemas import Reply
+from goqueue.model.errors import GoQueueError
+from goqueue.model.groups import OffsetRow
+from goqueue.model.ids import TopicName
+
+if TYPE_CHECKING:
+    from kio.schema.offset_delete.v0.request import OffsetDeleteRequest
+    from kio.schema.offset_fetch.v7.request import OffsetFetchRequest, OffsetFetchRequestTopic
+    from kio.schema.offset_fetch.v9.request import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+
+_NOTHING = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedPartition:
+    partition_index: int
+    committed_offset: int = _NOTHING
+    committed_leader_epoch: int = -1
+    metadata: str = ""
+    error_code: ErrorCode = ErrorCode.none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedTopic:
+    name: str
+    partitions: tuple[CommittedPartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedGroup:
+    group_id: str
+    topics: tuple[CommittedTopic, ...]
+    error_code: ErrorCode = ErrorCode.none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetFetchReply(Reply):
+    """Up to version 7 there is one group, and its answer stands in the reply itself."""
+
+    groups: tuple[CommittedGroup, ...] = ()
+    topics: tuple[CommittedTopic, ...] = ()
+    error_code: ErrorCode = ErrorCode.none
+
+
+async def offset_fetch(context: Context, request: "OffsetFetchRequest") -> OffsetFetchReply:
+    """The offsets that groups have committed. None can be unstable: there are no transactions."""
+    groups: tuple[OffsetFetchRequestGroup, ...] | None = getattr(request, "groups", None)
+    if groups is None:
+        found = await _committed(context, request.group_id, request.topics)
+        return OffsetFetchReply(topics=found.topics, error_code=found.error_code)
+    return OffsetFetchReply(groups=tuple([await _committed(context, g.group_id, g.topics) for g in groups]))
+
+
+async def _committed(
+    context: Context,
+    group: str,
+    topics: "Sequence[OffsetFetchRequestTopic] | Sequence[OffsetFetchRequestTopics] | None",
+) -> CommittedGroup:
+    wanted = None if topics is None else [(TopicName(t.name), t.partition_indexes) for t in topics]
+    try:
+        found = await fetch_offsets(context.broker, group, wanted)
+    except GoQueueError as error:
+        # The oldest version has room for an error only next to a partition.
+        code = coordinator_code(error)
+        refused = tuple(
+            CommittedTopic(
+                name=name,
+                partitions=tuple(CommittedPartition(partition_index=p, error_code=code) for p in partitions),
+            )
+            for name, partitions in wanted or ()
+        )
+        return CommittedGroup(group_id=group, topics=refused, error_code=code)
+    return CommittedGroup(
+        group_id=group,
+        topics=tuple(
+            CommittedTopic(name=commit.topic, partitions=tuple(map(_partition, commit.rows)))
+            for commit in found
+        ),
+    )
+
+
+def _partition(row: OffsetRow) -> CommittedPartition:
+    partition, offset, leader_epoch, metadata = row
+    return CommittedPartition(
+        partition_index=partition,
+        committed_offset=offset,
+        committed_leader_epoch=leader_epoch,
+        metadata=metadata,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletedPartition:
+    partition_index: int
+    error_code: ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletedOffsets:
+    name: str
+    partitions: tuple[DeletedPartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetDeleteReply(Reply):
+    topics: tuple[DeletedOffsets, ...] = ()
+    error_code: ErrorCode = ErrorCode.none
+
+
+async def offset_delete(context: Context, request: "OffsetDeleteRequest") -> OffsetDeleteReply:
+    """Forget committed offsets of topics that no member reads."""
+    unwanted = [(TopicName(t.name), [p.partition_index for p in t.partitions]) for t in request.topics]
+    try:
+        refused = await delete_offsets(context.broker, request.group_id, unwanted)
+    except GoQueueError as error:
+        return OffsetDeleteReply(error_code=coordinator_code(error))
+    codes = {topic: coordinator_code(error) for topic, error in refused.items()}
+    return OffsetDeleteReply(
+        topics=tuple(
+            DeletedOffsets(
+                name=topic,
+                partitions=tuple(
+                    DeletedPartition(partition_index=p, error_code=codes.get(topic, ErrorCode.none))
+                    for p in partitions
+                ),
+            )
+            for topic, partitions in unwanted
+        )
+    )
