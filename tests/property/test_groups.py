@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from goqueue.core.groups.events import Event
+from goqueue.core.groups.events import Event, GroupChanged
 from goqueue.core.groups.group import Group, Outcome
 from goqueue.core.groups.groups import Groups
 from goqueue.model.errors import GoQueueError, MemberIdRequired, UnknownMember
@@ -61,6 +61,7 @@ class GroupUnderFire(RuleBasedStateMachine):
         self.waiting: dict[str, Client] = {}
         self.owners: dict[tuple[int, int], str] = {}
         self.committed: dict[int, int] = {}
+        self.agreed = 0
         self.numbers = count(1)
 
     @property
@@ -149,14 +150,12 @@ class GroupUnderFire(RuleBasedStateMachine):
         assert list(self.groups.whole_state()) == state, "the state written anew is what the journal says"
         if is_shortened:
             self.groups, self.journal = self.replayed(state), state
+        assert self.group.generation == self.agreed
         self.groups.resume(now_ns=self.now_ns)
         for client in self.clients:
             if client.is_waiting:
                 client.begin_again()
         self.waiting.clear()
-        # A generation that was begun but never agreed on may be given its number again.
-        standing = self.group.generation
-        self.owners = {key: owner for key, owner in self.owners.items() if key[0] <= standing}
 
     @invariant()
     def offsets_are_as_last_committed(self) -> None:
@@ -257,6 +256,8 @@ class GroupUnderFire(RuleBasedStateMachine):
         for event in events:
             self.journal.append(event)
             self.groups.apply(event)
+            if isinstance(event, GroupChanged):
+                self.agreed = event.generation
 
     def tell(self, client: Client, reply: Joined | Synced | GoQueueError) -> None:
         match reply:

@@ -324,7 +324,8 @@ async def open_broker(
         del partitions[: topic.partitions]
     await recover_sinks(broker)
     await broker.transactions.shorten()
-    await broker.coordinator.start(map(int, await threads.run(disk.list, f"{LOGS_FOLDER}/{OFFSETS_TOPIC}")))
+    folders = await threads.run(disk.list, f"{LOGS_FOLDER}/{OFFSETS_TOPIC}")
+    await broker.coordinator.start(int(name) for name in folders if name.isdigit())
     broker.is_open = True
     broker.keep(asyncio.get_running_loop().create_task(_keep_up(broker)))
     return broker

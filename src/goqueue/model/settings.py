@@ -56,7 +56,7 @@ class GroupConfig:
     """How long the first member of an empty group waits for others, so that a start is one rebalance."""
     session_ms_min: int = 1_000
     session_ms_max: int = 1_800_000
-    members_max: int = 10_000
+    members_max: int = 2_000
     """Members of one group, those counted that have been given an id and are still to come back with it."""
     metadata_bytes_max: int = 4 * KiB
     """The text that goes with a committed offset."""

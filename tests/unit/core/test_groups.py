@@ -453,3 +453,14 @@ def test_settings_that_could_not_work_are_refused() -> None:
     for wrong in ({"initial_delay_ms": -1}, {"session_ms_min": 0}, {"members_max": 0}):
         with pytest.raises(ValueError, match="must"):
             GroupConfig(**wrong)
+
+
+def test_members_move_to_another_protocol_one_by_one() -> None:
+    both: Protocols = (("sticky", b""), ("range", b""))
+    club = stable_club("a", "b")
+    club.join("a", member_id="a", protocols=both)
+    club.join("b", member_id="b", protocols=(("sticky", b""),))
+
+    assert {club.joined(name).protocol for name in "ab"} == {"sticky"}
+    with pytest.raises(InconsistentProtocol):
+        club.join("c", protocols=RANGE)

@@ -95,6 +95,8 @@ class Group:
         self._is_gathering = False
         """The first members of an empty group: others are waited for although all known have joined."""
         self._has_newcomers = False
+        self._common: set[str] | None = None
+        """The protocols that all members know; None: to be looked up. A thousand members join one by one."""
         self.standing: GroupChanged | None = None
         """The generation that was agreed on last, as the journal has it."""
 
@@ -115,6 +117,8 @@ class Group:
         else:
             member = self._known(command.member_id, command.instance_id)
             has_changed = member.protocols != command.protocols
+            if has_changed:
+                self._common = None
             member.follow(command)
             member.is_syncing = False  # whoever joins again no longer waits for the old assignment
             self.protocol_type = command.protocol_type
@@ -258,6 +262,7 @@ class Group:
     def apply(self, event: GroupChanged) -> None:
         """A generation stands, just now or read back from the journal."""
         self.standing = event
+        self._common = None
         self.generation = event.generation
         self.protocol_type, self.protocol, self.leader = event.protocol_type, event.protocol, event.leader
         known = self.members
@@ -284,6 +289,11 @@ class Group:
         names = {name for name, _ in command.protocols}
         if not names or not command.protocol_type:
             raise InconsistentProtocol("a member names a protocol type and at least one protocol")
+        if self._common is None:
+            self._common = common_protocols(self.members.values())
+        if command.protocol_type == self.protocol_type and self._common and self._common & names:
+            return
+        # A member may still change to what only the others know.
         common = common_protocols(m for m in self.members.values() if not self._is_replaced(m, command))
         if common is None:
             return
@@ -327,6 +337,8 @@ class Group:
         self.protocol_type = command.protocol_type
         member = self.members[member_id] = new_member(member_id, command)
         member.is_joining = True
+        if self._common is not None:
+            self._common &= {name for name, _ in command.protocols}
         if command.instance_id is not None:
             self._instances[command.instance_id] = member_id
         self._has_newcomers = True
@@ -335,6 +347,7 @@ class Group:
         """A static member is back, under a new member id; the process that had the old one is fenced."""
         assert command.instance_id is not None
         old = self.members.pop(self._instances[command.instance_id])
+        self._common = None
         if old.is_waiting:
             fenced = InstanceFenced(f"instance {command.instance_id} has joined again")
             outcome.answers.append(Answer(old.member_id, fenced))
@@ -362,6 +375,7 @@ class Group:
 
     def _remove(self, member: Member, outcome: Outcome) -> None:
         del self.members[member.member_id]
+        self._common = None
         if member.instance_id is not None:
             del self._instances[member.instance_id]
         if member.is_waiting:
