@@ -89,12 +89,12 @@ def save(rows: list[Row]) -> None:
     PAGE.write_text(
         f"""# Benchmarks
 
-Written by `make bench`. CPU is that of the broker's whole process; shares compare two measurements of
-one run, because machines differ and are shared. The clients run on the same machine as the broker.
+Written by `make bench ARGS=--save`. CPU is that of the broker's whole process; shares compare two
+measurements of one run, because machines differ and are shared. The clients run on the same machine.
 
 - date: {date.today().isoformat()}, commit {version.stdout.strip() or "unknown"}
 - machine: {machine}, Python {platform.python_version()}
-- command: `make bench`
+- command: `make bench ARGS=--save`
 
 {table(rows)}
 """,
