@@ -4,11 +4,19 @@ from goqueue.broker.broker import Broker
 from goqueue.log.partition_log import PartitionLog, from_disk, storage_error
 from goqueue.model.commands import FoundOffset, Spot
 from goqueue.model.ids import TopicPartition
+from goqueue.model.transactions import Isolation
 from goqueue.records.batch import open_batch
+from goqueue.records.control import is_control
 from goqueue.records.layout import read_header
 
 
-async def find_offset(broker: Broker, source: TopicPartition, spot: Spot | int) -> FoundOffset:
+async def find_offset(
+    broker: Broker,
+    source: TopicPartition,
+    spot: Spot | int,
+    *,
+    isolation: Isolation = Isolation.COMMITTED,
+) -> FoundOffset:
     """A named spot, or the first message of a time (unix ms) or later."""
     partition = broker.partition(source)
     log = partition.log
@@ -16,12 +24,14 @@ async def find_offset(broker: Broker, source: TopicPartition, spot: Spot | int) 
         case Spot.EARLIEST:
             return FoundOffset(log.start_offset, leader_epoch=partition.leader_epoch)
         case Spot.LATEST:
-            return FoundOffset(partition.high_watermark, leader_epoch=partition.leader_epoch)
+            return FoundOffset(partition.end_for(isolation), leader_epoch=partition.leader_epoch)
         case _:
+            end_offset = partition.end_for(isolation)
             try:
-                return await broker.threads.run(_first_at, log, spot)
+                found = await broker.threads.run(_first_at, log, spot)
             except OSError as error:
                 raise storage_error(error, f"look-up in {source}") from error
+            return found if found.offset < end_offset else FoundOffset(-1)
 
 
 def end_of_epoch(broker: Broker, source: TopicPartition, leader_epoch: int) -> tuple[int, int]:
@@ -37,9 +47,10 @@ def _first_at(log: PartitionLog, time: Spot | int) -> FoundOffset:
         chunk = log.find_time(timestamp_ms, from_offset=offset, read_bytes=from_disk)
         if chunk is None:
             return FoundOffset(-1)
-        for message in open_batch(chunk.batches[0], chunk.lanes[0]):
+        messages = [] if is_control(chunk.batches[0]) else open_batch(chunk.batches[0], chunk.lanes[0])
+        for message in messages:
             if message.timestamp_ms >= timestamp_ms and message.offset >= start_offset:
                 epoch = read_header(chunk.batches[0]).leader_epoch
                 return FoundOffset(message.offset, message.timestamp_ms, epoch)
-        # The late messages of this batch were deleted from the log's start.
+        # The late messages of this batch were deleted from the log's start, or it is a marker.
         offset = chunk.end_offset

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from goqueue.broker.broker import Broker
 from goqueue.broker.find_offset import find_offset
 from goqueue.broker.partition import Partition
-from goqueue.broker.read import read, wait_for_bytes
+from goqueue.broker.read import read, visible, wait_for_bytes
 from goqueue.log.partition_log import storage_error
 from goqueue.model.commands import (
     BatchesRead,
@@ -37,7 +37,7 @@ async def read_frames(
     [outcome] = await read(broker, command)
     if isinstance(outcome, PartitionReadFailed):
         raise outcome.error
-    return outcome
+    return visible(outcome)
 
 
 async def watch_offsets(broker: Broker, command: WatchOffsets) -> dict[TopicPartition, OffsetRange]:
@@ -60,7 +60,7 @@ async def offsets_at(broker: Broker, topics: Iterable[str], time_ms: int) -> dic
     offsets = {}
     for partition in _partitions(broker, topics):
         # Taken before the look-up: what arrives meanwhile is behind it and is not passed over.
-        end_offset = partition.high_watermark
+        end_offset = partition.last_stable_offset
         found = await find_offset(broker, partition.source, time_ms)
         offsets[partition.source] = end_offset if found.offset < 0 else found.offset
     return offsets
@@ -100,4 +100,4 @@ def _partitions(broker: Broker, topics: Iterable[str]) -> list[Partition]:
 
 def _range_of(partition: Partition) -> OffsetRange:
     log = partition.log
-    return OffsetRange(log.start_offset, partition.high_watermark, log.size_bytes)
+    return OffsetRange(log.start_offset, partition.last_stable_offset, log.size_bytes)

@@ -56,10 +56,19 @@ class Journal(Generic[E]):
             await waiter
 
     def write(self, *events: E) -> "asyncio.Future[None] | None":
+        self.note(*events)
+        return self.partition.committed(self.partition.log.end_offset)
+
+    def note(self, *events: E) -> None:
+        """Write and apply without asking the disk to hurry: a power failure may take it, a crash does not."""
         self._append(events)
         for event in events:
             self._machine.apply(event)
-        return self.partition.committed(self.partition.log.end_offset)
+
+    @property
+    def event_count(self) -> int:
+        """How many events there are since the state was last written whole."""
+        return self._event_count
 
     @property
     def is_long(self) -> bool:

@@ -5,22 +5,30 @@ the partition stops, tells everyone who waits, and is opened anew from what the 
 """
 
 import asyncio
+import gc
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
+from goqueue.core.transactions.open_transactions import OpenTransactions
 from goqueue.core.transactions.producers import Producers
+from goqueue.log.aborted_index import AbortedIndex
 from goqueue.log.flush import Flush
-from goqueue.log.partition_log import CheckedBatch, PartitionLog, storage_error
+from goqueue.log.partition_log import CheckedBatch, PartitionLog, from_disk, storage_error
 from goqueue.log.recovery import NO_LIMIT, Recovered
-from goqueue.model.errors import GoQueueError, StorageFailed, StorageFull
+from goqueue.model.errors import Corrupt, GoQueueError, StorageFailed, StorageFull
 from goqueue.model.ids import TopicPartition
+from goqueue.model.messages import Lane
 from goqueue.model.ports import Clock, Disk
 from goqueue.model.settings import TopicSettings
-from goqueue.records.layout import BatchHeader
+from goqueue.model.transactions import AbortedTransaction, Isolation
+from goqueue.records.control import marker_of
+from goqueue.records.layout import CONTROL, BatchHeader, read_header
 
 log = logging.getLogger(__name__)
+_WALK_BYTES = 1024 * 1024
 
 
 class FlushRequests(Protocol):
@@ -48,6 +56,9 @@ class Partition:
         self.source = source
         self.leader_epoch = leader_epoch
         self.producers = Producers()
+        self.transactions = OpenTransactions()
+        self.lane_counts = [0] * len(Lane)
+        """Messages stored in each lane since the partition was opened."""
         self.readers: dict[ReadWaiter, None] = {}
         """Who waits for more, in the order they came."""
         self.flusher: FlushRequests
@@ -77,26 +88,54 @@ class Partition:
         return self.log.end_offset
 
     @property
+    def last_stable_offset(self) -> int:
+        """Before it every transaction is decided: readers of committed messages see nothing behind it."""
+        first_offset = self.transactions.first_offset
+        if first_offset is None:
+            return self.high_watermark
+        # Retention may have taken the beginning of a transaction that nobody ends.
+        return max(first_offset, self.log.start_offset)
+
+    def end_for(self, isolation: Isolation) -> int:
+        """The offset before which a reader may see messages."""
+        return self.last_stable_offset if isolation is Isolation.COMMITTED else self.high_watermark
+
+    @property
     def is_failed(self) -> bool:
         """Whether the disk has failed it, so that it can be opened anew."""
         return isinstance(self._stopped, StorageFailed)
 
     def open(self, *, end_limit: int = NO_LIMIT) -> Recovered:
         """Read the partition from its folder. Waits for the disk: call it from a thread."""
-        self.producers.restore(None)
+        with _collector_off():
+            return self._open(end_limit)
+
+    def _open(self, end_limit: int) -> Recovered:
+        self._restore(None)
+        aborted = AbortedIndex(self._disk, self.folder)
+
+        def follow(header: BatchHeader, body: memoryview, lane: int) -> None:
+            """Recovery met a batch behind the recovery point."""
+            now_ms = self._clock.wall_ms()
+            self._note(header, body, lane, base_offset=header.base_offset, seen_ms=now_ms, aborted=aborted)
+
         self._log, recovered = PartitionLog.open(
             self._disk,
             self.folder,
             self.source,
             self._settings,
-            restore_producers=self.producers.restore,
-            on_batch=self._follow,
+            restore_producers=self._restore,
+            on_batch=follow,
+            aborted=aborted,
             end_limit=end_limit,
         )
+        if recovered.is_aborted_index_lost:
+            log.warning("aborted_index_rebuilt partition=%s", self.source)
+            aborted.rebuild(self._find_aborted(recovered.safe_offset))
         if recovered.is_new or recovered.sealed or self._log.is_dirty:
             # What is served from now on must survive the next power failure too. And a partition is never
             # without a recovery point: its absence later means damage, not youth.
-            flush = self._log.begin_flush(producers=self.producers.snapshot(), with_snapshot=True)
+            flush = self._log.begin_flush(producers=self._snapshot(), with_snapshot=True)
             error = flush.run()
             if error is not None and recovered.is_new:
                 raise error
@@ -125,14 +164,19 @@ class Partition:
         self._tell_room(is_full=False)
         offset, size = base_offset, 0
         now_ms = self._clock.wall_ms()
+        is_decided = False
         for header, body, lane in batches:
-            count = header.last_offset_delta + 1
-            self.producers.apply(header, base_offset=offset, count=count, lane=lane, seen_ms=now_ms)
-            offset += count
+            self._note(header, body, lane, base_offset=offset, seen_ms=now_ms, aborted=self._log.aborted)
+            is_decided |= bool(header.attributes & CONTROL)
+            self.lane_counts[lane] += header.last_offset_delta + 1
+            offset += header.last_offset_delta + 1
             size += len(body)
         self.flusher.note_dirty(self)
         for reader in tuple(self.readers):
-            reader.offer(size)
+            if is_decided:
+                reader.wake()  # a marker sets free what came long before it: its own size says nothing
+            else:
+                reader.offer(size)
         return base_offset
 
     def committed(self, end_offset: int) -> "asyncio.Future[None] | None":
@@ -158,7 +202,7 @@ class Partition:
         if with_snapshot:
             self._snapshot_begun, self._snapshot_waiters = self._snapshot_waiters, []
         return self._log.begin_flush(
-            producers=self.producers.snapshot() if with_snapshot else None, with_snapshot=with_snapshot
+            producers=self._snapshot() if with_snapshot else None, with_snapshot=with_snapshot
         )
 
     def finish_flush(
@@ -202,15 +246,54 @@ class Partition:
         self._release(error)
         self._log.close()
 
-    def _follow(self, header: BatchHeader, lane: int) -> None:
-        """Recovery met a batch behind the recovery point."""
-        self.producers.apply(
-            header,
-            base_offset=header.base_offset,
-            count=header.last_offset_delta + 1,
-            lane=lane,
-            seen_ms=self._clock.wall_ms(),
-        )
+    def _note(
+        self,
+        header: BatchHeader,
+        body: memoryview,
+        lane: int,
+        *,
+        base_offset: int,
+        seen_ms: int,
+        aborted: AbortedIndex,
+    ) -> None:
+        """A batch is in the log: who wrote it, and what it opens or decides."""
+        marker = None
+        if header.attributes & CONTROL:
+            marker = marker_of(body)
+            self.producers.fence(header.producer_id, header.producer_epoch, seen_ms=seen_ms)
+        else:
+            count = header.last_offset_delta + 1
+            self.producers.apply(header, base_offset=base_offset, count=count, lane=lane, seen_ms=seen_ms)
+        taken_back = self.transactions.apply(header, marker, base_offset=base_offset, seen_ms=seen_ms)
+        if taken_back is not None:
+            aborted.add(taken_back)
+
+    def _snapshot(self) -> dict[str, object]:
+        return self.producers.snapshot() | {"transactions": self.transactions.snapshot()}
+
+    def _restore(self, snapshot: object) -> None:
+        self.producers.restore(snapshot)
+        self.transactions.restore(snapshot.get("transactions") if isinstance(snapshot, dict) else None)
+
+    def _find_aborted(self, end_offset: int) -> list[AbortedTransaction]:
+        """What the batches before an offset say was aborted. Waits for the disk."""
+        opened = OpenTransactions()
+        found = []
+        offset = self._log.start_offset
+        try:
+            while offset < end_offset:
+                chunk = self._log.read(offset, _WALK_BYTES, end_offset=end_offset, read_bytes=from_disk)
+                for body in chunk.batches:
+                    header = read_header(body)
+                    marker = marker_of(body) if header.attributes & CONTROL else None
+                    aborted = opened.apply(header, marker, base_offset=header.base_offset, seen_ms=0)
+                    if aborted is not None:
+                        found.append(aborted)
+                offset = chunk.end_offset
+        except Corrupt as error:
+            # Readers hear of it at the same place; what was aborted behind it cannot be told any more.
+            log.error("aborted_index_incomplete partition=%s reason=%s", self.source, error)
+        return found
 
     def _tell_room(self, *, is_full: bool) -> None:
         """One log line when the disk becomes full, and one when it takes messages again."""
@@ -236,6 +319,18 @@ class Partition:
         self._snapshot_waiters, self._snapshot_begun = [], []
         for reader in tuple(self.readers):
             reader.wake()
+
+
+@contextmanager
+def _collector_off() -> Iterator[None]:
+    """Without Python's collector 100,000 producers are restored in a fourth of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class ReadWaiter:

@@ -1,9 +1,10 @@
-"""init_producer: an id for an idempotent producer, never given twice."""
+"""Producers: an id for each, never given twice; and who has written to a partition."""
 
 from goqueue.broker.broker import Broker
 from goqueue.core.cluster.metadata import PRODUCER_IDS_RESERVED
 from goqueue.model.errors import ShuttingDown
-from goqueue.model.ids import ProducerId
+from goqueue.model.ids import ProducerId, TopicPartition
+from goqueue.model.transactions import ActiveProducer
 
 
 async def init_producer(broker: Broker) -> ProducerId:
@@ -18,3 +19,13 @@ async def init_producer(broker: Broker) -> ProducerId:
     producer_id = broker.producer_ids[0]
     broker.producer_ids = broker.producer_ids[1:]
     return ProducerId(producer_id)
+
+
+def describe_producers(broker: Broker, source: TopicPartition) -> list[ActiveProducer]:
+    """Who has written to a partition lately, with sequence numbers or within transactions."""
+    partition = broker.partition(source)
+    open_from = {opened.producer_id: opened.first_offset for opened in partition.transactions.all()}
+    return [
+        ActiveProducer(producer_id, epoch, last_sequence, seen_ms, open_from.get(producer_id, -1))
+        for producer_id, epoch, last_sequence, seen_ms in partition.producers.all()
+    ]

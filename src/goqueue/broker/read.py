@@ -1,6 +1,7 @@
 """read: look at batches or messages from an offset on, waiting for more when there are too few."""
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 
 from goqueue.broker.broker import Broker
@@ -25,8 +26,11 @@ from goqueue.model.errors import (
 )
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import StoredMessage
+from goqueue.model.transactions import Isolation
 from goqueue.records.batch import open_batch
-from goqueue.records.layout import read_header
+from goqueue.records.control import is_transactional
+from goqueue.records.frame import FLAG_TRANSACTIONAL, FRAME_BYTES, frame_borders
+from goqueue.records.layout import CONTROL, TRANSACTIONAL, read_header
 
 ReadOutcome = BatchesRead | PartitionReadFailed
 
@@ -41,7 +45,7 @@ async def read(broker: Broker, command: Read) -> list[ReadOutcome]:
         left_ns = deadline_ns - broker.clock.monotonic_ns()
         if size >= command.min_bytes or has_failure or left_ns <= 0 or not broker.is_open:
             return outcomes
-        await _wait(broker, command.partitions, outcomes, command.min_bytes - size, left_ns)
+        await _wait(broker, command, outcomes, command.min_bytes - size, left_ns)
 
 
 async def read_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
@@ -49,8 +53,8 @@ async def read_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
     partition = broker.partition(command.source)
     offset = command.offset
     if command.from_time_ms is not None:
-        found = await find_offset(broker, command.source, command.from_time_ms)
-        offset = partition.high_watermark if found.offset < 0 else found.offset
+        place = await find_offset(broker, command.source, command.from_time_ms)
+        offset = partition.last_stable_offset if place.offset < 0 else place.offset
     if offset > partition.high_watermark:
         return MessagesRead(messages=[], next_offset=offset)
     deadline_ns = broker.clock.monotonic_ns() + command.wait_ms * 1_000_000
@@ -64,15 +68,16 @@ async def read_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
         offset = max(offset, start_offset)
         wait_ms = 0 if messages else max((deadline_ns - broker.clock.monotonic_ns()) // 1_000_000, 0)
         part = PartitionRead(command.source, offset, room_bytes)
-        [outcome] = await read(broker, Read(partitions=[part], min_bytes=1, wait_ms=wait_ms))
-        if isinstance(outcome, PartitionReadFailed):
-            if isinstance(outcome.error, OffsetOutOfRange) and offset < outcome.start_offset:
+        [found] = await read(broker, Read(partitions=[part], min_bytes=1, wait_ms=wait_ms))
+        if isinstance(found, PartitionReadFailed):
+            if isinstance(found.error, OffsetOutOfRange) and offset < found.start_offset:
                 continue
             if messages:
                 break  # what came before the bad place is good; the next read names it
-            raise outcome.error
-        if not outcome.batches:
+            raise found.error
+        if not found.batches:
             break
+        outcome = visible(found)
         for body, lane in zip(outcome.batches, outcome.lanes, strict=True):
             try:
                 opened = open_batch(body, lane)
@@ -93,6 +98,43 @@ async def read_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
     return MessagesRead(messages=messages, next_offset=offset)
 
 
+def visible(outcome: BatchesRead) -> BatchesRead:
+    """Only what readers of committed messages see: no markers, no batch of an aborted transaction.
+
+    The one place where they are dropped. `end_offset` stays, so that a reader goes on behind them.
+    """
+    pieces = outcome.batches
+    if outcome.lanes:
+        if not any(map(is_transactional, pieces)):
+            return outcome
+        kept = _committed([(at, pieces[at]) for at in range(len(pieces))], outcome.aborted)
+        batches, lanes = [pieces[at] for at in kept], [outcome.lanes[at] for at in kept]
+        return outcome._replace(batches=batches, lanes=lanes, size=sum(map(len, batches)))
+    frames = [(piece, *border) for piece in pieces for border in frame_borders(piece)]
+    if not any(flags & FLAG_TRANSACTIONAL for _, _, _, flags in frames):
+        return outcome
+    bodies = [(at, piece[start + FRAME_BYTES : end]) for at, (piece, start, end, flags) in enumerate(frames)]
+    kept_frames = [frames[at] for at in _committed(bodies, outcome.aborted)]
+    framed = [piece[start:end] for piece, start, end, _ in kept_frames]
+    return outcome._replace(batches=framed, size=sum(map(len, framed)))
+
+
+def _committed(batches: Sequence[tuple[int, memoryview]], aborted: Sequence[tuple[int, int]]) -> list[int]:
+    """The numbers of the batches that hold messages which were not taken back."""
+    kept = []
+    upcoming = deque(aborted)
+    aborting: set[int] = set()
+    for at, body in batches:
+        header = read_header(body)
+        while upcoming and upcoming[0][1] < header.end_offset:
+            aborting.add(upcoming.popleft()[0])
+        if header.attributes & CONTROL:
+            aborting.discard(header.producer_id)
+        elif header.producer_id not in aborting or not header.attributes & TRANSACTIONAL:
+            kept.append(at)
+    return kept
+
+
 def _unreadable(source: TopicPartition, body: memoryview, error: InvalidRecord) -> Corrupt:
     """Batches are stored unopened: a producer can send one whose inside is senseless."""
     header = read_header(body)
@@ -109,27 +151,30 @@ async def _read_all(broker: Broker, command: Read) -> list[ReadOutcome]:
     outcomes: list[ReadOutcome] = []
     room_bytes = command.max_bytes
     for part in command.partitions:
-        outcome = await _read_one(broker, part, min(part.max_bytes, room_bytes), command.framed)
+        outcome = await _read_one(broker, part, min(part.max_bytes, room_bytes), command)
         if isinstance(outcome, BatchesRead):
             room_bytes -= outcome.size
         outcomes.append(outcome)
     return outcomes
 
 
-async def _read_one(broker: Broker, part: PartitionRead, max_bytes: int, framed: bool) -> ReadOutcome:
+async def _read_one(broker: Broker, part: PartitionRead, max_bytes: int, command: Read) -> ReadOutcome:
     try:
         partition = broker.partition(part.source)
         _check_epoch(partition, part.leader_epoch)
         log = partition.log
     except GoQueueError as error:
         return PartitionReadFailed(error)
+    framed = command.framed
     try:
-        end_offset = partition.high_watermark
-        if max_bytes <= 0:
-            # The answer is full, but where the log begins and ends is still worth telling.
-            if not log.start_offset <= part.offset <= end_offset:
-                raise OffsetOutOfRange(part.offset, start_offset=log.start_offset, end_offset=end_offset)
-            return BatchesRead([], 0, part.offset, log.start_offset, end_offset, [])
+        high_watermark, stable_offset = partition.high_watermark, partition.last_stable_offset
+        end_offset = partition.end_for(command.isolation)
+        if max_bytes <= 0 or end_offset <= part.offset:
+            # The answer is full, or all that is there is undecided. Where the log begins and ends is still
+            # worth telling.
+            if not log.start_offset <= part.offset <= high_watermark:
+                raise OffsetOutOfRange(part.offset, start_offset=log.start_offset, end_offset=high_watermark)
+            return BatchesRead([], 0, part.offset, log.start_offset, high_watermark, [], stable_offset)
         chunk = await _read_chunk(broker, log, part.offset, max_bytes, end_offset, framed)
         batches, lanes, size, offset = chunk
         while size * 2 < max_bytes and offset < end_offset:
@@ -140,7 +185,12 @@ async def _read_one(broker: Broker, part: PartitionRead, max_bytes: int, framed:
                 break  # what is there is good; the next read, which begins at the bad place, names it
             batches, lanes = batches + more.batches, lanes + more.lanes
             size, offset = size + more.size, more.end_offset
-        return BatchesRead(batches, size, offset, log.start_offset, end_offset, lanes)
+        aborted: Sequence[tuple[int, int]] = ()
+        if command.isolation is Isolation.COMMITTED and log.aborted:
+            aborted = log.aborted.between(part.offset, offset)
+        return BatchesRead(
+            batches, size, offset, log.start_offset, high_watermark, lanes, stable_offset, aborted
+        )
     except GoQueueError as error:
         return PartitionReadFailed(error, log.start_offset, log.end_offset)
 
@@ -167,18 +217,20 @@ def _check_epoch(partition: Partition, leader_epoch: int) -> None:
 
 async def _wait(
     broker: Broker,
-    parts: Sequence[PartitionRead],
+    command: Read,
     outcomes: Sequence[ReadOutcome],
     missing_bytes: int,
     left_ns: int,
 ) -> None:
     """Return when enough may have come, or the time is up."""
     partitions = []
-    for part, outcome in zip(parts, outcomes, strict=True):
+    is_committed = command.isolation is Isolation.COMMITTED
+    for part, outcome in zip(command.partitions, outcomes, strict=True):
         assert isinstance(outcome, BatchesRead), "a failure is answered, not waited for"
         try:
             partition = broker.partition(part.source)
-            if partition.high_watermark > outcome.high_watermark:
+            seen_offset = outcome.last_stable_offset if is_committed else outcome.high_watermark
+            if partition.end_for(command.isolation) > seen_offset:
                 return  # more came while the disk was read
         except GoQueueError:
             return  # it was deleted or has failed meanwhile: the next round says so

@@ -1,6 +1,6 @@
 """One flush of one partition: the fsyncs, and behind them the recovery point. Runs in a thread."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from errno import ENOSPC
 
@@ -20,6 +20,8 @@ class Flush:
     """Segments closed since the last recovery point: the new one vouches for their indexes."""
     sync_folder: bool
     snapshot: Snapshot | None
+    aborted_files: Mapping[str, bytes]
+    """Indexes of aborted transactions that the new recovery point will vouch for."""
     removed: Sequence[Segment]
     """Segments that the snapshot's start offset gives up; their files go once it is safe."""
     end_offset: int
@@ -43,6 +45,8 @@ class Flush:
     def _save_snapshot(self) -> None:
         for segment in self.sealed:
             _sync_indexes(segment)
+        for path, data in self.aborted_files.items():
+            self.disk.replace(path, data)
         if self.snapshot is not None:
             save_snapshot(self.disk, self.folder, self.snapshot)
         for segment in self.removed:

@@ -11,8 +11,9 @@ from errno import EDQUOT, ENOSPC
 from operator import attrgetter
 from typing import NamedTuple
 
+from goqueue.log.aborted_index import AbortedIndex
 from goqueue.log.flush import Flush
-from goqueue.log.recovery import NO_LIMIT, Recovered, recover, reindex
+from goqueue.log.recovery import NO_LIMIT, OnBatch, Recovered, recover, reindex
 from goqueue.log.segment import Segment
 from goqueue.log.snapshot import Snapshot
 from goqueue.log.sparse_index import Checksum
@@ -72,9 +73,16 @@ class PartitionLog:
     """The frames of one partition in their segments."""
 
     def __init__(
-        self, disk: Disk, folder: str, source: TopicPartition, settings: TopicSettings, recovered: Recovered
+        self,
+        disk: Disk,
+        folder: str,
+        source: TopicPartition,
+        settings: TopicSettings,
+        recovered: Recovered,
+        aborted: AbortedIndex,
     ) -> None:
         self.settings = settings
+        self.aborted = aborted
         self.folder = folder
         self._disk = disk
         self._source = source
@@ -108,14 +116,20 @@ class PartitionLog:
         settings: TopicSettings,
         *,
         restore_producers: Callable[[object], None],
-        on_batch: Callable[[BatchHeader, int], None],
+        on_batch: OnBatch,
+        aborted: AbortedIndex,
         end_limit: int = NO_LIMIT,
     ) -> tuple["PartitionLog", Recovered]:
         """Recover a partition from its folder, which may be empty. Waits for the disk."""
         recovered = recover(
-            disk, folder, restore_producers=restore_producers, on_batch=on_batch, end_limit=end_limit
+            disk,
+            folder,
+            restore_producers=restore_producers,
+            on_batch=on_batch,
+            aborted=aborted,
+            end_limit=end_limit,
         )
-        return cls(disk, folder, source, settings, recovered), recovered
+        return cls(disk, folder, source, settings, recovered, aborted), recovered
 
     @property
     def end_offset(self) -> int:
@@ -317,6 +331,7 @@ class PartitionLog:
         """Everything before `start_offset` is gone: unreadable now, off the disk with the next snapshot."""
         assert start_offset <= self.end_offset, "the start cannot pass the end"
         self.start_offset = max(self.start_offset, start_offset)
+        self.aborted.drop_before(self.start_offset)
         kept = max(bisect_right(self._segments, self.start_offset, key=_base_offset) - 1, 0)
         if kept:
             self._removed += self._segments[:kept]
@@ -343,6 +358,7 @@ class PartitionLog:
                 epochs=list(self.epochs),
                 max_timestamp_ms=active.max_timestamp_ms if active else -1,
                 indexes=active.index_checksums() if active else _NO_INDEXES,
+                aborted=self.aborted.checksum(),
                 producers=producers,
             )
         files = [segment.file for segment in self._unsynced if segment is not active]
@@ -355,6 +371,7 @@ class PartitionLog:
             sealed=self._sealed if with_snapshot else [],
             sync_folder=self._folder_changed,
             snapshot=snapshot,
+            aborted_files=self._unsaved_aborted() if with_snapshot else {},
             removed=self._removed if with_snapshot else [],
             end_offset=self.end_offset,
         )
@@ -371,10 +388,14 @@ class PartitionLog:
             self._snapshot_of = None
             self._removed = [*flush.removed, *self._removed]
             self._sealed = [*flush.sealed, *self._sealed]
+            self.aborted.note_unsaved()
 
     def close(self) -> None:
         for segment in self._segments:
             segment.close()
+
+    def _unsaved_aborted(self) -> dict[str, bytes]:
+        return self.aborted.unsaved([segment.base_offset for segment in self._segments])
 
     def _segment_for(self, size: int) -> Segment:
         if not self._segments:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from goqueue.log.aborted_index import ABORTED_INDEX_SUFFIX, AbortedIndex
 from goqueue.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Segment
 from goqueue.log.snapshot import Snapshot, load_snapshots, remove_snapshots_after
 from goqueue.log.walk import OnFrame, walk_frames
@@ -17,7 +18,8 @@ from goqueue.model.ports import Disk
 from goqueue.records.frame import FRAME_BYTES, Frame
 from goqueue.records.layout import BatchHeader, read_header
 
-OnBatch = Callable[[BatchHeader, int], None]
+OnBatch = Callable[[BatchHeader, memoryview, int], None]
+"""Called with a batch's header, the batch, and its lane."""
 NO_LIMIT = 2**63 - 1
 
 
@@ -39,6 +41,8 @@ class Recovered:
     cut_bytes: int = 0
     cut_reason: str = ""
     rebuilt_indexes: int = 0
+    is_aborted_index_lost: bool = False
+    """What was aborted before `safe_offset` must be told by the batches."""
 
 
 def recover(
@@ -47,6 +51,7 @@ def recover(
     *,
     restore_producers: Callable[[object], None],
     on_batch: OnBatch,
+    aborted: AbortedIndex,
     end_limit: int = NO_LIMIT,
 ) -> Recovered:
     """Open a partition's folder. Hands over the producers' state and then each batch behind it.
@@ -63,6 +68,12 @@ def recover(
         recovered.start_offset = snapshot.start_offset
         recovered.epochs = list(snapshot.epochs)
         recovered.safe_offset = snapshot.end_offset
+        recovered.is_aborted_index_lost = not aborted.load(
+            [segment.base_offset for segment in segments],
+            start_offset=snapshot.start_offset,
+            end_offset=snapshot.end_offset,
+            vouched=snapshot.aborted,
+        )
     elif segments:
         recovered.safe_offset = segments[0].base_offset
     elif snapshots:
@@ -104,7 +115,7 @@ def _find_segments(disk: Disk, folder: str) -> list[Segment]:
     known = {f"{base:020d}" for base in bases}
     for name in names:
         stem, dot, suffix = name.rpartition(".")
-        if dot + suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX) and stem not in known:
+        if dot + suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_INDEX_SUFFIX) and stem not in known:
             disk.remove(f"{folder}/{name}")
     segments = [Segment(disk, folder, base) for base in sorted(bases)]
     for segment, follower in pairwise(segments):
@@ -200,18 +211,18 @@ def _check_tail(segment: Segment, recovered: Recovered, on_batch: OnBatch, end_l
     Frames that were written in one step count together or not at all.
     """
     size, start = segment.file.size(), segment.size
-    step: list[tuple[Frame, int, BatchHeader]] = []
+    step: list[tuple[Frame, int, memoryview]] = []
 
     def follow(piece: memoryview, frame: Frame, position: int) -> bool:
         if frame.base_offset >= end_limit:
             return True
-        step.append((frame, position, read_header(piece, frame.body_start)))
+        step.append((frame, position, piece[frame.body_start : frame.body_end]))
         if not frame.continues:
-            for part, part_position, header in step:
+            for part, part_position, body in step:
                 if not recovered.epochs or part.leader_epoch > recovered.epochs[-1][0]:
                     recovered.epochs.append((part.leader_epoch, part.base_offset))
                 _note(segment, part, part_position)
-                on_batch(header, part.lane)
+                on_batch(read_header(body), body, part.lane)
             step.clear()
         return False
 

@@ -6,6 +6,7 @@ with offsets that follow each other without a gap from `base_offset` to `end_off
 
 from collections.abc import Sequence
 
+from goqueue.log.aborted_index import aborted_index_path
 from goqueue.log.sparse_index import Checksum, SparseIndex
 from goqueue.model.ports import Buffer, Disk, File
 
@@ -172,3 +173,4 @@ class Segment:
     def remove_files(self) -> None:
         for path in reversed(self._paths):
             self._disk.remove(path)
+        self._disk.remove(aborted_index_path(self._folder, self.base_offset))

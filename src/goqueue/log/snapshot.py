@@ -5,11 +5,11 @@ tail alone could not tell: where the log starts, where each leader epoch began, 
 producers at that offset. The two newest are kept; one that fails its checksum is passed over.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from struct import Struct
 
+import msgspec
 from crc32c import crc32c
 
 from goqueue.log.sparse_index import Checksum
@@ -34,13 +34,15 @@ class Snapshot:
     """The largest in that segment so far."""
     indexes: tuple[Checksum, Checksum]
     """What that segment's indexes held. They are not fsynced with it: a power failure may tear them."""
+    aborted: Checksum
+    """What the indexes of aborted transactions held, all together."""
     producers: object
-    """State of the producers' machine, in plain JSON values; opaque here."""
+    """State of the producers' machines, in plain JSON values; opaque here."""
 
 
 def save_snapshot(disk: Disk, folder: str, snapshot: Snapshot) -> None:
     """Write a recovery point and forget those before the last two."""
-    body = json.dumps(
+    body = msgspec.json.encode(
         {
             "end_offset": snapshot.end_offset,
             "segment_base": snapshot.segment_base,
@@ -49,10 +51,10 @@ def save_snapshot(disk: Disk, folder: str, snapshot: Snapshot) -> None:
             "epochs": list(snapshot.epochs),
             "max_timestamp_ms": snapshot.max_timestamp_ms,
             "indexes": list(snapshot.indexes),
+            "aborted": list(snapshot.aborted),
             "producers": snapshot.producers,
-        },
-        separators=(",", ":"),
-    ).encode()
+        }
+    )
     disk.replace(f"{folder}/{snapshot.end_offset:020d}{SUFFIX}", _CHECKSUM.pack(crc32c(body)) + body)
     for name in _names(disk, folder)[:-KEPT_COUNT]:
         disk.remove(f"{folder}/{name}")
@@ -79,7 +81,7 @@ def _parse(data: bytes) -> Snapshot | None:
     body = data[_CHECKSUM.size :]
     if not body or _CHECKSUM.pack(crc32c(body)) != data[: _CHECKSUM.size]:
         return None
-    fields = json.loads(body)
+    fields = msgspec.json.decode(body)
     return Snapshot(
         end_offset=fields["end_offset"],
         segment_base=fields["segment_base"],
@@ -88,5 +90,6 @@ def _parse(data: bytes) -> Snapshot | None:
         epochs=[(epoch, offset) for epoch, offset in fields["epochs"]],
         max_timestamp_ms=fields["max_timestamp_ms"],
         indexes=(Checksum(*fields["indexes"][0]), Checksum(*fields["indexes"][1])),
+        aborted=Checksum(*fields.get("aborted", (0, 0))),
         producers=fields["producers"],
     )

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
+from goqueue.records.control import Marker, marker_of
 from goqueue.records.layout import (
     CODEC_MASK,
     CONTROL,
@@ -24,6 +25,7 @@ FRAME_MAGIC = b"GQ"
 FRAME_VERSION = 2
 FLAG_COMPRESSED = 0x01
 FLAG_CONTROL = 0x08
+FLAG_COMMIT = 0x10
 FLAG_TRANSACTIONAL = 0x20
 
 _FRAME = Struct(">2sBBIqqBBHIH")
@@ -31,6 +33,9 @@ FRAME_BYTES = _FRAME.size
 _FIELDS = Struct(">qqBBHIH")
 _PREFIX = Struct(">2sBBI")
 _PREFIX_BYTES = _PREFIX.size
+_FLAGS_POSITION = 3
+_BODY_SIZE = Struct(">I")
+_BODY_SIZE_POSITION = 28
 _NS_PER_MS = 1_000_000
 _LANES = 5
 _HEADER_START = Struct(">qiibIhi")
@@ -53,6 +58,8 @@ def encode_frame(
         | (FLAG_CONTROL if attributes & CONTROL else 0)
         | (FLAG_TRANSACTIONAL if attributes & TRANSACTIONAL else 0)
     )
+    if flags & FLAG_CONTROL and marker_of(body) is Marker.COMMIT:
+        flags |= FLAG_COMMIT
     fields = _FIELDS.pack(base_offset, header.max_timestamp_ms * _NS_PER_MS, lane, continues, 0, len(body), 0)
     checksum = crc32c(body[:CRC_END], crc32c(fields))
     return _PREFIX.pack(FRAME_MAGIC, FRAME_VERSION, flags, checksum) + fields
@@ -136,6 +143,17 @@ def scan_frames(data: memoryview, *, stop_offset: int) -> FrameScan:
         )
         position = body_end
     return FrameScan(frames, position, FRAME_BYTES + HEADER_BYTES if position < end else 0, "")
+
+
+def frame_borders(data: memoryview) -> list[tuple[int, int, int]]:
+    """Start, end and flags of each of the whole frames in a piece that has been checked already."""
+    borders = []
+    position, end = 0, len(data)
+    while position < end:
+        size = FRAME_BYTES + _BODY_SIZE.unpack_from(data, position + _BODY_SIZE_POSITION)[0]
+        borders.append((position, position + size, data[position + _FLAGS_POSITION]))
+        position += size
+    return borders
 
 
 def find_frame(data: memoryview, position: int) -> tuple[int, int] | None:

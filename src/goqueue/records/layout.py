@@ -25,6 +25,8 @@ LENGTH_END = 12
 """The length field counts the bytes behind itself: a batch is this much longer."""
 CRC_END = 21
 """The batch's CRC covers everything from here on."""
+ATTRIBUTES_POSITION = 22
+"""The low byte of the attributes, which holds all that are in use."""
 MAGIC = 2
 _MAGIC_POSITION = 16
 _BASE_OFFSET = Struct(">q")
@@ -34,6 +36,8 @@ _LEADER_EPOCH = Struct(">i")
 _LEADER_EPOCH_POSITION = 12
 _CRC = Struct(">I")
 _CRC_POSITION = 17
+_SPAN = Struct(">iqq")
+_SPAN_POSITION = 23
 _PRODUCER = Struct(">qhi")
 _PRODUCER_POSITION = 43
 
@@ -136,6 +140,8 @@ def _check_batch(buffer: memoryview, position: int, end: int, max_batch_bytes: i
         raise InvalidRecord("control batches are written by the broker alone")
     if header.attributes & LOG_APPEND_TIME:
         raise InvalidRecord("a producer cannot set the log append time")
+    if header.producer_id < -1:
+        raise InvalidRecord(f"producer {header.producer_id} is no client: ids are given out from 0 on")
     if header.codec > Codec.ZSTD:
         raise InvalidBatch(f"compression codec {header.codec} is unknown")
     return header
@@ -147,7 +153,29 @@ def patch(buffer: memoryview, *, base_offset: int, leader_epoch: int) -> None:
     _LEADER_EPOCH.pack_into(buffer, _LEADER_EPOCH_POSITION, leader_epoch)
 
 
-def stamp_producer(buffer: memoryview, *, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
-    """Make a batch one of a producer's, in place. Its CRC covers these fields and is made anew."""
+def stamp_producer(
+    buffer: memoryview,
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    is_transactional: bool = False,
+) -> None:
+    """Make a batch one of a producer's, or of its transaction, in place."""
     _PRODUCER.pack_into(buffer, _PRODUCER_POSITION, producer_id, producer_epoch, base_sequence)
+    if is_transactional:
+        buffer[ATTRIBUTES_POSITION] |= TRANSACTIONAL
+    seal(buffer)
+
+
+def stretch(
+    buffer: memoryview, *, last_offset_delta: int, first_timestamp_ms: int, max_timestamp_ms: int
+) -> None:
+    """Let a batch cover more offsets than it has records, in place."""
+    _SPAN.pack_into(buffer, _SPAN_POSITION, last_offset_delta, first_timestamp_ms, max_timestamp_ms)
+    seal(buffer)
+
+
+def seal(buffer: memoryview) -> None:
+    """Make a batch's CRC anew, after a change to what it covers."""
     _CRC.pack_into(buffer, _CRC_POSITION, crc32c(buffer[CRC_END:]))

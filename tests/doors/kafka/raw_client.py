@@ -109,9 +109,12 @@ def record_batch(
     base_sequence: int = -1,
     timestamp_ms: int = RECENT_MS,
     headers: list[tuple[str, bytes]] | None = None,
+    is_transactional: bool = False,
 ) -> bytes:
     """A batch as a producer builds it; each record is a millisecond later than the one before."""
-    builder = DefaultRecordBatchBuilder(2, codec, 0, producer_id, producer_epoch, base_sequence, UNBOUNDED)
+    builder = DefaultRecordBatchBuilder(
+        2, codec, int(is_transactional), producer_id, producer_epoch, base_sequence, UNBOUNDED
+    )
     for index, value in enumerate(values):
         builder.append(index, timestamp_ms + index, b"key", value, headers or [])
     return bytes(builder.build())

@@ -130,14 +130,15 @@ def test_an_unknown_number_of_acks_is_refused(raw: RawClient, new_topic: NewTopi
     assert end_offset(raw, topic) == 0
 
 
-def test_a_transactional_batch_is_refused_until_transactions_are_served(
+def test_a_transactional_batch_of_a_producer_that_nobody_knows_is_refused(
     raw: RawClient, new_topic: NewTopic
 ) -> None:
     topic = new_topic().name
+    batch = record_batch(b"a", producer_id=777_777, producer_epoch=0, base_sequence=0, is_transactional=True)
 
-    outcome = ask(raw, topic, record_batch(b"a"), transactional_id="payments")
+    outcome = ask(raw, topic, batch, transactional_id="payments")
 
-    assert outcome.error_code is ErrorCode.unsupported_version
+    assert outcome.error_code is ErrorCode.invalid_producer_id_mapping
     assert end_offset(raw, topic) == 0
 
 

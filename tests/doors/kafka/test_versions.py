@@ -153,11 +153,13 @@ def test_init_producer_id_never_gives_an_id_twice(raw: RawClient, version: int) 
             producer_epoch=-1,
         )
 
-    first, second, transactional = init(), init(), init("payments")
+    first, second = init(), init()
+    transactional, again = init(f"payments {version}"), init(f"payments {version}")
 
     assert (first.error_code, first.producer_epoch) == (ErrorCode.none, 0)
     assert second.producer_id != first.producer_id
-    assert transactional.error_code is ErrorCode.unsupported_version
+    assert (transactional.error_code, transactional.producer_epoch) == (ErrorCode.none, 0)
+    assert (again.producer_id, again.producer_epoch) == (transactional.producer_id, 1)
 
 
 @versions(ApiKey.CREATE_TOPICS)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from goqueue.log.aborted_index import AbortedIndex
 from goqueue.log.partition_log import CheckedBatch, PartitionLog, from_disk
 from goqueue.log.recovery import NO_LIMIT, Recovered
 from goqueue.model.ids import TopicName, TopicPartition
@@ -36,7 +37,8 @@ def opened(disk: Disk, settings: TopicSettings | None = None, *, end_limit: int 
         SOURCE,
         settings or TopicSettings(),
         restore_producers=restored.append,
-        on_batch=lambda header, lane: followed.append(header),
+        on_batch=lambda header, _body, _lane: followed.append(header),
+        aborted=AbortedIndex(disk, FOLDER),
         end_limit=end_limit,
     )
     if is_new:

@@ -49,16 +49,39 @@ class Producers:
     def __len__(self) -> int:
         return len(self._producers)
 
-    def duplicate(self, header: BatchHeader, count: int) -> int | None:
+    def all(self) -> list[tuple[int, int, int, int]]:
+        """Id, epoch, last sequence number (-1: none in this epoch) and when it was last seen, for each."""
+        return [
+            (
+                producer_id,
+                producer.epoch,
+                (producer.next_sequence - 1) & SEQUENCE_MASK if producer.batches else NO_SEQUENCE,
+                producer.seen_ms,
+            )
+            for producer_id, producer in self._producers.items()
+        ]
+
+    def next_sequence(self, producer_id: int, epoch: int) -> int:
+        """The number that is due next from a producer that leaves the counting to the broker."""
+        producer = self._producers.get(producer_id)
+        if producer is None or producer.epoch != epoch or not producer.batches:
+            return 0
+        return producer.next_sequence
+
+    def duplicate(
+        self, header: BatchHeader, count: int, *, first_max: int = 0, may_skip: bool = False
+    ) -> int | None:
         """The offset of a batch that is stored already, None for a new one; refuses what does not fit.
 
-        `count` messages may come in several batches, of which `header` is the first.
+        `count` messages may come in several batches, of which `header` is the first. A producer begins to
+        count at 0, or anywhere up to `first_max`; one that `may_skip` numbers has only to count upwards.
         """
         if header.producer_id < 0 or header.base_sequence == NO_SEQUENCE:
             return None
         producer = self._producers.get(header.producer_id)
         if producer is None:
-            if header.base_sequence != 0 and header.producer_id > self._forgotten_max:
+            is_start = header.base_sequence <= first_max or may_skip
+            if not is_start and header.producer_id > self._forgotten_max:
                 # Its first batch was refused or is yet to come: behind this one it would seem a duplicate.
                 raise OutOfSequence(f"a new producer starts at sequence 0, not {header.base_sequence}")
             return None
@@ -68,18 +91,22 @@ class Producers:
                 f"this batch is of epoch {header.producer_epoch}"
             )
         if header.producer_epoch > producer.epoch:
-            if header.base_sequence != 0:
+            if header.base_sequence > first_max and not may_skip:
                 raise OutOfSequence(f"a new producer epoch starts at sequence 0, not {header.base_sequence}")
             return None
         for batch in producer.batches:
             distance = (header.base_sequence - batch.base_sequence) & SEQUENCE_MASK
             if distance + count <= batch.message_count:
                 return batch.base_offset + distance
-        expected = producer.next_sequence
+        if not producer.batches and header.base_sequence <= first_max:
+            return None
+        expected = producer.next_sequence if producer.batches else 0
         if header.base_sequence == expected:
             return None
         if (expected - header.base_sequence) & SEQUENCE_MASK < _HALF:
             raise DuplicateSequence(f"sequence {header.base_sequence} was stored before; {expected} is next")
+        if may_skip:
+            return None
         raise OutOfSequence(f"sequence {header.base_sequence} came where {expected} is due")
 
     def apply(self, header: BatchHeader, *, base_offset: int, count: int, lane: int, seen_ms: int) -> None:
@@ -96,6 +123,12 @@ class Producers:
         else:
             producer.batches.append(stored)
         producer.seen_ms = max(producer.seen_ms, seen_ms)
+
+    def fence(self, producer_id: int, epoch: int, *, seen_ms: int) -> None:
+        """A marker has been stored: batches of older epochs are refused from here on."""
+        producer = self._producers.get(producer_id)
+        if producer is not None and producer.epoch < epoch:
+            self._producers[producer_id] = _Producer(epoch, seen_ms)
 
     def expire(self, *, before_ms: int) -> None:
         """Forget producers that have been silent since then."""
@@ -121,8 +154,8 @@ class Producers:
         if snapshot:
             self._forgotten_max = snapshot["forgotten_max"]
             for producer_id, epoch, seen_ms, batches in snapshot["producers"]:
-                producer = self._producers[producer_id] = _Producer(epoch, seen_ms)
-                producer.batches.extend(StoredBatch(*batch) for batch in batches)
+                stored = deque(map(StoredBatch._make, batches), WINDOW_BATCHES)
+                self._producers[producer_id] = _Producer(epoch, seen_ms, stored)
 
 
 def _continues(last: StoredBatch, stored: StoredBatch) -> bool:

@@ -1,6 +1,7 @@
 """The sink machine: whose turn it is to write to a sink, which epochs are in the log, and how they got there.
 
-A writer takes a generation of its sink; from then on older ones are fenced. An epoch goes from
+A writer takes a generation of its sink; from then on older ones are fenced. A writer that names its run
+keeps its generation when it asks again, and does not get another once it was fenced. An epoch goes from
 prepared (what it holds is named and numbered, and nothing can call it back) to committed. Its batches
 go into the log as those of an idempotent producer, numbered per partition from 0 on, so that an append
 repeated after a crash is recognised. One epoch of a sink is under way at a time.
@@ -11,11 +12,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
-from goqueue.model.errors import SinkFenced, SinkNotFound
+from goqueue.model.errors import SinkFenced, SinkNotFound, SinkOfAnother
 from goqueue.model.ids import ProducerId, TopicName
 from goqueue.records.layout import SEQUENCE_MASK
 
 NO_EPOCH = -1
+RUNS_MAX = 16
+"""So many runs are remembered: one that comes back after more than these is taken for a new one."""
 
 
 class PartitionCount(NamedTuple):
@@ -44,6 +47,10 @@ class GenerationTaken:
     generation: int
     producer_id: ProducerId
     now_ms: int
+    run: str = ""
+    """What takes it: one start of a job, by a name of its own. Empty where the writer did not say."""
+    writer: str = ""
+    """Whose epochs are counted: the same job in all its runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +132,9 @@ class Sink:
     last_epoch: int = NO_EPOCH
     used_ms: int = 0
     prepared: EpochPrepared | None = None
+    writer: str = ""
+    runs: dict[str, int] = field(default_factory=dict)
+    """The generations that named runs took, the newest last."""
     sequences: dict[tuple[UUID, int], int] = field(default_factory=dict)
 
     def is_decided(self, epoch: int) -> bool:
@@ -155,12 +165,19 @@ class Sinks:
             raise SinkFenced(name, generation, sink.generation)
         return sink
 
-    def take_generation(self, name: str, *, producer_id: ProducerId, now_ms: int) -> GenerationTaken:
-        """Fence whoever wrote before. A sink keeps its first producer id."""
+    def take_generation(
+        self, name: str, *, producer_id: ProducerId, now_ms: int, run: str = "", writer: str = ""
+    ) -> GenerationTaken:
+        """Fence whoever wrote before. The newest run keeps its generation, a sink its first producer id."""
         sink = self.sinks.get(name)
         if sink is None:
-            return GenerationTaken(name, self._passed_generation + 1, producer_id, now_ms)
-        return GenerationTaken(name, sink.generation + 1, sink.producer_id, now_ms)
+            return GenerationTaken(name, self._passed_generation + 1, producer_id, now_ms, run, writer)
+        if run in sink.runs and sink.runs[run] != sink.generation:
+            raise SinkFenced(name, sink.runs[run], sink.generation)
+        if writer and sink.writer not in ("", writer) and sink.last_epoch != NO_EPOCH:
+            raise SinkOfAnother(name, sink.writer)
+        generation = sink.runs.get(run, sink.generation + 1)
+        return GenerationTaken(name, generation, sink.producer_id, now_ms, run, writer)
 
     def prepare(
         self, name: str, epoch: int, *, stages: Sequence[str], counts: Iterable[PartitionCount]
@@ -194,6 +211,11 @@ class Sinks:
                 sink = self.sinks.setdefault(event.sink, Sink(event.sink, event.producer_id))
                 sink.generation = event.generation
                 sink.used_ms = event.now_ms
+                sink.writer = event.writer or sink.writer
+                if event.run:
+                    sink.runs[event.run] = event.generation
+                    for oldest in list(sink.runs)[:-RUNS_MAX]:
+                        del sink.runs[oldest]
             case EpochPrepared():
                 self.sinks[event.sink].prepared = event
             case EpochCommitted():
@@ -221,7 +243,11 @@ class Sinks:
         yield StateReset()
         yield GenerationsPassed(self._passed_generation)
         for sink in self.sinks.values():
-            yield GenerationTaken(sink.name, sink.generation, sink.producer_id, sink.used_ms)
+            for run, generation in sink.runs.items():
+                yield GenerationTaken(sink.name, generation, sink.producer_id, sink.used_ms, run)
+            yield GenerationTaken(
+                sink.name, sink.generation, sink.producer_id, sink.used_ms, writer=sink.writer
+            )
             for (topic_id, partition), sequence in sink.sequences.items():
                 yield SequenceKept(sink.name, topic_id, partition, sequence)
             yield EpochCommitted(sink.name, sink.last_epoch, sink.used_ms)

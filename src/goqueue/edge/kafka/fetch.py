@@ -19,6 +19,7 @@ from goqueue.edge.kafka.wire import INT32, NO_TAGS, Reader, count, varint
 from goqueue.model.commands import BatchesRead, PartitionRead, PartitionReadFailed, Read
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.ports import Buffer
+from goqueue.model.transactions import Isolation
 
 FIRST_FLEXIBLE = 12
 _WITH_START_OFFSET = 5
@@ -37,6 +38,7 @@ _REPLY_START = Struct(">i")
 _REPLY_START_WITH_SESSION = Struct(">ihi")
 _PARTITION = Struct(">ihqq")
 _PARTITION_WITH_START = Struct(">ihqqq")
+_ABORTED = Struct(">qq")
 _NO_REPLICA = INT32.pack(-1)
 
 
@@ -124,6 +126,7 @@ async def fetch(context: Context, version: int, reader: Reader) -> list[Buffer]:
             max_bytes=min(max(request.max_bytes, 1), context.config.fetch_bytes_max),
             # An error is told at once: the client has to refresh its metadata before it can go on.
             wait_ms=min(max(request.wait_ms, 0), context.config.fetch_wait_ms_max) if names_all_known else 0,
+            isolation=Isolation.COMMITTED if request.isolation == _READ_COMMITTED else Isolation.UNCOMMITTED,
         ),
     )
     return encode_fetched(version, request, replies)
@@ -161,29 +164,38 @@ class _PartitionEncoder:
         self._flexible = version >= FIRST_FLEXIBLE
         self._has_start_offset = version >= _WITH_START_OFFSET
         # Kafka lists aborted transactions for those who read committed only, and has no list for others.
-        aborted = count(0 if read_committed else -1, flexible=self._flexible)
-        self._middle = aborted + (_NO_REPLICA if version >= _WITH_RACK else b"")
+        self._none_aborted = count(0 if read_committed else -1, flexible=self._flexible)
+        self._replica = _NO_REPLICA if version >= _WITH_RACK else b""
         self.end = (NO_TAGS,) if self._flexible else ()
 
     def start(self, partition: int, reply: BatchesRead | PartitionReadFailed | None) -> bytes:
         """None: no topic has the id that was asked for."""
         size = 0
         code = ErrorCode.none
-        high_watermark = start_offset = -1
+        high_watermark = stable_offset = start_offset = -1
+        aborted = self._none_aborted
         if reply is None:
             code = ErrorCode.unknown_topic_id
         else:
             high_watermark, start_offset = reply.high_watermark, reply.start_offset
             if isinstance(reply, BatchesRead):
                 size = reply.size
+                stable_offset = reply.last_stable_offset
+                if reply.aborted:
+                    aborted = self._list(reply.aborted)
             else:
                 code = kafka_code(reply.error)
-        # Without transactions everything below the high watermark is stable.
         if self._has_start_offset:
-            fixed = _PARTITION_WITH_START.pack(partition, code, high_watermark, high_watermark, start_offset)
+            fixed = _PARTITION_WITH_START.pack(partition, code, high_watermark, stable_offset, start_offset)
         else:
-            fixed = _PARTITION.pack(partition, code, high_watermark, high_watermark)
-        return fixed + self._middle + (varint(size + 1) if self._flexible else INT32.pack(size))
+            fixed = _PARTITION.pack(partition, code, high_watermark, stable_offset)
+        records = varint(size + 1) if self._flexible else INT32.pack(size)
+        return fixed + aborted + self._replica + records
+
+    def _list(self, aborted: Sequence[tuple[int, int]]) -> bytes:
+        tags = NO_TAGS if self._flexible else b""
+        entries = [_ABORTED.pack(*entry) + tags for entry in aborted]
+        return count(len(entries), flexible=self._flexible) + b"".join(entries)
 
 
 def _encode_start(version: int, code: ErrorCode, *, topic_count: int) -> bytes:

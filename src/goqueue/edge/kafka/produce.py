@@ -5,7 +5,8 @@ client asked. That wait is handed to the connection, so that requests sent one b
 one fsync.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Sequence
+from itertools import islice
 from struct import Struct
 from typing import NamedTuple
 
@@ -14,10 +15,18 @@ from kio.schema.errors import ErrorCode
 from goqueue.broker.append import append
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
+from goqueue.edge.kafka.later import Wait
 from goqueue.edge.kafka.topic_ids import TopicReference, read_topic
 from goqueue.edge.kafka.wire import INT32, NO_TAGS, Reader, count, string
 from goqueue.model.commands import Append
-from goqueue.model.errors import GoQueueError, InvalidBatch, InvalidRecord, NotSupported, TopicNotFound
+from goqueue.model.errors import (
+    GoQueueError,
+    InvalidBatch,
+    InvalidRecord,
+    NotSupported,
+    SchemaMismatch,
+    TopicNotFound,
+)
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks
 
@@ -38,6 +47,8 @@ _OUTCOME_WITH_START = Struct(">ihqqq")
 _NO_TIME = -1
 """Topics keep the times that producers give, so there is no append time to tell."""
 _NOT_THROTTLED = INT32.pack(0)
+_RECORD_ERRORS_MAX = 1_000
+"""A client that sends more bad records than this at once hears of the first."""
 
 
 class PartitionBatches(NamedTuple):
@@ -59,7 +70,7 @@ class ProduceRequest(NamedTuple):
 class PartitionOutcome:
     """What became of one partition's batches."""
 
-    __slots__ = ("base_offset", "code", "partition", "record_index", "start_offset", "text")
+    __slots__ = ("base_offset", "code", "partition", "record_errors", "start_offset", "text")
 
     def __init__(self, partition: int) -> None:
         self.partition = partition
@@ -67,20 +78,17 @@ class PartitionOutcome:
         self.base_offset = -1
         self.start_offset = -1
         self.text: str | None = None
-        self.record_index: int | None = None
+        self.record_errors: Sequence[tuple[int, str]] = ()
 
     def fail(self, error: GoQueueError, code: ErrorCode | None = None) -> None:
         """Refuse the batches, by the code that stands in the table unless told otherwise."""
         self.code = kafka_code(error) if code is None else code
         self.text = kafka_text(error)
         self.base_offset = self.start_offset = -1
-        if isinstance(error, InvalidRecord):
-            self.record_index = error.record_index
-
-
-class Wait(NamedTuple):
-    outcome: PartitionOutcome
-    committed: Awaitable[None]
+        if isinstance(error, SchemaMismatch):
+            self.record_errors = list(islice(error.problems.items(), _RECORD_ERRORS_MAX))
+        elif isinstance(error, InvalidRecord):
+            self.record_errors = [(error.record_index, self.text)]
 
 
 class Produced(NamedTuple):
@@ -135,8 +143,6 @@ def produce(context: Context, version: int, reader: Reader) -> Produced:
                     NotSupported(f"acks must be 0, 1 or -1, not {request.acks}"),
                     ErrorCode.invalid_required_acks,
                 )
-            elif request.transactional_id is not None:
-                outcome.fail(NotSupported("transactions are not served"))
             elif batches is None:
                 outcome.fail(InvalidBatch("a publish needs at least one record batch"))
             else:
@@ -191,8 +197,8 @@ def _encode_outcome(outcome: PartitionOutcome, version: int, *, flexible: bool) 
     fixed = _OUTCOME_WITH_START.pack(partition, code, base_offset, _NO_TIME, outcome.start_offset)
     if version < _WITH_RECORD_ERRORS:
         return fixed
-    records = count(0, flexible=flexible)
-    if outcome.record_index is not None:
-        records = count(1, flexible=flexible) + INT32.pack(outcome.record_index)
-        records += string(outcome.text, flexible=flexible) + (NO_TAGS if flexible else b"")
-    return fixed + records + string(outcome.text, flexible=flexible) + (NO_TAGS if flexible else b"")
+    tags = NO_TAGS if flexible else b""
+    records = count(len(outcome.record_errors), flexible=flexible)
+    for index, text in outcome.record_errors:
+        records += INT32.pack(index) + string(text, flexible=flexible) + tags
+    return fixed + records + string(outcome.text, flexible=flexible) + tags

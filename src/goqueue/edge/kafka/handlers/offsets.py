@@ -14,6 +14,7 @@ from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.commands import FoundOffset, Spot
 from goqueue.model.errors import GoQueueError, Invalid, LeaderEpochFenced, LeaderEpochUnknown
 from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.transactions import Isolation
 
 if TYPE_CHECKING:
     from kio.schema.delete_records.v2.request import DeleteRecordsPartition, DeleteRecordsRequest
@@ -31,6 +32,7 @@ _SPOT_BY_TIMESTAMP = {
 }
 _LATEST_TIERED = -5
 _NO_EPOCH = -1
+_READ_COMMITTED = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,13 +57,15 @@ class ListOffsetsReply(Reply):
 
 async def list_offsets(context: Context, request: "ListOffsetsRequest") -> ListOffsetsReply:
     """The offset of a spot or of a time, for each partition asked for."""
+    is_committed = getattr(request, "isolation_level", 0) == _READ_COMMITTED
+    isolation = Isolation.COMMITTED if is_committed else Isolation.UNCOMMITTED
     return ListOffsetsReply(
         topics=tuple(
             [
                 TopicOffsets(
                     name=topic.name,
                     partitions=tuple(
-                        [await _offset(context.broker, topic.name, p) for p in topic.partitions]
+                        [await _offset(context.broker, topic.name, p, isolation) for p in topic.partitions]
                     ),
                 )
                 for topic in request.topics
@@ -70,11 +74,13 @@ async def list_offsets(context: Context, request: "ListOffsetsRequest") -> ListO
     )
 
 
-async def _offset(broker: Broker, topic: str, wanted: "ListOffsetsPartition") -> PartitionOffset:
+async def _offset(
+    broker: Broker, topic: str, wanted: "ListOffsetsPartition", isolation: Isolation
+) -> PartitionOffset:
     source = TopicPartition(TopicName(topic), wanted.partition_index)
     try:
         _check_epoch(broker, source, getattr(wanted, "current_leader_epoch", _NO_EPOCH))
-        found = await _find(broker, source, wanted.timestamp)
+        found = await _find(broker, source, wanted.timestamp, isolation)
     except GoQueueError as error:
         return PartitionOffset(partition_index=wanted.partition_index, error_code=kafka_code(error))
     return PartitionOffset(
@@ -85,14 +91,14 @@ async def _offset(broker: Broker, topic: str, wanted: "ListOffsetsPartition") ->
     )
 
 
-async def _find(broker: Broker, source: TopicPartition, timestamp: int) -> FoundOffset:
+async def _find(broker: Broker, source: TopicPartition, timestamp: int, isolation: Isolation) -> FoundOffset:
     if timestamp >= 0:
-        return await find_offset(broker, source, timestamp)
+        return await find_offset(broker, source, timestamp, isolation=isolation)
     if timestamp == _LATEST_TIERED:
         return FoundOffset(-1)
     if timestamp not in _SPOT_BY_TIMESTAMP:
         raise Invalid(f"{timestamp} is not a time, nor a spot in the log")
-    return await find_offset(broker, source, _SPOT_BY_TIMESTAMP[timestamp])
+    return await find_offset(broker, source, _SPOT_BY_TIMESTAMP[timestamp], isolation=isolation)
 
 
 def _check_epoch(broker: Broker, source: TopicPartition, epoch: int) -> None:

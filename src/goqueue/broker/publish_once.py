@@ -1,0 +1,127 @@
+"""publish_once: one message of a producer that numbers its messages, stored once however often it comes.
+
+While the producer has a transaction open, the message is part of it; else it is seen at once. A producer
+that was fenced is refused either way.
+"""
+
+from collections.abc import Sequence
+
+import mmh3
+
+from goqueue.broker.append import appended
+from goqueue.broker.broker import Broker
+from goqueue.broker.partition import Partition
+from goqueue.broker.schema_check import screen
+from goqueue.broker.transaction_ends import finish_later
+from goqueue.broker.transaction_writes import join_transaction
+from goqueue.log.partition_log import CheckedBatch
+from goqueue.model.errors import (
+    DuplicateSequence,
+    MessageTooLarge,
+    NotSupported,
+    PartitionNotFound,
+    ProducerNotFound,
+)
+from goqueue.model.messages import Acks
+from goqueue.model.schemas import OnInvalid, SchemaValidation
+from goqueue.model.transactions import PublishedOnce, PublishOnce, TransactionState
+from goqueue.records.batch import encode
+from goqueue.records.layout import read_header, stamp_producer
+
+_FIRST_SEQUENCE_MAX = 1
+"""People count from 0 or from 1."""
+_LONG_AGO = -1
+
+
+async def publish_once(broker: Broker, command: PublishOnce) -> PublishedOnce:
+    """Route, check who sends, tell a duplicate, store, wait for the disk."""
+    broker.admit(command.topic)
+    partition = _route(broker, command)
+    _check_size(broker, command)
+    is_transactional = await _joins(broker, command, partition)
+    batch = _batch_of(broker, command, partition, is_transactional=is_transactional)
+    number = partition.source.partition
+    try:
+        # Where the broker chooses the partition, the producer cannot know how far it has counted there.
+        stored_offset = partition.producers.duplicate(
+            batch.header, 1, first_max=_FIRST_SEQUENCE_MAX, may_skip=command.message.partition is None
+        )
+    except DuplicateSequence:
+        return PublishedOnce(number, _LONG_AGO, is_duplicate=True)
+    is_duplicate = stored_offset is not None
+    batches: Sequence[CheckedBatch] = [batch]
+    quarantine = None
+    settings = partition.log.settings
+    is_checked = settings.schema_validation is not SchemaValidation.NONE
+    if is_checked and (not is_duplicate or settings.schema_on_invalid is OnInvalid.QUARANTINE):
+        batches, quarantine = screen(broker, partition, batches)
+    offset = partition.append(batches) if stored_offset is None else stored_offset
+    waits = [appended(partition, offset, 1, Acks.ALL).committed]
+    if quarantine is not None:
+        waits.append(quarantine.committed(quarantine.log.end_offset))
+    for committed in waits:
+        if committed is not None:
+            await committed
+    return PublishedOnce(number, offset, is_duplicate, is_quarantined=quarantine is not None)
+
+
+def _route(broker: Broker, command: PublishOnce) -> Partition:
+    """The partition named, else the key's, else one that is always the same for the producer.
+
+    Taking turns would send a message that comes twice to two partitions.
+    """
+    partitions = broker.topic(command.topic).partitions
+    number, key = command.message.partition, command.message.key
+    if number is None:
+        number = (mmh3.hash(key, 0, signed=False) if key else command.producer.producer_id) % len(partitions)
+    if not 0 <= number < len(partitions):
+        raise PartitionNotFound(command.topic, number)
+    return partitions[number]
+
+
+def _check_size(broker: Broker, command: PublishOnce) -> None:
+    message = command.message
+    if message.due_ms is not None:
+        raise NotSupported("a message with a sequence number cannot be delayed")
+    size = len(message.value or b"") + len(message.key or b"")
+    limit = min(
+        broker.config.limits.message_bytes, broker.metadata.topic(command.topic).settings.max_message_bytes
+    )
+    if size > limit:
+        raise MessageTooLarge(f"a message of {size} bytes is over the limit of {limit}")
+
+
+async def _joins(broker: Broker, command: PublishOnce, partition: Partition) -> bool:
+    """Whether the message is part of a transaction, which by then the disk knows to include the partition."""
+    producer = command.producer
+    known = broker.transactions.of_producer(producer.producer_id)
+    if known is None:
+        if not 0 < producer.producer_id < broker.metadata.producer_ids_end:
+            raise ProducerNotFound(producer.producer_id)
+        return False
+    if known.state.is_prepared:
+        await finish_later(broker, known.transactional_id)
+        known = broker.transactions.of_producer(producer.producer_id) or known
+    journal = await broker.transactions.ensure(known.transactional_id)
+    if journal.transactions.held_by(known.transactional_id, producer).state is not TransactionState.ONGOING:
+        return False
+    while (joined := join_transaction(broker, partition, producer, may_join=True)) is not None:
+        await joined  # and look again: it may have been aborted meanwhile
+    return True
+
+
+def _batch_of(
+    broker: Broker, command: PublishOnce, partition: Partition, *, is_transactional: bool
+) -> CheckedBatch:
+    sequence = command.sequence
+    if sequence is None:
+        sequence = partition.producers.next_sequence(*command.producer)
+    [(body, lane)] = encode([command.message], now_ms=broker.clock.wall_ms())
+    stamp_producer(
+        body,
+        producer_id=command.producer.producer_id,
+        producer_epoch=command.producer.epoch,
+        base_sequence=sequence,
+        is_transactional=is_transactional,
+    )
+    return CheckedBatch(read_header(body), body, lane)

@@ -1,0 +1,164 @@
+"""How transactions end: decided in the journal, carried to all they have touched, complete when that is safe.
+
+Once the journal has the decision on the disk nothing can call it back: a restart, or a disk that
+recovers, goes through the same steps again. Everything here but the upkeep expects its caller to hold
+the id's lock.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from goqueue.broker.markers import append_marker, carry_decision, place_of
+from goqueue.core.transactions.transactions import Transaction
+from goqueue.model.delivery import Action, Settle
+from goqueue.model.errors import GoQueueError, StorageFailed
+from goqueue.model.ids import ProducerId
+from goqueue.model.transactions import ProducerEpoch, TransactionState
+from goqueue.records.control import Marker
+
+if TYPE_CHECKING:  # the broker recovers and keeps up its transactions through this module
+    from goqueue.broker.broker import Broker
+
+log = logging.getLogger(__name__)
+
+
+async def decide(broker: "Broker", prepared: Transaction) -> None:
+    """Journal how a transaction ends and carry that to all it has touched, where readers see it at once.
+
+    Whether that is on the disk too is waited for behind the reply: until then the id is not at rest.
+    """
+    journal = await broker.transactions.ensure(prepared.transactional_id)
+    await journal.commit(prepared)
+    try:
+        carry_decision(broker, prepared)
+    except GoQueueError as error:
+        log.warning("markers_delayed transaction=%s reason=%s", prepared.transactional_id, error)
+    broker.keep(asyncio.get_running_loop().create_task(finish_later(broker, prepared.transactional_id)))
+
+
+async def finish_later(broker: "Broker", transactional_id: str) -> None:
+    """Finish what is decided. What cannot be finished now is tried again with the next upkeep."""
+    try:
+        await broker.carry_out(finish(broker, transactional_id), broker.transactions.lock(transactional_id))
+    except GoQueueError as error:
+        log.warning("transaction_unfinished transaction=%s reason=%s", transactional_id, error)
+
+
+async def finish(broker: "Broker", transactional_id: str) -> None:
+    """Bring a decided transaction to its end; nothing happens when none is decided."""
+    known = broker.transactions.get(transactional_id)
+    if known is None or not known.state.is_prepared:
+        return
+    touched = carry_decision(broker, known)
+    await _settle_receipts(broker, known)
+    leader_epochs = [partition.leader_epoch for partition in touched]
+    for partition in touched:
+        committed = partition.committed(partition.log.end_offset)
+        if committed is not None:
+            await committed
+    if leader_epochs != [partition.leader_epoch for partition in touched]:
+        # The disk failed and a partition was opened anew, perhaps without its marker.
+        raise StorageFailed(f"a partition was opened anew while {transactional_id} was being finished")
+    journal = await broker.transactions.ensure(transactional_id)
+    # Nobody waits for this one on the disk. Without it the next start would find nothing left to do.
+    journal.note(journal.transactions.complete(transactional_id, now_ms=broker.clock.wall_ms()))
+    broker.transactions.counts.note_end(
+        is_committed=known.marker is Marker.COMMIT, duration_ms=known.changed_ms - known.started_ms
+    )
+
+
+async def _settle_receipts(broker: "Broker", known: Transaction) -> None:
+    """Acknowledge what was consumed, or let others have it at once. What is settled already stays so."""
+    if known.receipts:
+        # Settling needs the whole broker, which needs this module to open.
+        from goqueue.broker.settle import settle
+
+        action = Action.ACK if known.marker is Marker.COMMIT else Action.NACK
+        command = Settle(action=action, receipts=known.receipts, reason="its transaction was aborted")
+        outcome = await settle(broker, command)
+        for place, error in outcome.refusals.items():
+            log.warning("receipt_not_settled receipt=%s reason=%s", known.receipts[place], error)
+
+
+async def fence(broker: "Broker", transactional_id: str) -> None:
+    """Abort what is open under an id, whoever holds it, to its end."""
+    await finish(broker, transactional_id)
+    journal = await broker.transactions.ensure(transactional_id)
+    known = journal.transactions.get(transactional_id)
+    if known is not None and known.state is TransactionState.ONGOING:
+        await journal.commit(journal.transactions.fence(transactional_id, now_ms=broker.clock.wall_ms()))
+        await finish(broker, transactional_id)
+
+
+async def recover_transactions(broker: "Broker") -> None:
+    """After a start: finish what was decided, and abort what no transaction answers for."""
+    for known in list(broker.transactions.all()):
+        await finish(broker, known.transactional_id)
+    # A crash may have taken what the journal was about to say of a batch, but not the batch. Nobody was told
+    # that it is stored; and a transaction that lost one batch must not be committed without it.
+    torn = [*_abort_hanging(broker), *_drop_hanging_offsets(broker)]
+    for owner in torn:
+        if owner is not None:
+            await fence(broker, owner.transactional_id)
+
+
+def _abort_hanging(broker: "Broker") -> Iterator[Transaction | None]:
+    """Abort what is open in partitions without being part of a transaction; whose it was, if anybody's."""
+    for partition in [p for topic in broker.topics.values() for p in topic.partitions]:
+        place = place_of(broker, partition.source)
+        for opened in partition.transactions.all():
+            owner = broker.transactions.of_producer(opened.producer_id)
+            if owner is not None and owner.epoch == opened.epoch and owner.is_open_in(place):
+                continue
+            log.warning("hanging_transaction_aborted partition=%s producer=%d", place.source, opened[0])
+            producer = ProducerEpoch(ProducerId(opened.producer_id), opened.epoch)
+            append_marker(broker, partition, producer, Marker.ABORT)
+            yield owner
+
+
+def _drop_hanging_offsets(broker: "Broker") -> Iterator[Transaction | None]:
+    """The same for offsets that wait in groups."""
+    now_ms = broker.clock.wall_ms()
+    for journal in broker.coordinator.journals:
+        for record in tuple(journal.groups):
+            group = record.membership.name
+            for producer_id, _ in record.pending:
+                owner = broker.transactions.of_producer(producer_id)
+                if owner is None or not owner.is_open_for(group):
+                    events = journal.groups.decide_pending(
+                        group, producer_id, is_committed=False, now_ms=now_ms
+                    )
+                    journal.note(*events)
+                    yield owner
+
+
+async def keep_up_transactions(broker: "Broker") -> None:
+    """Abort transactions that take too long, finish what a failing disk held up, forget unused ids."""
+    now_ms = broker.clock.wall_ms()
+    for journal in broker.transactions:
+        transactions = journal.transactions
+        for transactional_id in transactions.overdue(now_ms=now_ms):
+            lock = broker.transactions.lock(transactional_id)
+            await broker.carry_out(_fence_overdue(broker, transactional_id, now_ms), lock)
+        for known in transactions:
+            if known.state.is_prepared:
+                await finish_later(broker, known.transactional_id)
+        for transactional_id in transactions.unused_since(now_ms - broker.config.transactions.id_expiry_ms):
+            log.info("transactional_id_expired transaction=%s", transactional_id)
+            journal.note(transactions.forget(transactional_id))
+        await journal.shorten()
+
+
+async def _fence_overdue(broker: "Broker", transactional_id: str, now_ms: int) -> None:
+    known = broker.transactions.get(transactional_id)
+    if known is None or not known.is_overdue(now_ms=now_ms):
+        return  # it has ended while the lock was waited for
+    log.warning(
+        "transaction_timed_out transaction=%s open_ms=%d", transactional_id, now_ms - known.started_ms
+    )
+    try:
+        await fence(broker, transactional_id)
+    except GoQueueError as error:
+        log.warning("transaction_unfinished transaction=%s reason=%s", transactional_id, error)

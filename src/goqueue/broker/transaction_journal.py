@@ -1,0 +1,100 @@
+"""Where transactions are kept: the journals of `__transactions`, and what is counted of them.
+
+The first journal keeps the exactly-once sinks too, so it is opened with the broker.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakValueDictionary
+
+from goqueue.broker.journal import Journal
+from goqueue.broker.journal_set import JournalSet, SharedJournal
+from goqueue.broker.partition import Partition
+from goqueue.core.transactions.journalled import EVENT_TYPES, Event, Journalled
+from goqueue.core.transactions.sinks import Sinks
+from goqueue.core.transactions.transactions import Transaction
+from goqueue.model.errors import Invalid
+from goqueue.model.ids import TopicName
+
+TRANSACTIONS_TOPIC = TopicName("__transactions")
+SINKS_JOURNAL = 0
+ID_CHARACTERS_MAX = 1_000
+
+
+class TransactionJournal(SharedJournal[Event]):
+    """The transactional ids of one partition."""
+
+    def __init__(self, partition: Partition, sinks: Sinks) -> None:
+        kept = Journalled(sinks)
+        super().__init__(partition, kept, EVENT_TYPES)
+        self.transactions = kept.transactions
+
+
+@dataclass(slots=True)
+class TransactionCounts:
+    """Since the broker has started."""
+
+    committed: int = 0
+    aborted: int = 0
+    duration_ms: int = 0
+    """Of all that have ended, together."""
+
+    def note_end(self, *, is_committed: bool, duration_ms: int) -> None:
+        self.committed += is_committed
+        self.aborted += not is_committed
+        self.duration_ms += duration_ms
+
+
+class TransactionJournals(JournalSet[TransactionJournal]):
+    def __init__(
+        self,
+        sinks: Sinks,
+        *,
+        new_partition: Callable[[TopicName, int], Partition],
+        open_journal: Callable[[Journal[Any]], Awaitable[None]],
+    ) -> None:
+        def new_journal(partition: Partition) -> TransactionJournal:
+            is_first = partition.source.partition == SINKS_JOURNAL
+            return TransactionJournal(partition, sinks if is_first else Sinks())
+
+        super().__init__(
+            TRANSACTIONS_TOPIC, new_journal, new_partition=new_partition, open_journal=open_journal
+        )
+        self.counts = TransactionCounts()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def of_sinks(self) -> TransactionJournal:
+        """The journal that keeps the sinks."""
+        journal = self.numbered(SINKS_JOURNAL)
+        assert journal is not None, "the journal of the sinks is opened with the broker"
+        return journal
+
+    def all(self) -> Iterator[Transaction]:
+        return (known for journal in self for known in journal.transactions)
+
+    def get(self, transactional_id: str) -> Transaction | None:
+        journal = self.find(transactional_id)
+        return None if journal is None else journal.transactions.get(transactional_id)
+
+    def of_producer(self, producer_id: int) -> Transaction | None:
+        """The transactional id that a producer id belongs to; None: it belongs to none."""
+        for journal in self:
+            if (known := journal.transactions.of_producer(producer_id)) is not None:
+                return known
+        return None
+
+    async def ensure(self, name: str) -> TransactionJournal:
+        """The journal of a transactional id, opened now if it is the first there."""
+        if not 0 < len(name) <= ID_CHARACTERS_MAX:
+            raise Invalid(f"a transactional id has 1 to {ID_CHARACTERS_MAX} characters, not {len(name)}")
+        return await super().ensure(name)
+
+    def lock(self, transactional_id: str) -> asyncio.Lock:
+        """Held while the transaction of an id is being decided and finished."""
+        lock = self._locks.get(transactional_id)
+        if lock is None:
+            lock = self._locks[transactional_id] = asyncio.Lock()
+        return lock

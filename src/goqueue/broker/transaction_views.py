@@ -1,0 +1,74 @@
+"""Transactions as people and doors see them: one, all, and in numbers."""
+
+from collections import Counter
+
+from goqueue.broker.broker import Broker
+from goqueue.core.transactions.transactions import Transaction
+from goqueue.model.errors import ShuttingDown, TransactionNotFound
+from goqueue.model.transactions import ProducerEpoch, TransactionState, TransactionStats, TransactionView
+
+
+def held_by(broker: Broker, transactional_id: str, producer: ProducerEpoch) -> TransactionView:
+    """The transaction of a producer, which may speak for it: refuses one that is fenced, or not known."""
+    _admit(broker)
+    journal = broker.transactions.find(transactional_id)
+    if journal is None:
+        raise TransactionNotFound(transactional_id)
+    return _view(journal.transactions.held_by(transactional_id, producer))
+
+
+def describe_transaction(broker: Broker, transactional_id: str) -> TransactionView:
+    known = broker.transactions.get(transactional_id)
+    if known is None:
+        raise TransactionNotFound(transactional_id)
+    return _view(known)
+
+
+def list_transactions(broker: Broker) -> list[TransactionView]:
+    """All transactional ids, by name."""
+    _admit(broker)
+    return sorted(map(_view, broker.transactions.all()), key=lambda view: view.transactional_id)
+
+
+def transaction_stats(broker: Broker) -> TransactionStats:
+    """How many there are and how they ended, and those that are open."""
+    views = list_transactions(broker)
+    counts = broker.transactions.counts
+    ended = counts.committed + counts.aborted
+    partitions = [partition for topic in broker.topics.values() for partition in topic.partitions]
+    logs = [journal.partition.log for journal in broker.transactions]
+    unused = broker.producer_ids
+    return TransactionStats(
+        by_state=Counter(view.state for view in views),
+        committed=counts.committed,
+        aborted=counts.aborted,
+        average_ms=counts.duration_ms / ended if ended else 0.0,
+        sequence_states=sum(len(partition.producers) for partition in partitions),
+        next_producer_id=unused[0] if unused else broker.metadata.producer_ids_end,
+        journal_bytes=sum(log.size_bytes for log in logs),
+        journal_events=sum(journal.event_count for journal in broker.transactions),
+        is_synced=not any(log.is_dirty for log in logs),
+        longest_open=sorted(
+            (view for view in views if view.state is TransactionState.ONGOING),
+            key=lambda view: view.started_ms,
+        ),
+    )
+
+
+def _view(known: Transaction) -> TransactionView:
+    return TransactionView(
+        transactional_id=known.transactional_id,
+        transaction_id=known.transaction_id,
+        producer=known.producer,
+        state=known.state,
+        timeout_ms=known.timeout_ms,
+        started_ms=known.started_ms,
+        partitions=[place.source for place in known.partitions],
+        groups=known.groups,
+        receipt_count=len(known.receipts),
+    )
+
+
+def _admit(broker: Broker) -> None:
+    if not broker.is_open:
+        raise ShuttingDown

@@ -1,0 +1,277 @@
+"""The transactions machine: who holds a transactional id, what its transaction has touched, how it ends.
+
+A transactional id belongs to one producer at a time, by its epoch. What the producer writes and the
+offsets it commits count together: first it is decided how the transaction ends (prepared: nothing can
+call that back), then markers carry the decision to every partition and group it has touched, then it
+is complete. The whole record of an id is one event, so the last one tells everything.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from goqueue.core.transactions.sinks import StateReset
+from goqueue.model.errors import InvalidTransactionState, ProducerFenced, ProducerNotFound, TransactionBusy
+from goqueue.model.ids import NO_PRODUCER, ProducerId
+from goqueue.model.transactions import (
+    EPOCH_MAX,
+    NO_EPOCH,
+    InitProducer,
+    ProducerEpoch,
+    TransactionalPartition,
+    TransactionState,
+)
+from goqueue.records.control import Marker
+
+EMPTY, ONGOING, DEAD = TransactionState.EMPTY, TransactionState.ONGOING, TransactionState.DEAD
+PREPARE_COMMIT, PREPARE_ABORT = TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT
+COMPLETE_COMMIT, COMPLETE_ABORT = TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT
+
+TRANSITIONS: dict[TransactionState, frozenset[TransactionState]] = {
+    EMPTY: frozenset({EMPTY, ONGOING, DEAD}),
+    ONGOING: frozenset({ONGOING, PREPARE_COMMIT, PREPARE_ABORT}),
+    PREPARE_COMMIT: frozenset({COMPLETE_COMMIT}),
+    PREPARE_ABORT: frozenset({COMPLETE_ABORT}),
+    COMPLETE_COMMIT: frozenset({EMPTY, ONGOING, DEAD}),
+    COMPLETE_ABORT: frozenset({EMPTY, ONGOING, DEAD}),
+    DEAD: frozenset(),
+}
+"""A producer that begins anew makes its id empty; only an id at rest can be forgotten."""
+PREPARED = {Marker.COMMIT: PREPARE_COMMIT, Marker.ABORT: PREPARE_ABORT}
+COMPLETED = {PREPARE_COMMIT: COMPLETE_COMMIT, PREPARE_ABORT: COMPLETE_ABORT}
+NOT_BEGUN_MS = -1
+NOBODY = ProducerEpoch(NO_PRODUCER, NO_EPOCH)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transaction:
+    """All that is known of a transactional id, as it stands and as the journal has it."""
+
+    transactional_id: str
+    producer_id: ProducerId
+    epoch: int
+    timeout_ms: int
+    changed_ms: int
+    state: TransactionState = EMPTY
+    previous: ProducerEpoch = NOBODY
+    """What the producer was before its last step: a request that is repeated after a lost reply says so."""
+    transaction_id: str = ""
+    started_ms: int = NOT_BEGUN_MS
+    partitions: tuple[TransactionalPartition, ...] = ()
+    groups: tuple[str, ...] = ()
+    """Consumer groups whose offsets are committed with it."""
+    receipts: tuple[str, ...] = ()
+    """Of messages that are acknowledged with it."""
+
+    @property
+    def producer(self) -> ProducerEpoch:
+        return ProducerEpoch(self.producer_id, self.epoch)
+
+    @property
+    def marker(self) -> Marker:
+        """How it was decided to end."""
+        assert self.state.is_prepared, f"{self.transactional_id} is {self.state.value}"
+        return Marker.COMMIT if self.state is PREPARE_COMMIT else Marker.ABORT
+
+    def is_open_in(self, place: TransactionalPartition) -> bool:
+        """Whether what its producer has open in a partition is part of it."""
+        return self.state is ONGOING and place in self.partitions
+
+    def is_open_for(self, group: str) -> bool:
+        """Whether offsets of a group that wait for its producer are part of it."""
+        return self.state is ONGOING and group in self.groups
+
+    def is_overdue(self, *, now_ms: int) -> bool:
+        """Whether it has been open for longer than its producer asked for."""
+        return self.state is ONGOING and self.started_ms + self.timeout_ms <= now_ms
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionForgotten:
+    """Nobody has used the id for a long time."""
+
+    transactional_id: str
+
+
+Event = Transaction | TransactionForgotten | StateReset
+EVENT_TYPES: dict[str, type[Event]] = {
+    kind.__name__: kind for kind in (Transaction, TransactionForgotten, StateReset)
+}
+
+
+class Transactions:
+    """All transactional ids whose events share one journal."""
+
+    def __init__(self) -> None:
+        self._transactions: dict[str, Transaction] = {}
+        self._by_producer: dict[ProducerId, str] = {}
+
+    def __iter__(self) -> Iterator[Transaction]:
+        return iter(tuple(self._transactions.values()))
+
+    def get(self, transactional_id: str) -> Transaction | None:
+        return self._transactions.get(transactional_id)
+
+    def of_producer(self, producer_id: int) -> Transaction | None:
+        """The transactional id that a producer id belongs to, if it is one of these."""
+        name = self._by_producer.get(ProducerId(producer_id))
+        return None if name is None else self._transactions[name]
+
+    def held_by(self, transactional_id: str, producer: ProducerEpoch) -> Transaction:
+        """The transaction, if this producer may speak for it."""
+        known = self._transactions.get(transactional_id)
+        if known is None or known.producer_id != producer.producer_id:
+            raise ProducerNotFound(producer.producer_id, transactional_id)
+        if known.epoch != producer.epoch:
+            raise _fenced(known, producer)
+        return known
+
+    def wants_producer_id(self, transactional_id: str) -> bool:
+        """Whether the next producer of an id needs a producer id that nobody has had."""
+        known = self._transactions.get(transactional_id)
+        return known is None or known.epoch >= EPOCH_MAX
+
+    def admit_init(self, command: InitProducer) -> bool:
+        """Whether the answer to a producer that begins anew is known: its last request, come once more."""
+        known = self._transactions.get(command.transactional_id)
+        current = command.current
+        if known is None or current is None or current == known.producer:
+            return False
+        if current == known.previous:
+            return True
+        raise _fenced(known, current)
+
+    def init(
+        self, command: InitProducer, *, fresh_id: ProducerId, was_fenced: bool, now_ms: int
+    ) -> Transaction:
+        """A producer begins, or begins anew, on an id at rest: the next epoch, which fences all before it.
+
+        `was_fenced`: its open transaction was taken from it just now, and with it the epoch.
+        """
+        known = self._transactions.get(command.transactional_id)
+        if known is None:
+            return Transaction(
+                transactional_id=command.transactional_id,
+                producer_id=fresh_id,
+                epoch=0,
+                timeout_ms=command.timeout_ms,
+                changed_ms=now_ms,
+            )
+        producer = ProducerEpoch(known.producer_id, known.epoch + (not was_fenced))
+        if producer.epoch > EPOCH_MAX:
+            producer = ProducerEpoch(fresh_id, 0)
+        return _moved(
+            known,
+            EMPTY,
+            producer_id=producer.producer_id,
+            epoch=producer.epoch,
+            previous=command.current or NOBODY,
+            timeout_ms=command.timeout_ms,
+            changed_ms=now_ms,
+        )
+
+    def begin(
+        self, transactional_id: str, producer: ProducerEpoch, *, transaction_id: str, now_ms: int
+    ) -> Transaction:
+        """A transaction begins before it has touched anything."""
+        known = self.held_by(transactional_id, producer)
+        if known.state is ONGOING:
+            raise InvalidTransactionState(f"{transactional_id} has a transaction open already")
+        return _begun(known, transaction_id, now_ms)
+
+    def add(
+        self,
+        transactional_id: str,
+        producer: ProducerEpoch,
+        *,
+        partitions: Sequence[TransactionalPartition] = (),
+        groups: Sequence[str] = (),
+        receipts: Sequence[str] = (),
+        transaction_id: str,
+        now_ms: int,
+    ) -> Transaction:
+        """A transaction touches more, or begins with it. The same record comes back when all is known."""
+        known = self.held_by(transactional_id, producer)
+        if known.state is not ONGOING:
+            known = _begun(known, transaction_id, now_ms)
+        new_partitions = [added for added in partitions if added not in known.partitions]
+        new_groups = [added for added in groups if added not in known.groups]
+        new_receipts = [added for added in receipts if added not in known.receipts]
+        if not new_partitions and not new_groups and not new_receipts:
+            return known
+        return _moved(
+            known,
+            ONGOING,
+            partitions=(*known.partitions, *new_partitions),
+            groups=(*known.groups, *new_groups),
+            receipts=(*known.receipts, *new_receipts),
+            changed_ms=now_ms,
+        )
+
+    def prepare(
+        self, transactional_id: str, producer: ProducerEpoch, marker: Marker, *, now_ms: int
+    ) -> Transaction:
+        """Decide how a transaction ends. The same record comes back when that was decided before."""
+        known = self.held_by(transactional_id, producer)
+        wanted = PREPARED[marker]
+        if known.state in (wanted, COMPLETED[wanted]):
+            return known
+        if known.state is not ONGOING:
+            raise InvalidTransactionState(
+                f"{transactional_id} has no transaction that could end so: it is {known.state.value}"
+            )
+        return _moved(known, wanted, changed_ms=now_ms)
+
+    def fence(self, transactional_id: str, *, now_ms: int) -> Transaction:
+        """Abort a transaction without its producer, which is a zombie from here on."""
+        known = self._transactions[transactional_id]
+        return _moved(known, PREPARE_ABORT, epoch=known.epoch + 1, changed_ms=now_ms)
+
+    def complete(self, transactional_id: str, *, now_ms: int) -> Transaction:
+        """The decision has reached all that the transaction has touched."""
+        known = self._transactions[transactional_id]
+        return _moved(known, COMPLETED[known.state], partitions=(), groups=(), receipts=(), changed_ms=now_ms)
+
+    def overdue(self, *, now_ms: int) -> list[str]:
+        """Ids whose transaction has been open for too long."""
+        return [t.transactional_id for t in self if t.is_overdue(now_ms=now_ms)]
+
+    def unused_since(self, time_ms: int) -> list[str]:
+        """Ids at rest that nobody has used since then."""
+        return [t.transactional_id for t in self if DEAD in TRANSITIONS[t.state] and t.changed_ms < time_ms]
+
+    def forget(self, transactional_id: str) -> TransactionForgotten:
+        known = self._transactions[transactional_id]
+        assert DEAD in TRANSITIONS[known.state], f"{transactional_id} is {known.state.value}"
+        return TransactionForgotten(transactional_id)
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case Transaction():
+                known = self._transactions.get(event.transactional_id)
+                if known is not None and known.producer_id != event.producer_id:
+                    del self._by_producer[known.producer_id]
+                self._transactions[event.transactional_id] = event
+                self._by_producer[event.producer_id] = event.transactional_id
+            case TransactionForgotten():
+                del self._by_producer[self._transactions.pop(event.transactional_id).producer_id]
+            case StateReset():
+                self._transactions.clear()
+                self._by_producer.clear()
+
+
+def _begun(known: Transaction, transaction_id: str, now_ms: int) -> Transaction:
+    if known.state.is_prepared:
+        raise TransactionBusy(known.transactional_id)
+    return _moved(known, ONGOING, transaction_id=transaction_id, started_ms=now_ms, changed_ms=now_ms)
+
+
+def _moved(known: Transaction, state: TransactionState, **changes: object) -> Transaction:
+    assert state in TRANSITIONS[known.state], f"{known.transactional_id}: {known.state} to {state}"
+    return replace(known, state=state, **changes)  # type: ignore[arg-type]  # fields of the record, by name
+
+
+def _fenced(known: Transaction, producer: ProducerEpoch) -> ProducerFenced:
+    return ProducerFenced(
+        f"{known.transactional_id} is held by epoch {known.epoch} of producer {known.producer_id}; "
+        f"epoch {producer.epoch} of producer {producer.producer_id} may not speak for it"
+    )

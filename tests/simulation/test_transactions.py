@@ -1,0 +1,53 @@
+"""Transactions keep their word on a simulated machine: whole or absent, whatever fails."""
+
+from dataclasses import replace
+
+import pytest
+
+from goqueue.broker import transaction_ends, transactions
+from goqueue.broker.broker import Broker
+from goqueue.broker.markers import carry_decision
+from goqueue.broker.partition import Partition
+from goqueue.core.transactions.transactions import Transaction
+from goqueue.testing.partition_history import Violation
+from goqueue.testing.transaction_simulation import simulate_transactions
+
+STEPS = 120
+SEEDS = range(4)
+# What had not begun when the power was cut never will.
+pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_transactions_are_whole_or_absent_whatever_fails(seed: int) -> None:
+    counts = simulate_transactions(seed, STEPS)
+
+    assert counts["commit"] > 0
+
+
+def first_violation() -> str:
+    for seed in SEEDS:
+        try:
+            simulate_transactions(seed, STEPS)
+        except Violation as violation:
+            return str(violation)
+    return ""
+
+
+def test_a_broker_that_forgets_a_partition_of_a_decision_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def carry_part(broker: Broker, prepared: Transaction) -> list[Partition]:
+        return carry_decision(broker, replace(prepared, partitions=prepared.partitions[:1]))
+
+    monkeypatch.setattr(transaction_ends, "carry_decision", carry_part)
+
+    assert first_violation() != ""
+
+
+def test_a_broker_that_answers_before_it_has_decided_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answer_at_once(broker: Broker, prepared: Transaction) -> None:
+        journal = await broker.transactions.ensure(prepared.transactional_id)
+        journal.note(prepared)
+
+    monkeypatch.setattr(transactions, "decide", answer_at_once)
+
+    assert "is there {0} times" in first_violation()
