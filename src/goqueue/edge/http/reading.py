@@ -86,7 +86,7 @@ async def read_route(
         max_bytes=min(max_bytes or config.read_bytes, config.read_bytes_max),
         wait_ms=min(max(wait_ms, 0), config.wait_ms_max),
     )
-    found = await long_polls.read(broker, command, request.receive)
+    found = await long_polls.read(broker, command, request.scope)
     return reply_of(found, as_base64=encoding == "base64")
 
 
@@ -109,15 +109,15 @@ def _shown(message: StoredMessage, as_base64: bool) -> ReadMessage:
         except UnicodeDecodeError:
             as_base64 = True
     if as_base64:
-        shown.value = _base64(message.value)
-        shown.key = _base64(message.key)
+        shown.value = base64_of(message.value)
+        shown.key = base64_of(message.key)
         shown.encoding = "base64"
     if message.headers:
-        shown.headers, shown.header_list = _shown_headers(message.headers)
+        shown.headers, shown.header_list = shown_headers(message.headers)
     return shown
 
 
-def _shown_headers(headers: Headers) -> tuple[dict[str, str | None], list[HeaderBody] | None]:
+def shown_headers(headers: Headers) -> tuple[dict[str, str | None], list[HeaderBody] | None]:
     """Headers as a plain map of those that are text; and all of them in order if the map leaves any out."""
     plain: dict[str, str | None] = {}
     listed: list[HeaderBody] = []
@@ -126,7 +126,7 @@ def _shown_headers(headers: Headers) -> tuple[dict[str, str | None], list[Header
             plain[name] = text = _text(value)
             listed.append(HeaderBody(name, text))
         except UnicodeDecodeError:
-            listed.append(HeaderBody(name, _base64(value), "base64"))
+            listed.append(HeaderBody(name, base64_of(value), "base64"))
     return plain, None if len(plain) == len(headers) else listed
 
 
@@ -134,5 +134,5 @@ def _text(value: bytes | None) -> str | None:
     return None if value is None else value.decode()
 
 
-def _base64(value: bytes | None) -> str | None:
+def base64_of(value: bytes | None) -> str | None:
     return None if value is None else binascii.b2a_base64(value, newline=False).decode()

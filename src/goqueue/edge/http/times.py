@@ -10,6 +10,8 @@ from functools import lru_cache
 
 from goqueue.model.errors import Invalid
 
+ZERO_TIME = "0001-01-01T00:00:00Z"
+"""Stands for a time that there is not."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _MS_MIN = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND

@@ -1,0 +1,55 @@
+"""Batches that were opened for a few of their messages: the next poll mostly wants the next few.
+
+A producer that sends a thousand messages at a time and a consumer that takes one at a time would else
+have each batch opened a thousand times. Bounded by messages; what was not asked for longest goes first.
+"""
+
+from collections import OrderedDict
+from typing import NamedTuple
+from uuid import UUID
+
+from goqueue.model.messages import StoredMessage
+
+_MESSAGES_MAX = 50_000
+
+
+class LogPlace(NamedTuple):
+    """A partition as long as its log only grows: what was made anew, or cut, is another place."""
+
+    topic_id: UUID
+    partition: int
+    leader_epoch: int
+
+
+class OpenedBatch(NamedTuple):
+    first: int
+    end: int
+    messages: dict[int, StoredMessage]
+    """By offset."""
+    size: int
+    """Its bytes, as stored."""
+
+
+class OpenedBatches:
+    """The last opened batch of each partition that is worth keeping."""
+
+    def __init__(self) -> None:
+        self._batches: OrderedDict[LogPlace, OpenedBatch] = OrderedDict()
+        self._count = 0
+
+    def find(self, place: LogPlace, offset: int) -> OpenedBatch | None:
+        """The opened batch that holds an offset, if it is here."""
+        batch = self._batches.get(place)
+        if batch is None or not batch.first <= offset < batch.end:
+            return None
+        self._batches.move_to_end(place)
+        return batch
+
+    def keep(self, place: LogPlace, batch: OpenedBatch) -> None:
+        earlier = self._batches.pop(place, None)
+        if earlier is not None:
+            self._count -= len(earlier.messages)
+        self._batches[place] = batch
+        self._count += len(batch.messages)
+        while self._count > _MESSAGES_MAX and len(self._batches) > 1:
+            self._count -= len(self._batches.popitem(last=False)[1].messages)

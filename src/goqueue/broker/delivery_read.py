@@ -1,0 +1,104 @@
+"""Messages by their offsets, for whoever hands them out or moves them."""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.delivery import StoredBatch, stored_batches
+from goqueue.broker.delivery_cache import LogPlace, OpenedBatch
+from goqueue.broker.read import read, visible
+from goqueue.core.delivery.runs import Run, Runs
+from goqueue.model.commands import PartitionRead, PartitionReadFailed, Read
+from goqueue.model.errors import OffsetOutOfRange
+from goqueue.model.ids import TopicPartition
+from goqueue.model.messages import StoredMessage
+from goqueue.model.settings import KiB
+from goqueue.records.batch import open_batch
+
+_READ_BYTES = 256 * KiB
+
+
+class Opened(NamedTuple):
+    messages: list[StoredMessage]
+    """In the order in which they were asked for."""
+    void: list[Run]
+    """Where no message is (any more)."""
+    left: list[Run]
+    """What was not read because it would have been too much."""
+
+
+async def open_runs(
+    broker: Broker,
+    source: TopicPartition,
+    runs: Sequence[Run],
+    max_bytes: int,
+    at_hand: Sequence[StoredBatch] = (),
+) -> Opened:
+    """The messages of some runs, up to so many bytes but at least one; `at_hand` need not be read again."""
+    wanted = Runs(runs)
+    void = Runs()
+    found: dict[int, StoredMessage] = {}
+    size = 0
+    place = _place(broker, source)
+    cache = broker.delivery_room.opened
+    batches = deque(batch for batch in at_hand if batch[1] > wanted.first)
+    while wanted and (not found or size < max_bytes):
+        opened = cache.find(place, wanted.first)
+        if opened is None:
+            if not batches or batches[0][0] > wanted.first:
+                offset = wanted.first
+                read_batches, end_offset = await batches_from(broker, source, offset)
+                batches = deque(read_batches)
+                behind = batches[0][0] if batches else end_offset
+                if behind > offset:
+                    # Retention has taken what was there, or it is no message.
+                    for run in wanted.within(offset, behind):
+                        void.add(*run)
+                    wanted.remove(offset, behind)
+                    continue
+            first, end, body, lane = batches.popleft()
+            if not wanted.within(first, end):
+                continue
+            messages = {message[0]: message for message in open_batch(body, lane)}
+            opened = OpenedBatch(first, end, messages, len(body))
+            if not wanted.covers(first, end):
+                cache.keep(place, opened)
+        size += _take(opened, wanted, found, void)
+    if len(runs) == 1:
+        in_order = list(found.values())  # batches were read in the order of their offsets
+    else:
+        in_order = [found[offset] for run in runs for offset in range(*run) if offset in found]
+    return Opened(in_order, list(void), list(wanted))
+
+
+def _take(opened: OpenedBatch, wanted: Runs, found: dict[int, StoredMessage], void: Runs) -> int:
+    """Take what is wanted out of a batch; how many bytes that were, about."""
+    first, end, messages, size = opened
+    if wanted.covers(first, end) and len(messages) == end - first:
+        found.update(messages)
+        wanted.remove(first, end)
+        return size
+    offsets = [offset for piece in wanted.within(first, end) for offset in range(*piece)]
+    taken = {offset: messages[offset] for offset in offsets if offset in messages}
+    found.update(taken)
+    for offset in offsets:
+        if offset not in taken:
+            void.add(offset, offset + 1)
+    wanted.remove(first, end)
+    return size * len(taken) // max(len(messages), 1)
+
+
+def _place(broker: Broker, source: TopicPartition) -> LogPlace:
+    topic_id = broker.metadata.topic(source.topic).topic_id
+    return LogPlace(topic_id, source.partition, broker.partition(source).leader_epoch)
+
+
+async def batches_from(broker: Broker, source: TopicPartition, offset: int) -> tuple[list[StoredBatch], int]:
+    """Batches from an offset on, and where to go on behind them."""
+    [outcome] = await read(broker, Read(partitions=[PartitionRead(source, offset, _READ_BYTES)]))
+    if isinstance(outcome, PartitionReadFailed):
+        if isinstance(outcome.error, OffsetOutOfRange) and offset < outcome.start_offset:
+            return [], outcome.start_offset
+        raise outcome.error
+    return stored_batches(visible(outcome)), outcome.end_offset

@@ -1,0 +1,92 @@
+"""What the work queue has done and what is waiting in it, for people to look at."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.delivery_read import open_runs
+from goqueue.broker.delivery_room import QueueCounters
+from goqueue.core.delivery.delivery import Delivery
+from goqueue.core.delivery.lane_turns import LANE_COUNT
+from goqueue.model.errors import GoQueueError
+from goqueue.model.ids import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityStats:
+    counters: QueueCounters
+    in_flight: int
+    waiting: int
+    """Messages that came back and wait for their next try."""
+    moving: int
+    """Messages on their way to the dead letters."""
+
+
+@dataclass(slots=True)
+class LaneStats:
+    """The lanes of a partition. What waits is told of the group that is furthest behind."""
+
+    ready: list[int] = field(default_factory=lambda: [0] * LANE_COUNT)
+    delivered: list[int] = field(default_factory=lambda: [0] * LANE_COUNT)
+    stored: list[int] = field(default_factory=lambda: [0] * LANE_COUNT)
+    oldest_ms: list[int | None] = field(default_factory=lambda: [None] * LANE_COUNT)
+    """How long the first message that is ready has waited."""
+    in_flight: int = 0
+    waiting: int = 0
+    unscanned: int = 0
+    """Messages whose lane nobody has looked at yet."""
+
+
+def reliability_stats(broker: Broker) -> ReliabilityStats:
+    """Counts since the broker began, and what is out and waiting now."""
+    deliveries = _deliveries(broker)
+    return ReliabilityStats(
+        broker.delivery_room.counters,
+        sum(delivery.leased_count for delivery in deliveries),
+        sum(len(delivery.waiting) for delivery in deliveries),
+        sum(len(delivery.moves) for delivery in deliveries),
+    )
+
+
+async def lane_stats(broker: Broker) -> dict[TopicPartition, LaneStats]:
+    """Every partition that somebody takes from with leases, or that has stored something since the start."""
+    stats: dict[TopicPartition, LaneStats] = {}
+    for name, topic in broker.topics.items():
+        for partition in topic.partitions:
+            if any(partition.lane_counts):
+                stats[TopicPartition(name, partition.source.partition)] = LaneStats(
+                    stored=list(partition.lane_counts)
+                )
+    delivered: Counter[tuple[str, int, int]] = broker.delivery_room.counters.delivered_of
+    for delivery in _deliveries(broker):
+        one = stats.setdefault(delivery.source, LaneStats())
+        one.in_flight += delivery.leased_count
+        one.waiting += len(delivery.waiting)
+        end_offset = broker.partition(delivery.source).last_stable_offset
+        unscanned = max(end_offset - delivery.shelf.scan_offset, 0)
+        counts = delivery.shelf.counts
+        if sum(counts) + unscanned > sum(one.ready) + one.unscanned:
+            one.ready, one.unscanned = counts, unscanned
+            one.oldest_ms = await _oldest_ms(broker, delivery)
+        for lane in range(LANE_COUNT):
+            one.delivered[lane] = delivered[(*delivery.source, lane)]
+    return stats
+
+
+def _deliveries(broker: Broker) -> list[Delivery]:
+    found = [delivery for journal in broker.coordinator.journals for delivery in journal.deliveries]
+    return [delivery for delivery in found if delivery.topic in broker.topics]
+
+
+async def _oldest_ms(broker: Broker, delivery: Delivery) -> list[int | None]:
+    ages: list[int | None] = [None] * LANE_COUNT
+    for lane, offset in enumerate(delivery.shelf.oldest):
+        if offset is None:
+            continue
+        try:
+            opened = await open_runs(broker, delivery.source, [(offset, offset + 1)], 1)
+        except GoQueueError:
+            continue  # statistics are no place to fail
+        for message in opened.messages:
+            ages[lane] = max(broker.clock.wall_ms() - message.timestamp_ms, 0)
+    return ages

@@ -1,0 +1,243 @@
+"""poll: take messages with a lease, waiting when there are none.
+
+What is handed out is journalled before it is told. The journal's disk is not waited for: a power
+failure in that second may show a message to somebody else too early, but never loses one.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from operator import itemgetter
+
+from goqueue.broker.assigned_groups import owned_partitions
+from goqueue.broker.broker import Broker
+from goqueue.broker.dead_letters import start_moves
+from goqueue.broker.delivery import advance, delivery_of, new_nonce, pass_start, scan, weights_of
+from goqueue.broker.delivery_read import open_runs
+from goqueue.broker.group_journal import GroupJournal
+from goqueue.broker.partition import ReadWaiter
+from goqueue.broker.poll_age import settle_too_old
+from goqueue.broker.poll_keys import by_key, is_key_ordered, learn_keys
+from goqueue.core.delivery.delivery import Delivery
+from goqueue.core.delivery.events import Settled
+from goqueue.core.delivery.lease import NO_LEASE
+from goqueue.core.delivery.runs import Run, Runs, count_of, runs_of
+from goqueue.model.delivery import Poll, Polled, PolledPart
+from goqueue.model.errors import GoQueueError, ShuttingDown
+from goqueue.model.groups import Membership
+from goqueue.model.ids import TopicPartition
+from goqueue.model.messages import StoredMessage
+
+_NS_PER_MS = 1_000_000
+_offset_of = itemgetter(StoredMessage._fields.index("offset"))
+_value_of = itemgetter(StoredMessage._fields.index("value"))
+_LOOK_MAX = 10_000
+"""A poll that has looked at so many messages without finding one for its consumer gives up for now."""
+
+
+async def poll(broker: Broker, command: Poll) -> Polled:
+    """Messages of the partitions that the member may take from, as soon as there are any."""
+    deadline_ns = broker.clock.monotonic_ns() + command.wait_ms * _NS_PER_MS
+    while True:
+        polled = await poll_now(broker, command)
+        left_ns = deadline_ns - broker.clock.monotonic_ns()
+        if polled.parts or left_ns <= 0:
+            return polled
+        await _wait(broker, command, polled, left_ns)
+
+
+async def poll_now(broker: Broker, command: Poll) -> Polled:
+    """The same without waiting, whatever the command says."""
+    if not broker.is_open:
+        raise ShuttingDown
+    # Each time anew: a member that has lost its place meanwhile hears of it.
+    sources = owned_partitions(broker, Membership(command.group, command.member_id, command.generation))
+    if command.sources is not None:
+        sources = [source for source in sources if source in command.sources]
+    journal = await broker.coordinator.journals.ensure(command.group)
+    return await _take(broker, journal, command, sources)
+
+
+async def _take(
+    broker: Broker, journal: GroupJournal, command: Poll, sources: Sequence[TopicPartition]
+) -> Polled:
+    """What can be had now. Which partition is asked first is left to chance, so that none is always last."""
+    polled = Polled([], {}, {source: _end_offset(broker, source) for source in sources})
+    limit = command.limit
+    max_bytes = command.max_bytes
+    failure: GoQueueError | None = None
+    first = broker.chance.randrange(len(sources)) if len(sources) > 1 else 0
+    deliveries = []
+    for source in (*sources[first:], *sources[:first]):
+        try:
+            delivery = delivery_of(broker, journal, command.group, source)
+            pass_start(broker, journal, delivery)
+            # Of all before the first is asked: what has run out makes room for more.
+            advance(broker, journal, delivery, now_ms=broker.clock.wall_ms())
+            deliveries.append(delivery)
+        except GoQueueError as error:
+            failure = error  # the other partitions may be well
+    for delivery in deliveries:
+        part = None
+        if limit > 0 and max_bytes > 0 and _room(broker, journal, command):
+            try:
+                part = await _take_from(broker, journal, delivery, command, limit, max_bytes)
+            except GoQueueError as error:
+                failure = error
+                continue
+        polled.floors[delivery.source] = delivery.floor
+        if part is not None:
+            polled.parts.append(part)
+            limit -= len(part.messages)
+            max_bytes -= sum(map(len, filter(None, map(_value_of, part.messages))))
+    if failure is not None and not polled.parts:
+        raise failure
+    return polled
+
+
+async def _take_from(
+    broker: Broker, journal: GroupJournal, delivery: Delivery, command: Poll, limit: int, max_bytes: int
+) -> PolledPart | None:
+    """Messages of one partition, leased; None when it has none for this consumer."""
+    if not is_key_ordered(broker, command.group):
+        return await _choose(broker, journal, delivery, command, limit, max_bytes, is_by_key=False)
+    # One at a time: what is only being read has no key yet that others would have to keep away from.
+    async with broker.delivery_room.key_lock(delivery):
+        return await _choose(broker, journal, delivery, command, limit, max_bytes, is_by_key=True)
+
+
+async def _choose(
+    broker: Broker,
+    journal: GroupJournal,
+    delivery: Delivery,
+    command: Poll,
+    limit: int,
+    max_bytes: int,
+    *,
+    is_by_key: bool,
+) -> PolledPart | None:
+    settings = broker.metadata.topic(delivery.topic).settings
+    held: list[Run] = []
+    try:
+        while count_of(held) < _LOOK_MAX:
+            at_hand = await scan(broker, journal, delivery, limit)
+            runs = delivery.shelf.take(
+                min(limit, _room(broker, journal, command)),
+                weights=weights_of(settings),
+                wait_ms_max=settings.lane_wait_max_ms,
+                now_ms=broker.clock.wall_ms(),
+            )
+            if not runs:
+                return None
+            delivery.hold(runs)
+            held += runs
+            opened = await open_runs(broker, delivery.source, runs, max_bytes, at_hand)
+            if opened.void:
+                journal.note(Settled(delivery.number, NO_LEASE, tuple(opened.void)))
+            messages = settle_too_old(broker, journal, delivery, opened.messages, settings)
+            if is_by_key and messages:
+                await learn_keys(broker, delivery)
+                messages = by_key(delivery, messages, command.member_id)
+            if part := _lease(broker, journal, delivery, command, messages, settings.visibility_ms):
+                return part
+            # All of these were too old, or are not for this consumer now: others may be.
+            await asyncio.sleep(0)
+        return None
+    finally:
+        # Whatever was not leased or settled by now goes back where it was.
+        delivery.put_back(held)
+        if delivery.moves:
+            start_moves(broker, journal, delivery)
+
+
+def _lease(
+    broker: Broker,
+    journal: GroupJournal,
+    delivery: Delivery,
+    command: Poll,
+    messages: Sequence[StoredMessage],
+    visibility_ms: int,
+) -> PolledPart | None:
+    """Write down who has the messages and until when."""
+    messages = messages[: _room(broker, journal, command)]
+    if not messages:
+        return None
+    now_ms = broker.clock.wall_ms()
+    lease, nonce = new_nonce(broker, delivery)
+    leased = delivery.lease(
+        runs_of(sorted(map(_offset_of, messages))),
+        lease=lease,
+        consumer=command.member_id,
+        until_ms=now_ms + (command.visibility_ms or visibility_ms),
+    )
+    if count_of(leased.runs) < len(messages):
+        held = Runs(leased.runs)
+        messages = [message for message in messages if message.offset in held]
+    if not messages:
+        return None
+    journal.note(leased)
+    counts: dict[int, int] = {}
+    if delivery.attempts:
+        counts = {
+            m.offset: delivery.delivery_count(m.offset) for m in messages if m.offset in delivery.attempts
+        }
+    broker.delivery_room.counters.count_delivered(delivery.source, messages, counts, now_ms)
+    return PolledPart(delivery.source, nonce, messages, counts)
+
+
+def _room(broker: Broker, journal: GroupJournal, command: Poll) -> int:
+    """How many more messages the consumer may have out."""
+    out = journal.deliveries.in_flight(command.group, command.member_id)
+    return max(broker.config.groups.in_flight_max - out, 0)
+
+
+def _end_offset(broker: Broker, source: TopicPartition) -> int:
+    """Before it are the messages that can be handed out; -1 while that cannot be told."""
+    try:
+        return broker.partition(source).last_stable_offset
+    except GoQueueError:
+        return -1
+
+
+async def _wait(broker: Broker, command: Poll, polled: Polled, left_ns: int) -> None:
+    """Return when messages may have come: published, given back, fallen due, or room made for them."""
+    journal = await broker.coordinator.journals.ensure(command.group)
+    waiter = ReadWaiter(1)
+    has_room = _room(broker, journal, command) > 0
+    partitions = []
+    times_ms = []
+    for source, end_offset in polled.end_offsets.items():
+        if _end_offset(broker, source) != end_offset:
+            return  # more came while another partition was read
+        delivery = journal.deliveries.find(command.group, source)
+        topic = broker.topics.get(source.topic)
+        if delivery is None or topic is None or source.partition >= len(topic.partitions):
+            continue
+        times_ms.append(delivery.next_time_ms())
+        if has_room:
+            partitions.append(topic.partitions[source.partition])
+    next_ms = min((time_ms for time_ms in times_ms if time_ms is not None), default=None)
+    if next_ms is not None:
+        left_ns = min(left_ns, max(next_ms - broker.clock.wall_ms(), 0) * _NS_PER_MS)
+    left_ns = min(left_ns, _patience_ns(broker, command))
+    timer = asyncio.get_running_loop().call_later(left_ns / 1e9, waiter.wake)
+    broker.waiting_reads[waiter] = None
+    broker.delivery_room.enter(command.group, command.member_id, waiter)
+    for partition in partitions:
+        partition.readers[waiter] = None
+    try:
+        await waiter.ready
+    finally:
+        timer.cancel()
+        del broker.waiting_reads[waiter]
+        broker.delivery_room.leave(command.group, waiter)
+        for partition in partitions:
+            partition.readers.pop(waiter, None)
+
+
+def _patience_ns(broker: Broker, command: Poll) -> int:
+    """How long to wait before the next sign of life: whoever waits here is not silent."""
+    room = broker.coordinator.known_room(command.group)
+    member = None if room is None else room.membership.members.get(command.member_id)
+    if member is None:
+        return 0
+    return max(member.deadline_ns - broker.coordinator.now_ns(), 0) * 2 // 3

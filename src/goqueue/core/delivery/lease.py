@@ -1,0 +1,65 @@
+"""A lease: runs of messages that are out with one consumer until a time."""
+
+from goqueue.core.delivery.runs import Run, Runs
+
+NO_LEASE = -1
+"""Stands for the lease of messages that are not out."""
+
+
+class Lease:
+    """One object a poll and partition, however many messages it took."""
+
+    __slots__ = ("consumer", "later", "number", "offsets", "until_ms")
+
+    def __init__(self, number: int, consumer: str, until_ms: int) -> None:
+        self.number = number
+        self.consumer = consumer
+        self.until_ms = until_ms
+        self.offsets = Runs()
+        self.later: dict[int, int] = {}
+        """Messages with a deadline of their own, because it was moved for them alone."""
+
+    def holds(self, offset: int, now_ms: int) -> bool:
+        return offset in self.offsets and now_ms < self.later.get(offset, self.until_ms)
+
+    def holds_all(self, first: int, end: int, now_ms: int) -> bool:
+        """The same for a whole run, in one look where that is enough."""
+        if not self.later:
+            return now_ms < self.until_ms and self.offsets.covers(first, end)
+        return all(self.holds(offset, now_ms) for offset in range(first, end))
+
+    def extend(self, first: int, end: int, until_ms: int) -> None:
+        if end - first == self.offsets.count:
+            self.until_ms = until_ms
+            self.later.clear()
+        else:
+            self.later.update(dict.fromkeys(range(first, end), until_ms))
+
+    def release(self, first: int, end: int) -> int:
+        """Let go of a run, as far as it is held; how many messages that were."""
+        before = self.offsets.count
+        self.offsets.remove(first, end)
+        if self.later:
+            for offset in [held for held in self.later if first <= held < end]:
+                del self.later[offset]
+        return before - self.offsets.count
+
+    def next_deadline_ms(self) -> int:
+        """When the first of its messages comes back by itself."""
+        if len(self.later) < self.offsets.count:
+            return min(self.until_ms, min(self.later.values(), default=self.until_ms))
+        return min(self.later.values())
+
+    def overdue(self, now_ms: int) -> list[Run]:
+        """What has run out by now."""
+        if not self.later:
+            return list(self.offsets) if self.until_ms <= now_ms else []
+        overdue = Runs()
+        if self.until_ms <= now_ms:
+            overdue = Runs(self.offsets)
+        for offset, until_ms in self.later.items():
+            if until_ms <= now_ms:
+                overdue.add(offset, offset + 1)
+            else:
+                overdue.remove(offset, offset + 1)
+        return list(overdue)

@@ -1,0 +1,67 @@
+"""A poll by its path and query: what the fast lane takes, and what it leaves to the framework."""
+
+import pytest
+
+from goqueue.edge.http.config import HttpConfig
+from goqueue.edge.http.polling import poll_in_request, reply_of
+from goqueue.model.delivery import Poll, Polled, PolledPart
+from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.messages import Lane, StoredMessage
+
+CONFIG = HttpConfig()
+
+
+def test_a_plain_poll_is_taken() -> None:
+    wanted = poll_in_request(
+        "/v1/groups/workers/poll",
+        b"member_id=ann&max_messages=7&generation=3&timeout=90s&visibility_timeout=5s&encoding=base64",
+        CONFIG,
+    )
+
+    assert wanted is not None
+    assert wanted.as_base64
+    assert wanted.command == Poll(
+        group="workers",
+        member_id="ann",
+        generation=3,
+        limit=7,
+        max_bytes=CONFIG.read_bytes,
+        wait_ms=60_000,
+        visibility_ms=5_000,
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("/groups/workers/poll", b""),
+        ("/groups//poll", b"member_id=ann"),
+        ("/topics/workers/poll", b"member_id=ann"),
+        ("/groups/workers/poll", b"member_id=ann&limit=0"),
+        ("/groups/workers/poll", b"member_id=ann&limit=-1"),
+        ("/groups/workers/poll", b"member_id=ann&max_bytes=1e3"),
+        ("/groups/workers/poll", b"member_id=ann&timeout=soon"),
+        ("/groups/workers/poll", b"member_id=ann&visibility_timeout=0s"),
+        ("/groups/workers/poll", b"member_id=ann&generation=x"),
+        ("/groups/workers/poll", b"member_id=ann&encoding=rot13"),
+    ],
+)
+def test_what_needs_a_closer_look_is_left_to_the_framework(path: str, query: bytes) -> None:
+    assert poll_in_request(path, query, CONFIG) is None
+
+
+def test_a_reply_goes_on_behind_the_largest_offset_whatever_the_order_of_lanes() -> None:
+    source = TopicPartition(TopicName("orders"), 2)
+    messages = [
+        StoredMessage(9, 0, None, b"urgent", (), Lane.CRITICAL),
+        StoredMessage(4, 0, b"\xff", b"plain", (("n", None),), Lane.NORMAL),
+    ]
+    polled = Polled([PolledPart(source, 0xAB, messages, {4: 3})], {source: 4}, {source: 10})
+
+    reply = reply_of(polled, as_base64=False)
+
+    assert reply.next_offset == {"orders-2": 10, "2": 10}
+    urgent, plain = reply.messages
+    assert urgent.receipt_handle == "orders:2:9:1:00000000000000ab"
+    assert (plain.receipt_handle, plain.delivery_count) == ("orders:2:4:3:00000000000000ab", 3)
+    assert (plain.encoding, plain.key, plain.headers) == ("base64", "/w==", {"n": None})
