@@ -1,0 +1,284 @@
+"""ShareFetch and ShareAcknowledge: a share consumer takes messages with a lease, and settles them by offset.
+
+Whole batches are handed out as they were stored; what of them the consumer has acquired is said beside
+them. Acknowledgements ride on the next fetch or come alone.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from goqueue.broker.poll import poll
+from goqueue.broker.share_groups import batches_of, release_all, runs_by_count, settle_offsets
+from goqueue.edge.kafka.context import Context
+from goqueue.edge.kafka.errors import kafka_code, kafka_text
+from goqueue.edge.kafka.schemas import Reply
+from goqueue.edge.kafka.share_sessions import CLOSE, OPEN
+from goqueue.model.delivery import Action, Poll, PolledPart
+from goqueue.model.errors import GoQueueError, Invalid, ShareSessionStale
+from goqueue.model.groups import NO_GENERATION, Membership
+from goqueue.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from kio.schema.share_acknowledge.v2.request import AcknowledgementBatch as AloneBatch
+    from kio.schema.share_acknowledge.v2.request import AcknowledgeTopic, ShareAcknowledgeRequest
+    from kio.schema.share_fetch.v2.request import AcknowledgementBatch as RidingBatch
+    from kio.schema.share_fetch.v2.request import FetchTopic, ShareFetchRequest
+
+    Batches = Sequence[RidingBatch | AloneBatch]
+
+_MILLISECOND = timedelta(milliseconds=1)
+_ACTION_OF = {
+    0: Action.ACK,  # a gap: there is no message at the offset, and nothing to wait for
+    1: Action.ACK,
+    2: Action.NACK,
+    3: Action.REJECT,
+    4: Action.EXTEND,
+}
+
+
+class _Outcome(NamedTuple):
+    """What came of the acknowledgements for a partition."""
+
+    code: ErrorCode
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leader:
+    leader_id: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acquired:
+    first_offset: int
+    last_offset: int
+    delivery_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedPartition:
+    partition_index: int
+    current_leader: Leader
+    error_code: ErrorCode = ErrorCode.none
+    error_message: str | None = None
+    acknowledge_error_code: int = 0
+    acknowledge_error_message: str | None = None
+    records: bytes = b""
+    acquired_records: tuple[Acquired, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedTopic:
+    topic_id: UUID
+    partitions: tuple[FetchedPartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchReply(Reply):
+    acquisition_lock_timeout: timedelta
+    responses: tuple[FetchedTopic, ...] = ()
+    node_endpoints: tuple[object, ...] = ()
+    error_code: ErrorCode = ErrorCode.none
+    error_message: str | None = None
+
+
+async def share_fetch(context: Context, request: "ShareFetchRequest") -> FetchReply:
+    """Settle what is acknowledged, then take more, waiting for it."""
+    lock = context.broker.config.topic_defaults.visibility_ms * _MILLISECOND
+    group, member_id = request.group_id or "", request.member_id or ""
+    who = Membership(group, member_id, NO_GENERATION)
+    try:
+        session = context.share_sessions.enter(group, member_id, request.share_session_epoch)
+        named = _named(context, request.topics)
+        forgotten = [
+            TopicPartition(topic, partition)
+            for entry in request.forgotten_topics_data
+            if entry.topic_id is not None
+            and (topic := context.broker.metadata.names.get(entry.topic_id)) is not None
+            for partition in entry.partitions
+        ]
+        session.change(named, forgotten)
+        outcomes = await _acknowledge(context, who, named)
+        parts: list[PolledPart] = []
+        if request.share_session_epoch == CLOSE:
+            await release_all(context.broker, who, session.sources)
+        elif request.max_bytes > 0 and request.max_records > 0:
+            polled = await poll(
+                context.broker,
+                Poll(
+                    group=group,
+                    member_id=member_id,
+                    limit=request.max_records,
+                    max_bytes=request.max_bytes,
+                    # What became of acknowledgements is worth telling at once.
+                    wait_ms=0 if outcomes else _wait_ms(context, request.max_wait),
+                    sources=session.sources,
+                ),
+            )
+            parts = polled.parts
+        fetched = [await _fetched(context, part, outcomes.pop(part.source, None)) for part in parts]
+    except GoQueueError as error:
+        return FetchReply(
+            acquisition_lock_timeout=lock, error_code=kafka_code(error), error_message=kafka_text(error)
+        )
+    fetched += [(source, _settled(context, source, outcome)) for source, outcome in outcomes.items()]
+    return FetchReply(acquisition_lock_timeout=lock, responses=_by_topic(context, fetched))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcknowledgedPartition:
+    partition_index: int
+    current_leader: Leader
+    error_code: ErrorCode
+    error_message: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcknowledgedTopic:
+    topic_id: UUID
+    partitions: tuple[AcknowledgedPartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcknowledgeReply(Reply):
+    acquisition_lock_timeout: timedelta
+    responses: tuple[AcknowledgedTopic, ...] = ()
+    node_endpoints: tuple[object, ...] = ()
+    error_code: ErrorCode = ErrorCode.none
+    error_message: str | None = None
+
+
+async def share_acknowledge(context: Context, request: "ShareAcknowledgeRequest") -> AcknowledgeReply:
+    """Settle what is acknowledged, without taking more."""
+    lock = context.broker.config.topic_defaults.visibility_ms * _MILLISECOND
+    group, member_id = request.group_id or "", request.member_id or ""
+    who = Membership(group, member_id, NO_GENERATION)
+    try:
+        if request.share_session_epoch == OPEN:
+            raise ShareSessionStale("a share session is opened by a fetch")
+        session = context.share_sessions.enter(group, member_id, request.share_session_epoch)
+        outcomes = await _acknowledge(context, who, _named(context, request.topics))
+        if request.share_session_epoch == CLOSE:
+            await release_all(context.broker, who, session.sources)
+    except GoQueueError as error:
+        return AcknowledgeReply(
+            acquisition_lock_timeout=lock, error_code=kafka_code(error), error_message=kafka_text(error)
+        )
+    topics: dict[UUID, list[AcknowledgedPartition]] = {}
+    for source, outcome in outcomes.items():
+        topic = context.broker.metadata.topics.get(source.topic)
+        if topic is not None:
+            topics.setdefault(topic.topic_id, []).append(
+                AcknowledgedPartition(
+                    partition_index=source.partition,
+                    current_leader=_leader(context),
+                    error_code=outcome.code,
+                    error_message=outcome.text,
+                )
+            )
+    return AcknowledgeReply(
+        acquisition_lock_timeout=lock,
+        responses=tuple(
+            AcknowledgedTopic(topic_id=topic_id, partitions=tuple(parts))
+            for topic_id, parts in topics.items()
+        ),
+    )
+
+
+def _named(
+    context: Context, topics: Iterable["FetchTopic | AcknowledgeTopic"]
+) -> "dict[TopicPartition, Batches]":
+    """The partitions of a request with their acknowledgements. Those of topics that are gone are too."""
+    names = context.broker.metadata.names
+    return {
+        TopicPartition(names[topic.topic_id], partition.partition_index): partition.acknowledgement_batches
+        for topic in topics
+        if topic.topic_id is not None and topic.topic_id in names
+        for partition in topic.partitions
+    }
+
+
+async def _acknowledge(
+    context: Context, who: Membership, named: "dict[TopicPartition, Batches]"
+) -> dict[TopicPartition, _Outcome]:
+    outcomes: dict[TopicPartition, _Outcome] = {}
+    for source, batches in named.items():
+        if not batches:
+            continue
+        try:
+            for action, offsets in _sorted(batches).items():
+                await settle_offsets(context.broker, who, source, offsets, action)
+            outcomes[source] = _Outcome(ErrorCode.none, None)
+        except GoQueueError as error:
+            outcomes[source] = _Outcome(kafka_code(error), kafka_text(error))
+    return outcomes
+
+
+def _sorted(batches: "Batches") -> dict[Action, list[int]]:
+    """Offsets by what is to become of them."""
+    found: dict[Action, list[int]] = {}
+    for batch in batches:
+        count = batch.last_offset - batch.first_offset + 1
+        types = batch.acknowledge_types
+        if count < 1 or len(types) not in (1, count) or not _ACTION_OF.keys() >= set(types):
+            raise Invalid("acknowledgements name offsets that rise, with one known type for all or for each")
+        if len(types) == 1:
+            found.setdefault(_ACTION_OF[types[0]], []).extend(
+                range(batch.first_offset, batch.last_offset + 1)
+            )
+        else:
+            for offset, kind in enumerate(types, batch.first_offset):
+                found.setdefault(_ACTION_OF[kind], []).append(offset)
+    return found
+
+
+async def _fetched(
+    context: Context, part: PolledPart, outcome: _Outcome | None
+) -> tuple[TopicPartition, FetchedPartition]:
+    offsets = sorted(message.offset for message in part.messages)
+    acquired = tuple(
+        Acquired(first_offset=first, last_offset=end - 1, delivery_count=count)
+        for (first, end), count in runs_by_count(part.delivery_counts, offsets)
+    )
+    return part.source, FetchedPartition(
+        partition_index=part.source.partition,
+        current_leader=_leader(context),
+        acknowledge_error_code=ErrorCode.none if outcome is None else outcome.code,
+        acknowledge_error_message=None if outcome is None else outcome.text,
+        records=b"".join(await batches_of(context.broker, part.source, offsets)),
+        acquired_records=acquired,
+    )
+
+
+def _settled(context: Context, source: TopicPartition, outcome: _Outcome) -> FetchedPartition:
+    return FetchedPartition(
+        partition_index=source.partition,
+        current_leader=_leader(context),
+        acknowledge_error_code=outcome.code,
+        acknowledge_error_message=outcome.text,
+    )
+
+
+def _by_topic(
+    context: Context, fetched: Iterable[tuple[TopicPartition, FetchedPartition]]
+) -> tuple[FetchedTopic, ...]:
+    topics: dict[UUID, list[FetchedPartition]] = {}
+    for source, part in fetched:
+        topic = context.broker.metadata.topics.get(source.topic)
+        if topic is not None:
+            topics.setdefault(topic.topic_id, []).append(part)
+    return tuple(FetchedTopic(topic_id=i, partitions=tuple(parts)) for i, parts in topics.items())
+
+
+def _leader(context: Context) -> Leader:
+    return Leader(leader_id=context.broker.node_number, leader_epoch=context.broker.leader_epoch)
+
+
+def _wait_ms(context: Context, wait: timedelta) -> int:
+    return min(max(wait // _MILLISECOND, 0), context.config.fetch_wait_ms_max)

@@ -1,0 +1,54 @@
+"""Share sessions: which partitions a share consumer fetches from, so that it need not say so each time.
+
+A session is known by group and member and counts its requests: one that comes out of turn is refused,
+and the client opens another. The oldest is given up when there are too many; its client does the same.
+"""
+
+from collections.abc import Iterable
+
+from goqueue.model.errors import ShareSessionNotFound, ShareSessionStale
+from goqueue.model.ids import TopicPartition
+
+OPEN, CLOSE = 0, -1
+_SESSIONS_MAX = 10_000
+_EPOCH_MAX = 2**31 - 1
+
+
+class ShareSession:
+    __slots__ = ("next_epoch", "sources")
+
+    def __init__(self) -> None:
+        self.next_epoch = 1
+        self.sources: dict[TopicPartition, None] = {}
+
+    def change(self, added: Iterable[TopicPartition], forgotten: Iterable[TopicPartition]) -> None:
+        self.sources.update(dict.fromkeys(added))
+        for source in forgotten:
+            self.sources.pop(source, None)
+
+
+class ShareSessions:
+    def __init__(self) -> None:
+        self._sessions: dict[tuple[str, str], ShareSession] = {}
+
+    def enter(self, group: str, member_id: str, epoch: int) -> ShareSession:
+        """The session of a request, opened by epoch 0, ended by -1, else the one whose turn it is."""
+        key = (group, member_id)
+        if epoch == OPEN:
+            self._sessions.pop(key, None)
+            while len(self._sessions) >= _SESSIONS_MAX:
+                del self._sessions[next(iter(self._sessions))]
+            session = self._sessions[key] = ShareSession()
+            return session
+        found = self._sessions.pop(key, None)
+        if found is None:
+            raise ShareSessionNotFound(f"member {member_id} of group {group} has no share session here")
+        if epoch == CLOSE:
+            return found
+        self._sessions[key] = found
+        if epoch != found.next_epoch:
+            raise ShareSessionStale(
+                f"the share session of member {member_id} expects epoch {found.next_epoch}, not {epoch}"
+            )
+        found.next_epoch = 1 if epoch == _EPOCH_MAX else epoch + 1
+        return found

@@ -1,0 +1,320 @@
+"""Share groups (KIP-932), request by request: sessions, acquired records, acknowledgements, refusals."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import count
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from goqueue.broker.publish import publish
+from goqueue.edge.kafka.apis import ApiKey
+from goqueue.edge.kafka.config import KafkaConfig
+from goqueue.model.commands import Publish, TopicView
+from goqueue.model.messages import Message
+from goqueue.model.settings import BrokerConfig, GroupConfig
+from tests.doors.kafka.conftest import NewTopic
+from tests.doors.kafka.door_thread import DoorThread
+from tests.doors.kafka.raw_client import RawClient
+from tests.doors.kafka.test_versions import versions
+
+JOIN, LEAVE = 0, -1
+OPEN, CLOSE = 0, -1
+GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
+_numbers = count(1)
+
+
+@pytest.fixture(scope="module")
+def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DoorThread]:
+    config = BrokerConfig(groups=GroupConfig(initial_delay_ms=0, consumer_heartbeat_ms=700))
+    opened = DoorThread(tmp_path_factory.mktemp("data"), config, KafkaConfig())
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def group() -> str:
+    """The name of a group that no other test uses."""
+    return f"share-{next(_numbers)}"
+
+
+@pytest.fixture
+def work(door: DoorThread, new_topic: NewTopic) -> TopicView:
+    """A topic of one partition with ten messages."""
+    topic = new_topic()
+    messages = [Message(str(number).encode()) for number in range(10)]
+    door.run(publish(door.broker, Publish(topic=topic.name, messages=messages)))
+    return topic
+
+
+def heartbeat(
+    raw: RawClient, group: str, member: str, epoch: int, topics: tuple[str, ...] | None = None
+) -> Any:
+    return raw.ask(
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        1,
+        group_id=group,
+        member_id=member,
+        member_epoch=epoch,
+        rack_id=None,
+        subscribed_topic_names=topics,
+    )
+
+
+def _topics(topic: TopicView, acknowledged: dict[tuple[int, int], tuple[int, ...]]) -> tuple[object, ...]:
+    batches = tuple(
+        SimpleNamespace(first_offset=first, last_offset=last, acknowledge_types=types)
+        for (first, last), types in acknowledged.items()
+    )
+    partition = SimpleNamespace(partition_index=0, acknowledgement_batches=batches)
+    return (SimpleNamespace(topic_id=topic.topic_id, partitions=(partition,)),)
+
+
+def fetch(
+    raw: RawClient,
+    group: str,
+    member: str,
+    epoch: int,
+    topic: TopicView,
+    acknowledged: dict[tuple[int, int], tuple[int, ...]] | None = None,
+    *,
+    limit: int = 4,
+    version: int = 1,
+) -> Any:
+    return raw.ask(
+        ApiKey.SHARE_FETCH,
+        version,
+        group_id=group,
+        member_id=member,
+        share_session_epoch=epoch,
+        max_wait=timedelta(0),
+        min_bytes=1,
+        max_bytes=1 << 20,
+        max_records=limit,
+        batch_size=limit,
+        share_acquire_mode=0,
+        is_renew_ack=False,
+        topics=_topics(topic, acknowledged or {}),
+        forgotten_topics_data=(),
+    )
+
+
+def acknowledge(
+    raw: RawClient,
+    group: str,
+    member: str,
+    epoch: int,
+    topic: TopicView,
+    acknowledged: dict[tuple[int, int], tuple[int, ...]],
+    *,
+    version: int = 1,
+) -> Any:
+    return raw.ask(
+        ApiKey.SHARE_ACKNOWLEDGE,
+        version,
+        group_id=group,
+        member_id=member,
+        share_session_epoch=epoch,
+        is_renew_ack=False,
+        topics=_topics(topic, acknowledged),
+    )
+
+
+def acquired(reply: Any) -> list[tuple[int, int, int]]:
+    """First and last offset of what was acquired, and how often it was delivered."""
+    assert reply.error_code is ErrorCode.none, reply.error_message
+    return [
+        (run.first_offset, run.last_offset, run.delivery_count)
+        for topic in reply.responses
+        for partition in topic.partitions
+        for run in partition.acquired_records
+    ]
+
+
+def join(raw: RawClient, group: str, member: str, topic: TopicView) -> Any:
+    joined = heartbeat(raw, group, member, JOIN, (topic.name,))
+    assert joined.error_code is ErrorCode.none, joined.error_message
+    return joined
+
+
+def test_every_member_is_assigned_every_partition(raw: RawClient, new_topic: NewTopic, group: str) -> None:
+    topic = new_topic(partitions=3)
+
+    first, second = join(raw, group, "a", topic), join(raw, group, "b", topic)
+
+    for joined in (first, second):
+        [assigned] = joined.assignment.topic_partitions
+        assert (assigned.topic_id, sorted(assigned.partitions)) == (topic.topic_id, [0, 1, 2])
+        assert joined.heartbeat_interval == timedelta(milliseconds=700)
+    behind = heartbeat(raw, group, "a", first.member_epoch)
+    assert (behind.error_code, behind.member_epoch) == (ErrorCode.none, second.member_epoch)
+
+
+@versions(ApiKey.SHARE_FETCH)
+def test_members_acquire_different_records_of_one_partition(
+    raw: RawClient, work: TopicView, group: str, version: int
+) -> None:
+    join(raw, group, "a", work)
+    join(raw, group, "b", work)
+
+    assert acquired(fetch(raw, group, "a", OPEN, work, version=version)) == [(0, 3, 1)]
+    assert acquired(fetch(raw, group, "b", OPEN, work, version=version)) == [(4, 7, 1)]
+    assert acquired(fetch(raw, group, "a", 1, work, version=version)) == [(8, 9, 1)]
+
+
+@versions(ApiKey.SHARE_ACKNOWLEDGE)
+def test_what_is_accepted_is_done_and_what_is_released_comes_again(
+    raw: RawClient, work: TopicView, group: str, version: int
+) -> None:
+    join(raw, group, "a", work)
+    fetch(raw, group, "a", OPEN, work)
+
+    reply = acknowledge(
+        raw, group, "a", 1, work, {(0, 1): (ACCEPT,), (2, 3): (RELEASE, ACCEPT)}, version=version
+    )
+
+    [topic] = reply.responses
+    assert [partition.error_code for partition in topic.partitions] == [ErrorCode.none]
+    assert acquired(fetch(raw, group, "a", 2, work)) == [(2, 2, 2), (4, 6, 1)]
+
+
+def test_acknowledgements_ride_on_the_next_fetch(raw: RawClient, work: TopicView, group: str) -> None:
+    join(raw, group, "a", work)
+    fetch(raw, group, "a", OPEN, work)
+
+    reply = fetch(raw, group, "a", 1, work, {(0, 3): (ACCEPT,)})
+
+    assert acquired(reply) == [(4, 7, 1)]
+    assert reply.responses[0].partitions[0].acknowledge_error_code == 0
+    assert raw_offset(raw, group, work) == 4
+
+
+def raw_offset(raw: RawClient, group: str, topic: TopicView) -> int:
+    """The committed offset of the group, as Kafka's tools see it."""
+    asked = SimpleNamespace(name=topic.name, partition_indexes=(0,))
+    reply = raw.ask(ApiKey.OFFSET_FETCH, 5, group_id=group, topics=(asked,))
+    return int(reply.topics[0].partitions[0].committed_offset)
+
+
+def test_what_is_rejected_goes_to_the_dead_letters(
+    door: DoorThread, raw: RawClient, work: TopicView, group: str
+) -> None:
+    join(raw, group, "a", work)
+    fetch(raw, group, "a", OPEN, work, limit=1)
+
+    acknowledge(raw, group, "a", 1, work, {(0, 0): (REJECT,)})
+
+    assert f"{work.name}.dlq" in door.broker.topics
+    assert acquired(fetch(raw, group, "a", 2, work, limit=1)) == [(1, 1, 1)]
+
+
+def test_a_session_that_is_closed_gives_back_what_it_has(raw: RawClient, work: TopicView, group: str) -> None:
+    join(raw, group, "a", work)
+    join(raw, group, "b", work)
+    fetch(raw, group, "a", OPEN, work)
+
+    assert fetch(raw, group, "a", CLOSE, work, {(0, 0): (ACCEPT,)}).error_code is ErrorCode.none
+    assert heartbeat(raw, group, "a", LEAVE).error_code is ErrorCode.none
+
+    assert acquired(fetch(raw, group, "b", OPEN, work)) == [(1, 3, 2), (4, 4, 1)]
+
+
+def test_a_record_that_is_not_held_cannot_be_settled_and_nothing_else_is(
+    raw: RawClient, work: TopicView, group: str
+) -> None:
+    join(raw, group, "a", work)
+    fetch(raw, group, "a", OPEN, work, limit=2)
+
+    reply = acknowledge(raw, group, "a", 1, work, {(0, 5): (ACCEPT,)})
+
+    assert reply.responses[0].partitions[0].error_code is ErrorCode.invalid_record_state
+    assert raw_offset(raw, group, work) == 0
+
+
+@pytest.mark.parametrize("types", [(9,), (ACCEPT, ACCEPT, ACCEPT), ()])
+def test_acknowledgements_without_sense_are_refused(
+    raw: RawClient, work: TopicView, group: str, types: tuple[int, ...]
+) -> None:
+    join(raw, group, "a", work)
+    fetch(raw, group, "a", OPEN, work, limit=2)
+
+    reply = acknowledge(raw, group, "a", 1, work, {(0, 1): types})
+
+    assert reply.responses[0].partitions[0].error_code is ErrorCode.invalid_request
+
+
+def test_requests_of_a_session_come_in_turn(raw: RawClient, work: TopicView, group: str) -> None:
+    join(raw, group, "a", work)
+
+    assert fetch(raw, group, "a", 1, work).error_code is ErrorCode.share_session_not_found
+    fetch(raw, group, "a", OPEN, work)
+    assert fetch(raw, group, "a", 5, work).error_code is ErrorCode.invalid_share_session_epoch
+    alone = acknowledge(raw, group, "a", OPEN, work, {(0, 0): (ACCEPT,)})
+    assert alone.error_code is ErrorCode.invalid_share_session_epoch
+
+
+def test_a_stranger_gets_nothing(raw: RawClient, work: TopicView, group: str) -> None:
+    join(raw, group, "a", work)
+
+    assert fetch(raw, group, "b", OPEN, work).error_code is ErrorCode.unknown_member_id
+    assert heartbeat(raw, group, "b", 1).error_code is ErrorCode.unknown_member_id
+    assert heartbeat(raw, group, "a", 99).error_code is ErrorCode.fenced_member_epoch
+    assert heartbeat(raw, group, "", JOIN, (work.name,)).error_code is ErrorCode.invalid_request
+    assert heartbeat(raw, group, "c", JOIN, ()).error_code is ErrorCode.invalid_request
+
+
+def test_a_group_of_another_kind_takes_no_share_consumers(
+    raw: RawClient, work: TopicView, group: str
+) -> None:
+    join(raw, group, "a", work)
+
+    refused = raw.ask(
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        1,
+        group_id=group,
+        member_id="b",
+        member_epoch=0,
+        instance_id=None,
+        rack_id=None,
+        rebalance_timeout=timedelta(seconds=60),
+        subscribed_topic_names=(work.name,),
+        subscribed_topic_regex=None,
+        server_assignor=None,
+        topic_partitions=(),
+    )
+
+    assert refused.error_code is ErrorCode.inconsistent_group_protocol
+
+
+@versions(ApiKey.SHARE_GROUP_DESCRIBE)
+def test_share_groups_are_described_and_others_are_not(
+    raw: RawClient, work: TopicView, group: str, version: int
+) -> None:
+    join(raw, group, "a", work)
+
+    reply = raw.ask(
+        ApiKey.SHARE_GROUP_DESCRIBE,
+        version,
+        group_ids=(group, "missing"),
+        include_authorized_operations=False,
+    )
+
+    known, missing = reply.groups
+    assert (known.group_state, known.group_epoch) == ("Stable", 1)
+    [member] = known.members
+    assert (member.member_id, member.subscribed_topic_names) == ("a", (work.name,))
+    assert missing.error_code is ErrorCode.group_id_not_found
+
+
+def test_another_subscription_brings_other_partitions(
+    raw: RawClient, new_topic: NewTopic, work: TopicView, group: str
+) -> None:
+    other = new_topic(partitions=2)
+    joined = join(raw, group, "a", work)
+
+    changed = heartbeat(raw, group, "a", joined.member_epoch, (other.name,))
+
+    [assigned] = changed.assignment.topic_partitions
+    assert (assigned.topic_id, sorted(assigned.partitions)) == (other.topic_id, [0, 1])
