@@ -38,6 +38,8 @@ class Message(NamedTuple):
     lane: Lane = Lane.NORMAL
     partition: int | None = None
     timestamp_ms: int | None = None
+    due_ms: int | None = None
+    """When it is to be delivered; None: now."""
 
 
 class StoredMessage(NamedTuple):

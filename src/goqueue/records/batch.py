@@ -4,7 +4,8 @@ Only where a feature must see messages: HTTP bodies, look-ups by time, lanes. Th
 comes here.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Container, Iterable, Iterator, Sequence
 from ctypes import CDLL, addressof, c_char, c_char_p, c_size_t, c_void_p
 from itertools import groupby
 from operator import itemgetter
@@ -12,9 +13,21 @@ from typing import NamedTuple
 
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
+from goqueue.model.delays import DELAY_HEADER, DELIVER_AT_HEADER
 from goqueue.model.errors import InvalidRecord
 from goqueue.model.messages import PRIORITY_HEADER, Lane, Message, StoredMessage
-from goqueue.records.layout import MAGIC, NO_SEQUENCE, SEQUENCE_MASK, TRANSACTIONAL, BatchHeader, Codec
+from goqueue.records.layout import (
+    CODEC_MASK,
+    MAGIC,
+    NO_SEQUENCE,
+    SEQUENCE_MASK,
+    TIMESTAMP_MS_MAX,
+    TRANSACTIONAL,
+    BatchHeader,
+    Codec,
+    read_header,
+    stretch,
+)
 
 BATCH_BYTES = 1024 * 1024
 """A batch built here takes no more messages beyond this; a larger message has a batch to itself."""
@@ -22,9 +35,15 @@ _UNBOUNDED = 2**31 - 1
 _memmem = CDLL(None).memmem
 _memmem.restype = c_void_p
 _memmem.argtypes = (c_void_p, c_size_t, c_char_p, c_size_t)
+_new_message = tuple.__new__
+"""Past the named tuple's own constructor, which is Python and takes as long as finding the record."""
 _lane_of = itemgetter(Message._fields.index("lane"))
 _LANE_BY_TEXT = {text: lane for lane in Lane for text in (lane.label.encode(), b"%d" % lane)}
 _PRIORITY_HEADER_BYTES = PRIORITY_HEADER.encode()
+_WISH_BYTES = b"goqueue-"
+_DELAY_BYTES = b"goqueue-de"
+"""How both headers begin that ask for a delay."""
+_WHOLE_NUMBER = re.compile(rb"-?\d{1,18}")
 
 
 class LaneBatch(NamedTuple):
@@ -46,7 +65,7 @@ def encode(messages: Sequence[Message], *, now_ms: int) -> list[LaneBatch]:
 def _build(messages: Iterable[Message], *, now_ms: int) -> Iterator[memoryview]:
     builder, index = _plain_builder(), 0
     append = builder.append
-    for value, key, headers, _, _, timestamp_ms in messages:
+    for value, key, headers, _, _, timestamp_ms, _ in messages:
         if timestamp_ms is None:
             timestamp_ms = now_ms
         pairs = list(headers)
@@ -68,13 +87,60 @@ def open_batch(body: memoryview, lane: int) -> list[StoredMessage]:
     named_lane = Lane(lane)
     try:
         return [
-            StoredMessage(r.offset, r.timestamp, r.key, r.value, tuple(r.headers), named_lane)
+            _new_message(StoredMessage, (r.offset, r.timestamp, r.key, r.value, tuple(r.headers), named_lane))
             for r in DefaultRecordBatch(bytes(body))
         ]
     except Exception as error:
         # The batch came from a client and its inside was never looked at: five decoders, ours and of other
         # libraries, may each raise what they like.
         raise InvalidRecord(f"a record batch cannot be opened: {error}") from error
+
+
+class DelaySplit(NamedTuple):
+    """A batch of which some messages are to be delivered later."""
+
+    now: list[LaneBatch]
+    """The others, in batches that keep their sequence numbers."""
+    later: list[Message]
+    trailing: int
+    """How many messages at the end of the batch come later."""
+
+
+def has_wishes(buffer: memoryview, headers: Sequence[BatchHeader], *, inspect_compressed: bool) -> bool:
+    """Whether a message in these batches may ask for a lane or a delay. Every byte published passes here."""
+    if inspect_compressed and any(header.codec != Codec.NONE for header in headers):
+        return True
+    return _holds(buffer, _WISH_BYTES)
+
+
+def split_delays(
+    body: memoryview, header: BatchHeader, *, now_ms: int, inspect_compressed: bool
+) -> DelaySplit | None:
+    """The messages of a batch that come now and those that come later; None when all come now."""
+    if header.codec != Codec.NONE and not inspect_compressed:
+        return None
+    if header.codec == Codec.NONE and not _holds(body, _DELAY_BYTES):
+        return None
+    messages = open_batch(body, Lane.NORMAL)
+    due_times = [_due_asked(message, index, now_ms) for index, message in enumerate(messages)]
+    if not any(due_times):
+        return None
+    lanes = [_lane_asked(message, index) for index, message in enumerate(messages)]
+    now: list[LaneBatch] = []
+    later: list[Message] = []
+    first = 0
+    for (is_delayed, lane), run in groupby(zip(map(bool, due_times), lanes, strict=True)):
+        end = first + sum(1 for _ in run)
+        if is_delayed:
+            later += (
+                _delayed(message, lane, due_ms)
+                for message, due_ms in zip(messages[first:end], due_times[first:end], strict=True)
+            )
+        else:
+            now.append(LaneBatch(_rebuild(messages[first:end], header, first), lane))
+        first = end
+    trailing = next((n for n, due_ms in enumerate(reversed(due_times)) if not due_ms), len(due_times))
+    return DelaySplit(now, later, trailing)
 
 
 def split_lanes(body: memoryview, header: BatchHeader, *, inspect_compressed: bool) -> list[LaneBatch]:
@@ -98,6 +164,34 @@ def split_lanes(body: memoryview, header: BatchHeader, *, inspect_compressed: bo
     return batches
 
 
+def leave_out(messages: Sequence[StoredMessage], header: BatchHeader, gone: Container[int]) -> memoryview:
+    """A batch without some of its messages, by their indexes.
+
+    Those that stay keep their offsets, and the batch covers as many as before: what the producer counts on
+    stays true, as in a log that is compacted. Of a batch that loses all, the header stays.
+    """
+    left = [(index, message) for index, message in enumerate(messages) if index not in gone]
+    builder = _builder_like(header._replace(attributes=header.attributes & (-1 if left else ~CODEC_MASK)))
+    for index, message in left:
+        builder.append(index, message.timestamp_ms, message.key, message.value, list(message.headers))
+    body = memoryview(builder.build())
+    built = read_header(body) if left else header
+    stretch(
+        body,
+        last_offset_delta=header.last_offset_delta,
+        first_timestamp_ms=built.first_timestamp_ms,
+        max_timestamp_ms=built.max_timestamp_ms,
+    )
+    return body
+
+
+def close_up(body: memoryview) -> memoryview:
+    """A batch that covers more offsets than it has messages, as one that covers no more than those."""
+    header = read_header(body)
+    assert header.record_count > 0, "a batch without messages has nothing to close up"
+    return _rebuild(open_batch(body, Lane.NORMAL), header, 0)
+
+
 def _holds(view: memoryview, word: bytes) -> bool:
     """Whether a word stands anywhere in a view. Every byte published passes here: no copy, and libc's search.
 
@@ -119,19 +213,44 @@ def _lane_asked(message: StoredMessage, index: int) -> Lane:
     return Lane.NORMAL
 
 
+def _due_asked(message: StoredMessage, index: int, now_ms: int) -> int | None:
+    """When a message is to be delivered; None: now."""
+    asked = {name: value for name, value in message.headers if name in (DELAY_HEADER, DELIVER_AT_HEADER)}
+    for name, value in asked.items():
+        if not _WHOLE_NUMBER.fullmatch(value or b""):
+            raise InvalidRecord(f"{name} {value!r} is no number of milliseconds", record_index=index)
+    delay, deliver_at = asked.get(DELAY_HEADER), asked.get(DELIVER_AT_HEADER)
+    due_ms = now_ms + int(delay) if delay is not None else int(deliver_at or 0)
+    if due_ms > TIMESTAMP_MS_MAX:
+        raise InvalidRecord(f"due time {due_ms} is too far from now", record_index=index)
+    return due_ms if due_ms > now_ms else None
+
+
+def _delayed(message: StoredMessage, lane: Lane, due_ms: int | None) -> Message:
+    """A message to be delivered later. Whoever passes it on afterwards must not delay it again."""
+    headers = [pair for pair in message.headers if pair[0] not in (DELAY_HEADER, DELIVER_AT_HEADER)]
+    headers.append((DELIVER_AT_HEADER, b"%d" % (due_ms or 0)))
+    return Message(message.value, message.key, tuple(headers), lane, due_ms=due_ms)
+
+
 def _rebuild(messages: list[StoredMessage], header: BatchHeader, first: int) -> memoryview:
     sequence = header.base_sequence
     if sequence != NO_SEQUENCE:
         sequence = (sequence + first) & SEQUENCE_MASK
-    builder = DefaultRecordBatchBuilder(
+    builder = _builder_like(header._replace(base_sequence=sequence))
+    for index, message in enumerate(messages):
+        builder.append(index, message.timestamp_ms, message.key, message.value, list(message.headers))
+    return memoryview(builder.build())
+
+
+def _builder_like(header: BatchHeader) -> DefaultRecordBatchBuilder:
+    """For a batch of the same producer, compressed in the same way."""
+    return DefaultRecordBatchBuilder(
         MAGIC,
         header.codec,
         int(bool(header.attributes & TRANSACTIONAL)),
         header.producer_id,
         header.producer_epoch,
-        sequence,
+        header.base_sequence,
         _UNBOUNDED,
     )
-    for index, message in enumerate(messages):
-        builder.append(index, message.timestamp_ms, message.key, message.value, list(message.headers))
-    return memoryview(builder.build())

@@ -1,0 +1,143 @@
+"""Batches of Kafka producers with delayed messages: those go among the delayed ones, the rest into the log.
+
+The two parts are stored in two logs, and a crash may leave one of them. A producer that numbers its messages
+then sends the batch again, and each part is recognised by itself: the one by the sequence numbers in the
+partition's log, the other by the marks that stand beside the delayed messages.
+"""
+
+from collections.abc import Awaitable, Sequence
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.delay_records import NEW, Record, Sequences, Waiting
+from goqueue.broker.delay_targets import Target
+from goqueue.broker.partition import Partition
+from goqueue.log.partition_log import CheckedBatch
+from goqueue.model.commands import Appended
+from goqueue.model.errors import DuplicateSequence, InvalidRecord, OutOfSequence
+from goqueue.model.messages import Acks
+from goqueue.records.batch import DelaySplit, split_delays, split_lanes
+from goqueue.records.layout import NO_SEQUENCE, TRANSACTIONAL, BatchHeader, read_header
+
+
+def find_stored(broker: Broker, partition: Partition, header: BatchHeader, count: int) -> int | None:
+    """The offset of a batch that is stored already; a gap that delayed messages explain is none."""
+    try:
+        return partition.producers.duplicate(header, count)
+    except OutOfSequence:
+        if not _follows(broker, partition, header):
+            raise
+        return None
+
+
+def find_delays(
+    broker: Broker, bodies: Sequence[memoryview], headers: Sequence[BatchHeader], *, inspect_compressed: bool
+) -> list[DelaySplit]:
+    """How batches part into what comes now and what comes later; nothing when all comes now."""
+    now_ms = broker.clock.wall_ms()
+    splits = [
+        split_delays(body, header, now_ms=now_ms, inspect_compressed=inspect_compressed)
+        for body, header in zip(bodies, headers, strict=True)
+    ]
+    if not any(splits):
+        return []
+    if any(header.attributes & TRANSACTIONAL for header in headers):
+        raise InvalidRecord("a message that is part of a transaction cannot be delayed")
+    return [
+        split or DelaySplit(split_lanes(body, header, inspect_compressed=inspect_compressed), [], 0)
+        for split, body, header in zip(splits, bodies, headers, strict=True)
+    ]
+
+
+def append_delayed(
+    broker: Broker,
+    partition: Partition,
+    splits: Sequence[DelaySplit],
+    headers: Sequence[BatchHeader],
+    acks: Acks,
+) -> Appended:
+    """Store batches of which some messages come later.
+
+    The answer names the first message that came now, or where the next one would go.
+    """
+    for header in headers:
+        if header.producer_id >= 0 and not _follows(broker, partition, header):
+            raise OutOfSequence(f"sequence {header.base_sequence} came too early")
+    end_offset = _postpone(broker, partition, splits, headers)
+    batches = [CheckedBatch(read_header(body), body, lane) for split in splits for body, lane in split.now]
+    base_offset = partition.log.end_offset
+    if batches:
+        stored_offset = _find_part(partition, batches[0].header)
+        base_offset = partition.append(batches) if stored_offset is None else stored_offset
+    committed = None
+    if acks is Acks.ALL:
+        both = (
+            broker.delays.store.partition.committed(end_offset),
+            partition.committed(partition.log.end_offset),
+        )
+        waits = [wait for wait in both if wait is not None]
+        committed = _all(waits) if waits else None
+    return Appended(base_offset, partition.log.start_offset, committed)
+
+
+def _postpone(
+    broker: Broker, partition: Partition, splits: Sequence[DelaySplit], headers: Sequence[BatchHeader]
+) -> int:
+    """Keep the delayed messages, unless they are kept already; the offset behind them."""
+    topic, number = partition.source
+    topic_id = broker.metadata.topic(topic).topic_id
+    store = broker.delays.store
+    target = store.targets.at(topic_id, number)
+    records: list[Record] = []
+    for split, header in zip(splits, headers, strict=True):
+        producer_id, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
+        is_numbered = producer_id >= 0 and sequence != NO_SEQUENCE
+        if not split.later or (is_numbered and store.marks.holds(target.index, producer_id, epoch, sequence)):
+            continue
+        records += (Waiting(NEW, message.due_ms or 0, topic_id, number, message) for message in split.later)
+        if is_numbered:
+            count = header.record_count
+            records.append(Sequences(topic_id, number, producer_id, epoch, sequence, count, split.trailing))
+    if not records:
+        return store.partition.log.end_offset
+    return broker.delays.write(records) + len(records)
+
+
+def _find_part(partition: Partition, header: BatchHeader) -> int | None:
+    """Where the part that came now lies, if it does."""
+    try:
+        return partition.producers.duplicate(header, header.record_count)
+    except DuplicateSequence:
+        return partition.log.end_offset  # it is there, too long ago to tell where
+    except OutOfSequence:
+        return None  # before it are delayed messages, as has been seen
+
+
+def _follows(broker: Broker, partition: Partition, header: BatchHeader) -> bool:
+    """Whether nothing is missing between what is stored of a producer and this batch."""
+    producer_id, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
+    try:
+        partition.producers.duplicate(header, header.record_count)
+    except DuplicateSequence:
+        return True
+    except OutOfSequence:
+        target = _target_of(broker, partition)
+        return target is not None and broker.delays.store.marks.explains(
+            target.index,
+            producer_id,
+            epoch,
+            expected=partition.producers.next_sequence(producer_id, epoch),
+            sequence=sequence,
+        )
+    return True
+
+
+def _target_of(broker: Broker, partition: Partition) -> Target | None:
+    topic = broker.metadata.topics.get(partition.source.topic)
+    if topic is None:
+        return None
+    return broker.delays.store.targets.find(topic.topic_id, partition.source.partition)
+
+
+async def _all(waits: Sequence[Awaitable[None]]) -> None:
+    for wait in waits:
+        await wait

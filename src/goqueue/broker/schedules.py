@@ -1,0 +1,192 @@
+"""The verbs of schedules: create, list, look, pause, resume, end. And what arms them, time after time.
+
+A schedule and the message that it waits with are written in one step, so that no crash leaves one without
+the other or makes a second message.
+"""
+
+import asyncio
+import re
+from typing import TYPE_CHECKING
+
+import mmh3
+
+from goqueue.broker.delay_records import NEW, Cancelled, Record, Waiting
+from goqueue.core.delays.schedules import (
+    Schedule,
+    ScheduleArmed,
+    ScheduleCreated,
+    ScheduleEnded,
+    SchedulePaused,
+    next_due_ms,
+)
+from goqueue.core.schemas.checking import MessageCheck
+from goqueue.model.delays import CreateSchedule, ScheduledMessage, ScheduleView
+from goqueue.model.errors import InvalidSchedule, MessageTooLarge, SchemaMismatch
+from goqueue.model.ids import TopicName
+from goqueue.model.messages import Message
+from goqueue.model.schemas import SchemaValidation
+
+if TYPE_CHECKING:  # the keeper of the delays arms schedules through this module
+    from goqueue.broker.broker import Broker
+
+NAME_PATTERN = r"^[A-Za-z0-9._-]{1,200}$"
+_NAME = re.compile(NAME_PATTERN, re.ASCII)
+
+
+async def create_schedule(broker: "Broker", command: CreateSchedule) -> ScheduleView:
+    """Create a schedule and arm it; safe on the disk on return."""
+    broker.admit(command.topic)
+    broker.topic(command.topic)
+    name = command.name or str(broker.new_id())
+    if not _NAME.fullmatch(name):
+        raise InvalidSchedule(
+            f"{name[:200]!r} is no name for a schedule: 1 to 200 letters, digits, '.', '_' and '-'"
+        )
+    size = len(command.message.value) + len(command.message.key or b"")
+    if size > broker.config.limits.message_bytes:
+        raise MessageTooLarge(f"a message of {size} bytes is over the limit")
+    _check_schema(broker, command)
+    topic_id = broker.metadata.topic(command.topic).topic_id
+    now_ms = broker.clock.wall_ms()
+    created = broker.delays.store.schedules.create(
+        ScheduleCreated(
+            command.topic, topic_id, name, command.cron, command.time_zone, command.message, now_ms
+        )
+    )
+    waiting, armed = _arming(broker, created, after_ms=now_ms)
+    await _write(broker, [waiting, created, armed])
+    return describe_schedule(broker, command.topic, name)
+
+
+def _check_schema(broker: "Broker", command: CreateSchedule) -> None:
+    """Refuse a message that would not fit its topic now, rather than each time that it comes."""
+    settings, message = broker.metadata.topic(command.topic).settings, command.message
+    if settings.schema_validation is SchemaValidation.NONE:
+        return
+    check = MessageCheck(broker.registry, command.topic, settings)
+    problem = check.problem(message.value, message.key, message.headers)
+    if problem is not None:
+        raise SchemaMismatch({0: problem})
+
+
+def list_schedules(broker: "Broker", topic: str) -> list[ScheduleView]:
+    """The schedules of a topic, by name."""
+    broker.topic(topic)
+    topic_id = broker.metadata.topic(topic).topic_id
+    return [_view(broker, schedule) for schedule in broker.delays.store.schedules.of_topic(topic_id)]
+
+
+def describe_schedule(broker: "Broker", topic: str, name: str) -> ScheduleView:
+    return _view(broker, _find(broker, topic, name))
+
+
+async def pause_schedule(broker: "Broker", topic: str, name: str) -> ScheduleView:
+    """Let a schedule rest: the message that waits is cancelled."""
+    broker.admit(topic)
+    schedule = _find(broker, topic, name)
+    if not schedule.is_paused:
+        await _disarm(broker, schedule, SchedulePaused(schedule.created.topic_id, name))
+    return _view(broker, schedule)
+
+
+async def resume_schedule(broker: "Broker", topic: str, name: str) -> ScheduleView:
+    """Wake a paused schedule: it goes on with the next time behind now."""
+    broker.admit(topic)
+    schedule = _find(broker, topic, name)
+    if schedule.is_paused:
+        await _write(broker, _arming(broker, schedule.created, after_ms=_next_after_ms(broker, schedule)))
+    return _view(broker, schedule)
+
+
+async def end_schedule(broker: "Broker", topic: str, name: str) -> None:
+    """Delete a schedule, with the message that waits."""
+    broker.admit(topic)
+    schedule = _find(broker, topic, name)
+    await _disarm(broker, schedule, ScheduleEnded(schedule.created.topic_id, name))
+
+
+def keep_up_schedules(broker: "Broker") -> None:
+    """Arm anew what has been delivered, and end the schedules of topics that are gone."""
+    keeper = broker.delays
+    for schedule in list(keeper.store.schedules.schedules.values()):
+        created = schedule.created
+        if created.topic_id not in broker.metadata.names:
+            keeper.write([ScheduleEnded(created.topic_id, created.name)])
+        elif schedule.armed is not None and not _is_waiting(broker, schedule.armed):
+            keeper.write(_arming(broker, created, after_ms=_next_after_ms(broker, schedule)))
+
+
+def _is_waiting(broker: "Broker", armed: ScheduleArmed) -> bool:
+    store = broker.delays.store
+    if armed.number in store.moved:
+        return True
+    target = store.targets.find(armed.topic_id, armed.partition)
+    return target is not None and store.is_pending(target, armed.due_ms, armed.number)
+
+
+def _next_after_ms(broker: "Broker", schedule: Schedule) -> int:
+    """Behind now, and behind the last time too: a clock that is set back repeats nothing."""
+    last_ms = schedule.armed.due_ms if schedule.armed is not None else schedule.last_due_ms
+    return max(broker.clock.wall_ms(), last_ms or 0)
+
+
+def _arming(broker: "Broker", created: ScheduleCreated, *, after_ms: int) -> list[Record]:
+    """The records that give a schedule its next message. The message goes first: its offset is its number."""
+    due_ms = next_due_ms(created.cron, created.time_zone, after_ms=after_ms)
+    topic = broker.topic(created.topic)
+    key = created.message.key
+    partition = mmh3.hash(key, 0, signed=False) % len(topic.partitions) if key else topic.take_turn()
+    number = broker.delays.store.partition.log.end_offset
+    waiting = Waiting(NEW, due_ms, created.topic_id, partition, _message_of(created.message))
+    return [waiting, ScheduleArmed(created.topic_id, created.name, due_ms, number, partition)]
+
+
+def _message_of(given: ScheduledMessage) -> Message:
+    return Message(given.value, given.key, given.headers, given.lane)
+
+
+async def _disarm(broker: "Broker", schedule: Schedule, event: SchedulePaused | ScheduleEnded) -> None:
+    """Cancel the message that waits, in one step with what happens to its schedule."""
+    keeper, armed = broker.delays, schedule.armed
+    if armed is None or not _is_waiting(broker, armed):
+        await _write(broker, [event])
+        return
+    offset = keeper.store.moved.get(armed.number, armed.number)
+    target = keeper.store.targets.at(armed.topic_id, armed.partition)
+    # Somebody may have moved it to any time, so the whole target stands still.
+    changed = keeper.stop_and_change(offset, target, [Cancelled(armed.number), event])
+    target.pending -= 1
+    if changed is not None:
+        await asyncio.shield(changed)
+
+
+async def _write(broker: "Broker", records: list[Record]) -> None:
+    end_offset = broker.delays.write(records) + len(records)
+    committed = broker.delays.store.partition.committed(end_offset)
+    if committed is not None:
+        await committed
+
+
+def _find(broker: "Broker", topic: str, name: str) -> Schedule:
+    broker.topic(topic)
+    return broker.delays.store.schedules.find(broker.metadata.topic(topic).topic_id, topic, name)
+
+
+def _view(broker: "Broker", schedule: Schedule) -> ScheduleView:
+    created, armed = schedule.created, schedule.armed
+    fired, last_due_ms = schedule.fired, schedule.last_due_ms
+    if armed is not None and not _is_waiting(broker, armed):
+        # Delivered a moment ago, and about to be armed anew.
+        fired, last_due_ms, armed = fired + 1, armed.due_ms, None
+    return ScheduleView(
+        topic=TopicName(created.topic),
+        name=created.name,
+        cron=created.cron,
+        time_zone=created.time_zone,
+        message=created.message,
+        is_paused=schedule.is_paused,
+        created_ms=created.created_ms,
+        next_due_ms=armed.due_ms if armed is not None else None,
+        last_due_ms=last_due_ms,
+        fired=fired,
+    )

@@ -1,0 +1,373 @@
+"""Delayed messages on a simulated machine, through crashes: each delivered once, none early, none cancelled.
+
+A row of lives, as in the simulation of the whole broker. What was answered must hold; what was under way
+when the power went may have happened or not, but not by half. In the end all disks are well, time passes,
+and every message must be where it belongs.
+"""
+
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from random import Random
+from typing import NamedTuple
+
+from goqueue.broker.broker import Broker, close_broker, open_broker
+from goqueue.broker.delays import cancel_delayed, delay_stats, move_delayed
+from goqueue.broker.publish import publish
+from goqueue.broker.read import read_messages
+from goqueue.broker.topics import create_topic, delete_records
+from goqueue.model.commands import CreateTopic, Publish, ReadMessages
+from goqueue.model.delays import Postponed
+from goqueue.model.errors import Corrupt, GoQueueError, NotFound, ShuttingDown, TopicExists, Unavailable
+from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.messages import Acks, Lane, Message
+from goqueue.model.settings import BrokerConfig, DelayConfig
+from goqueue.testing.answers import Answers, PowerLost
+from goqueue.testing.clock import SimulatedClock
+from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.loop import SimulatedLoop, Stalled
+from goqueue.testing.partition_history import Violation, demand
+from goqueue.testing.threads import SimulatedThreads
+
+TOPIC = TopicName("later")
+PARTITIONS = 2
+LATENESS_MS_MAX = 1_500
+"""In a life without faults; threads here take up to 40 ms, and a new target waits for a checkpoint."""
+_DELAYS_MS = (1, 5, 5, 40, 40, 300, 2_000, 2_000, 30_000, 90_000)
+_WAITS_MS = (0, 0, 1, 10, 100, 700, 5_000)
+
+
+class Place(NamedTuple):
+    partition: int
+    number: int
+
+
+@dataclass(slots=True)
+class Given:
+    """What is known of one message."""
+
+    value: bytes
+    due_times: set[int]
+    """When it may be due: more than one while a move is unanswered."""
+    place: Place | None = None
+    is_stored: bool = False
+    """The broker said that it is safe."""
+    moves: int = 0
+    """How many moves may have happened or not."""
+    cancels: int = 0
+    """How often somebody has tried to cancel it, and may have done so."""
+    is_cancelled: bool = False
+    may_be_deleted: bool = False
+    """Its partition was emptied at a time when it may have been there."""
+    is_seen: bool = False
+
+
+@dataclass(slots=True)
+class _State:
+    """What outlives the broker's lives."""
+
+    messages: dict[bytes, Given] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    wall_ms_max: int = 0
+    deleted: Counter[int] = field(default_factory=Counter)
+
+
+def simulate_delays(seed: int, steps: int) -> Counter[str]:
+    """Run one seed; counts what happened, or raises Violation."""
+    return DelaySimulation(seed, steps).run()
+
+
+class DelaySimulation:
+    def __init__(self, seed: int, steps: int) -> None:
+        self._random = Random(seed)
+        self._threads = SimulatedThreads(Random(f"threads {seed}"))
+        self._chance = Random(f"broker {seed}")
+        self._disk = SimulatedDisk(Random(f"disk {seed}"))
+        self._clock = SimulatedClock()
+        self._state = _State()
+        self._steps_left = steps
+        self._config = BrokerConfig(
+            flush_interval_ms=self._random.choice((50, 1_000)),
+            upkeep_interval_ms=self._random.choice((300, 5_000)),
+            delays=DelayConfig(
+                fresh_max=self._random.choice((3, 20, 1_000)),
+                runs_max=self._random.choice((1, 3)),
+                wasted_entries_max=self._random.choice((2, 1_000)),
+                wasted_bytes_max=self._random.choice((3_000, 1_000_000)),
+                round_max=self._random.choice((1, 3, 2_000)),
+            ),
+        )
+
+    def run(self) -> Counter[str]:
+        while self._steps_left > 0:
+            self._live_once(is_last=False)
+        self._live_once(is_last=True)
+        return self._state.counts
+
+    def _live_once(self, *, is_last: bool) -> None:
+        loop = SimulatedLoop(self._clock)
+        answers = Answers(loop, self._disk)
+        has_lost_power = True
+        try:
+            has_lost_power = loop.run(self._live(answers, is_last=is_last))
+        except PowerLost:
+            pass
+        except Stalled as stalled:
+            raise Violation(f"the broker waits for what never comes: {stalled}") from stalled
+        finally:
+            self._disk = self._disk.crash() if has_lost_power else self._disk.kill()
+            loop.abandon()
+        self._clock.advance_ms(self._random.choice((0, 50, 3_000, 60_000)))
+        if self._random.random() < 0.15 and not is_last:
+            self._note("clock set back")
+            self._state.wall_ms_max = max(self._state.wall_ms_max, self._clock.wall_ms())
+            self._clock.step_wall_ms(-self._random.randrange(5_000))
+
+    async def _live(self, answers: Answers, *, is_last: bool) -> bool:
+        """Whether the power went, or may as well have."""
+        if not is_last and self._random.random() < 0.2:
+            answers.cut_power(after_changes=self._random.randrange(25))
+        broker = await answers.wait_for(
+            open_broker(
+                config=self._config,
+                disk=self._disk,
+                clock=self._clock,
+                threads=self._threads,
+                chance=self._chance,
+            )
+        )
+        life = _Life(self._random, broker, answers, self._disk, self._state)
+        await life.begin()
+        if is_last:
+            await life.finish()
+            return False
+        while self._steps_left > 0 and answers.has_power and not broker.failure.done():
+            self._steps_left -= 1
+            if self._random.random() < 0.04:
+                break
+            await life.step()
+        if answers.has_power and not broker.failure.done() and self._random.random() < 0.4:
+            self._note("closed")
+            answers.is_closing = True
+            await answers.wait_for(close_broker(broker))
+            await answers.settle()
+        # After a failed fsync only a power cut tells the truth about what the disk holds.
+        return life.is_doubtful or not answers.has_power or self._random.random() < 0.5
+
+    def _note(self, what: str) -> None:
+        self._state.counts[what] += 1
+
+
+class _Life:
+    def __init__(
+        self, random: Random, broker: Broker, answers: Answers, disk: SimulatedDisk, state: _State
+    ) -> None:
+        self._random = random
+        self._broker = broker
+        self._answers = answers
+        self._disk = disk
+        self._state = state
+        self.is_doubtful = False
+        self._begun_ms = broker.clock.wall_ms()
+
+    async def begin(self) -> None:
+        for given in self._state.messages.values():
+            if not given.is_stored:
+                given.place = None  # it may be lost, and its number another's now
+        with suppress(TopicExists):
+            await self._answers.wait_for(
+                create_topic(self._broker, CreateTopic(name=TOPIC, partitions=PARTITIONS))
+            )
+        await self._answers.wait_for(self._look())
+
+    async def step(self) -> None:
+        actions = {
+            self._publish: 30,
+            self._cancel: 8,
+            self._move: 8,
+            self._wait: 30,
+            self._look_now: 10,
+            self._delete_records: 1,
+            self._misfortune: 3,
+        }
+        (action,) = self._random.choices(list(actions), list(actions.values()))
+        await action()
+        self._answers.raise_problems()
+
+    async def finish(self) -> None:
+        """Let everything fall due, and see that all is as it must be."""
+        await self._answers.settle()
+        latest_ms = max((max(given.due_times) for given in self._state.messages.values()), default=0)
+        await self._answers.sleep(max(latest_ms - self._broker.clock.wall_ms(), 0) + LATENESS_MS_MAX)
+        await self._answers.wait_for(self._look())
+        for given in self._state.messages.values():
+            if given.is_stored and not given.cancels and not given.may_be_deleted:
+                where = f"{given.place}, due {given.due_times}"
+                demand(given.is_seen, f"{given.value[:8]!r} at {where}, was never delivered")
+        left = delay_stats(self._broker).pending
+        demand(left == 0, f"{left} messages are said to be pending, and none is")
+
+    async def _publish(self) -> None:
+        now_ms = self._wall_ms
+        messages = []
+        for _ in range(self._random.choice((1, 1, 2, 6))):
+            value = b"%d:" % len(self._state.messages) + b"x" * self._random.choice((0, 10, 3_000))
+            delay_ms = self._random.choice(_DELAYS_MS)
+            due_ms = now_ms + delay_ms
+            self._state.messages[value] = Given(value, {due_ms})
+            lane = self._random.choice((Lane.NORMAL, Lane.NORMAL, Lane.HIGH))
+            messages.append(Message(value, lane=lane, due_ms=due_ms))
+        acks = self._random.choice((Acks.ALL, Acks.ALL, Acks.LEADER))
+        self._note("publish")
+        self._answers.start(self._publish_and_note(messages, acks))
+
+    async def _publish_and_note(self, messages: list[Message], acks: Acks) -> None:
+        replies = await publish(self._broker, Publish(topic=TOPIC, messages=messages, acks=acks))
+        if not self._answers.has_power:
+            return
+        for message, reply in zip(messages, replies, strict=True):
+            given = self._state.messages[message.value or b""]
+            if isinstance(reply, Postponed):
+                given.place = Place(reply.partition, reply.number)
+                given.is_stored = acks is Acks.ALL
+            elif isinstance(reply, GoQueueError):
+                self._permit(reply)
+
+    async def _cancel(self) -> None:
+        if given := self._choose():
+            self._note("cancel")
+            self._answers.start(self._cancel_and_note(given))
+
+    async def _cancel_and_note(self, given: Given) -> None:
+        assert given.place is not None
+        given.cancels += 1
+        try:
+            await cancel_delayed(self._broker, TOPIC, *given.place)
+        except NotFound:
+            if self._answers.has_power and given.cancels == 1:
+                given.cancels = 0
+            return  # delivered; or cancelled, by somebody who did not hear so
+        except GoQueueError as error:
+            self._permit(error)
+            return
+        if self._answers.has_power:
+            self._note("cancelled")
+            given.is_cancelled = True
+
+    async def _move(self) -> None:
+        if (given := self._choose()) and not given.cancels:
+            self._note("move")
+            due_ms = self._wall_ms + self._random.choice(_DELAYS_MS)
+            self._answers.start(self._move_and_note(given, due_ms))
+
+    async def _move_and_note(self, given: Given, due_ms: int) -> None:
+        assert given.place is not None
+        given.due_times.add(due_ms)
+        given.moves += 1
+        try:
+            await move_delayed(self._broker, TOPIC, *given.place, due_ms)
+        except NotFound:
+            return
+        except GoQueueError as error:
+            self._permit(error)
+            return
+        if self._answers.has_power:
+            self._note("moved")
+            if given.moves == 1:
+                given.moves, given.due_times = 0, {due_ms}
+
+    async def _wait(self) -> None:
+        self._note("wait")
+        await self._answers.sleep(self._random.choice(_WAITS_MS))
+
+    async def _look_now(self) -> None:
+        try:
+            await self._answers.wait_for(self._look())
+        except GoQueueError as error:
+            self._permit(error)
+
+    async def _delete_records(self) -> None:
+        partition = self._random.randrange(PARTITIONS)
+        self._note("delete records")
+        try:
+            await self._answers.wait_for(self._look())
+            await self._answers.wait_for(delete_records(self._broker, TopicPartition(TOPIC, partition), -1))
+        except GoQueueError as error:
+            self._permit(error)
+        # What was appended between the two was seen by nobody; it may count as delivered.
+        for given in self._state.messages.values():
+            if given.place is None or given.place.partition == partition:
+                is_due = min(given.due_times) <= max(self._wall_ms, self._state.wall_ms_max)
+                given.may_be_deleted |= is_due and not given.is_seen
+
+    async def _misfortune(self) -> None:
+        which = self._random.randrange(5)
+        if which == 0:
+            self._note("power cut ahead")
+            self._answers.cut_power(after_changes=self._random.randrange(30))
+        elif which == 1:
+            self._note("failing fsync")
+            self._answers.break_something()
+            self.is_doubtful = True
+            partition = self._random.randrange(PARTITIONS)
+            self._disk.faults.fail_syncs(under=f"logs/{TOPIC}/{partition}/")
+        elif which == 2:
+            self._note("full disk")
+            self._answers.break_something()
+            self._disk.fill_up(after_bytes=self._random.choice((0, 500, 5_000)))
+        elif which == 3:
+            self._note("clock set")
+            self._state.wall_ms_max = max(self._state.wall_ms_max, self._wall_ms)
+            self._broker.clock.step_wall_ms(self._random.choice((-3_000, -50, 2_000)))  # type: ignore[attr-defined]  # it is a simulated one
+        elif self._answers.has_power:
+            self._note("mend")
+            self._answers.mend()
+
+    async def _look(self) -> None:
+        """Read everything: nothing twice, nothing early, nothing that was cancelled."""
+        self._state.wall_ms_max = max(self._state.wall_ms_max, self._wall_ms)
+        shown: list[bytes] = []
+        for partition in range(PARTITIONS):
+            source = TopicPartition(TOPIC, partition)
+            log = self._broker.partition(source).log
+            offset = log.start_offset
+            while offset < log.end_offset:
+                found = await read_messages(
+                    self._broker, ReadMessages(source=source, offset=offset, limit=1_000)
+                )
+                shown += [message.value or b"" for message in found.messages]
+                if found.next_offset == offset:
+                    break
+                offset = found.next_offset
+        self._state.wall_ms_max = max(self._state.wall_ms_max, self._wall_ms)
+        twice = [value[:8] for value, count in Counter(shown).items() if count > 1]
+        demand(not twice, f"delivered twice: {twice}")
+        for value in shown:
+            given = self._state.messages.get(value)
+            if given is None:
+                raise Violation(f"{value!r} is shown, which nobody has written")
+            demand(not given.is_cancelled or given.is_seen, f"{value[:8]!r} was cancelled, and delivered")
+            early_ms = min(given.due_times) - self._state.wall_ms_max
+            demand(early_ms <= 0, f"{value[:8]!r} is delivered {early_ms} ms early")
+            given.is_seen = True
+
+    def _choose(self) -> Given | None:
+        """A message that may still be pending."""
+        placed = [
+            g for g in self._state.messages.values() if g.place and not g.is_seen and not g.is_cancelled
+        ]
+        return self._random.choice(placed) if placed else None
+
+    def _permit(self, error: GoQueueError) -> None:
+        if self._broker.failure.done() and isinstance(error, (ShuttingDown, Unavailable)):
+            return
+        if isinstance(error, Corrupt) and self.is_doubtful:
+            return  # what an fsync that failed has left of a frame
+        self._answers.permit(error)
+
+    @property
+    def _wall_ms(self) -> int:
+        return self._broker.clock.wall_ms()
+
+    def _note(self, what: str) -> None:
+        self._state.counts[what] += 1
