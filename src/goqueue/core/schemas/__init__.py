@@ -1,0 +1,1 @@
+"""Schemas: the registry, what may follow what, and whether data fits."""

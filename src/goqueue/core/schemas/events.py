@@ -1,0 +1,71 @@
+"""What of the schema registry must survive a restart."""
+
+from dataclasses import dataclass
+
+from goqueue.model.schemas import SchemaKind, SchemaReference, SchemaText
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRegistered:
+    subject: str
+    version: int
+    schema_id: int
+    kind: str
+    text: str
+    references: tuple[SchemaReference, ...]
+
+    @property
+    def schema(self) -> SchemaText:
+        return SchemaText(SchemaKind(self.kind), self.text, self.references)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionDeleted:
+    """Out of sight, but its id can still be read."""
+
+    subject: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRemoved:
+    """Gone for good."""
+
+    subject: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompatibilityChanged:
+    """level None: back to the one for all subjects, or to the broker's own when it is that one."""
+
+    subject: str
+    level: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModeChanged:
+    subject: str
+    mode: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StateReset:
+    """Begin again from nothing: what follows is the whole state, written to keep the journal short."""
+
+    next_id: int
+    """Ids are never given twice, also when the schema they stood for is gone."""
+
+
+Event = SchemaRegistered | VersionDeleted | VersionRemoved | CompatibilityChanged | ModeChanged | StateReset
+EVENT_TYPES: dict[str, type[Event]] = {
+    kind.__name__: kind
+    for kind in (
+        SchemaRegistered,
+        VersionDeleted,
+        VersionRemoved,
+        CompatibilityChanged,
+        ModeChanged,
+        StateReset,
+    )
+}

@@ -1,0 +1,343 @@
+"""The registry machine: subjects, their versions, ids that never change, and what may follow what.
+
+A schema has one id however many subjects have it, and a subject numbers its versions from 1 on. What
+is deleted the reversible way can still be read by its id, so that old data stays readable; only what
+is deleted for good is gone, and its number is not given again while the subject has another.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, cast
+
+from goqueue.core.schemas.events import (
+    CompatibilityChanged,
+    Event,
+    ModeChanged,
+    SchemaRegistered,
+    StateReset,
+    VersionDeleted,
+    VersionRemoved,
+)
+from goqueue.core.schemas.parsing import breaks, parse
+from goqueue.core.schemas.settings import GLOBAL, RegistrySettings
+from goqueue.model.errors import (
+    IncompatibleSchema,
+    InvalidSchema,
+    InvalidSchemaVersion,
+    NotSoftDeleted,
+    RegistryReadOnly,
+    SchemaNotFound,
+    SchemaReferenced,
+    SchemaVersionNotFound,
+    SubjectNotFound,
+)
+from goqueue.model.schemas import RegistryMode, SchemaKind, SchemaReference, SchemaText, SchemaVersion
+
+if TYPE_CHECKING:
+    from goqueue.core.schemas.parsing import Parsed
+    from goqueue.core.schemas.protobuf_files import ProtobufFile
+
+Latest = Literal["latest"]
+
+
+@dataclass(slots=True)
+class _Subject:
+    ids: dict[int, int] = field(default_factory=dict)
+    """The schema of each version, in their order."""
+    deleted: set[int] = field(default_factory=set)
+
+    def live(self, *, with_deleted: bool = False) -> list[int]:
+        return [version for version in self.ids if with_deleted or version not in self.deleted]
+
+
+class Registry:
+    def __init__(self) -> None:
+        self._reset()
+
+    def _reset(self) -> None:
+        self._subjects: dict[str, _Subject] = {}
+        self._schemas: dict[int, SchemaText] = {}
+        self._id_of: dict[tuple[str, str, tuple[SchemaReference, ...]], int] = {}
+        self._parsed: dict[int, Parsed] = {}
+        """What the schemas mean, kept because producers ask with every batch."""
+        self.settings = RegistrySettings()
+        self._next_id = 1
+
+    def subjects(self, *, prefix: str = "", with_deleted: bool = False) -> list[str]:
+        return sorted(
+            name
+            for name, subject in self._subjects.items()
+            if name.startswith(prefix) and subject.live(with_deleted=with_deleted)
+        )
+
+    def versions(self, name: str, *, with_deleted: bool = False) -> list[int]:
+        return self._subject(name, with_deleted=with_deleted).live(with_deleted=with_deleted)
+
+    def version(self, name: str, wanted: int | Latest, *, with_deleted: bool = False) -> SchemaVersion:
+        subject = self._subject(name, with_deleted=with_deleted)
+        live = subject.live(with_deleted=with_deleted)
+        if wanted == "latest":
+            return self._place(name, live[-1])
+        if wanted < 1:
+            raise InvalidSchemaVersion(f"{wanted} is not a version: they count from 1")
+        if wanted not in live:
+            raise SchemaVersionNotFound(name, wanted)
+        return self._place(name, wanted)
+
+    @property
+    def schema_count(self) -> int:
+        return len(self._schemas)
+
+    def schema(self, schema_id: int) -> SchemaText:
+        """By its id, also when it was deleted the reversible way."""
+        schema = self._schemas.get(schema_id)
+        if schema is None:
+            raise SchemaNotFound(f"no schema has the id {schema_id}")
+        return schema
+
+    def places(self, schema_id: int, *, with_deleted: bool = False) -> list[SchemaVersion]:
+        """Where a schema stands: in which subjects, as which version."""
+        self.schema(schema_id)
+        return [
+            self._place(name, version)
+            for name, subject in sorted(self._subjects.items())
+            for version in subject.live(with_deleted=with_deleted)
+            if subject.ids[version] == schema_id
+        ]
+
+    def stands_in(self, name: str, schema_id: int) -> bool:
+        """Whether a schema is a version of a subject, and not a deleted one."""
+        subject = self._subjects.get(name)
+        return subject is not None and any(
+            subject.ids[version] == schema_id for version in reversed(subject.live())
+        )
+
+    def latest_id(self, name: str) -> int | None:
+        """The schema that a subject has last; None when it has none, or there is no such subject."""
+        subject = self._subjects.get(name)
+        live = subject.live() if subject is not None else []
+        return subject.ids[live[-1]] if subject is not None and live else None
+
+    def referenced_by(self, name: str, version: int) -> list[int]:
+        """Ids of the schemas that are built on a version and stand in some subject."""
+        standing = {schema_id for s in self._subjects.values() for schema_id in s.ids.values()}
+        return sorted(
+            schema_id
+            for schema_id in standing
+            if any(r.subject == name and r.version == version for r in self._schemas[schema_id].references)
+        )
+
+    def find(self, name: str, schema: SchemaText, *, with_deleted: bool = False) -> SchemaVersion:
+        """The version of a subject that says the same."""
+        subject = self._subject(name, with_deleted=with_deleted)
+        schema_id = self._id_of.get(self._key(schema, self._understand(schema)))
+        for version in reversed(subject.live(with_deleted=with_deleted)):
+            if subject.ids[version] == schema_id:
+                return self._place(name, version)
+        raise SchemaNotFound(f"the schema is not registered under subject {name}")
+
+    def parsed(self, schema_id: int) -> "Parsed":
+        """What a registered schema means."""
+        found = self._parsed.get(schema_id)
+        if found is None:
+            found = self._parsed[schema_id] = self._understand(self.schema(schema_id))
+        return found
+
+    def descriptor(self, schema_id: int) -> str:
+        """A Protobuf schema as its descriptor in base64."""
+        parsed = self.parsed(schema_id)
+        assert parsed.kind is SchemaKind.PROTOBUF, "only these have descriptors"
+        return cast("ProtobufFile", parsed).serialized()
+
+    def register(
+        self, name: str, schema: SchemaText, *, schema_id: int | None = None, version: int | None = None
+    ) -> tuple[SchemaVersion, list[Event]]:
+        """The place of a schema in a subject: the one it has, or a new one if it fits there.
+
+        Ids and versions are the registry's to give, but for a subject in import mode.
+        """
+        if not name:
+            raise InvalidSchema("a subject has a name")
+        parsed = self._understand(schema)
+        key = self._key(schema, parsed)
+        known_id = self._id_of.get(key)
+        subject = self._subjects.get(name, _Subject())
+        for standing in reversed(subject.live()):
+            if subject.ids[standing] == known_id:
+                return self._place(name, standing), []
+        mode = self.settings.mode(name)
+        if not mode.may_register:
+            raise RegistryReadOnly(f"subject {name} is in mode {mode.value}")
+        if mode is not RegistryMode.IMPORT:
+            if schema_id is not None or version is not None:
+                raise RegistryReadOnly(
+                    f"subject {name} is in mode {mode.value}: only in mode IMPORT are ids and versions given"
+                )
+            if problems := self.problems(name, schema):
+                raise IncompatibleSchema(name, problems)
+        self._check_import(known_id, schema_id)
+        place = SchemaVersion(
+            name,
+            version or max(subject.ids, default=0) + 1,
+            schema_id or known_id or self._next_id,
+            schema,
+        )
+        registered = SchemaRegistered(
+            name, place.version, place.schema_id, schema.kind.value, schema.text, schema.references
+        )
+        return place, [registered]
+
+    def problems(self, name: str, schema: SchemaText, *, against: int | Latest | None = None) -> list[str]:
+        """Why a schema cannot follow what a subject has: each broken rule with its place.
+
+        `against` one version, or, when none is named, all that the subject's level asks for.
+        """
+        level = self.settings.compatibility(name)
+        if against is not None:
+            others = [self.version(name, against)]
+        else:
+            live = self._subjects.get(name, _Subject()).live()
+            others = [self._place(name, version) for version in (live if level.is_transitive else live[-1:])]
+        new = self._understand(schema)
+        found = []
+        for other in reversed(others):
+            old = self.parsed(other.schema_id)
+            if level.reads_older:
+                found += [
+                    f"data of version {other.version} cannot be read: {each}" for each in breaks(new, old)
+                ]
+            if level.is_read_by_older:
+                found += [
+                    f"readers of version {other.version} cannot read its data: {each}"
+                    for each in breaks(old, new)
+                ]
+        return found
+
+    def delete_version(
+        self, name: str, wanted: int | Latest, *, is_permanent: bool
+    ) -> tuple[int, list[Event]]:
+        """Take a version away, for good only what was taken away before."""
+        self._check_writable(name)
+        version = self.version(name, wanted, with_deleted=is_permanent).version
+        if is_permanent and version not in self._subjects[name].deleted:
+            raise NotSoftDeleted(
+                f"version {version} of subject {name} must be deleted before it goes for good"
+            )
+        self._check_unreferenced(name, version)
+        event: Event = VersionRemoved(name, version) if is_permanent else VersionDeleted(name, version)
+        return version, [event]
+
+    def delete_subject(self, name: str, *, is_permanent: bool) -> tuple[list[int], list[Event]]:
+        """Take all versions of a subject away."""
+        self._check_writable(name)
+        subject = self._subject(name, with_deleted=is_permanent)
+        versions = subject.live(with_deleted=is_permanent)
+        if is_permanent and subject.live():
+            raise NotSoftDeleted(f"subject {name} must be deleted before it goes for good")
+        for version in versions:
+            self._check_unreferenced(name, version)
+        kind = VersionRemoved if is_permanent else VersionDeleted
+        events: list[Event] = [kind(name, version) for version in versions]
+        if self.settings.has_compatibility(name):
+            events.append(CompatibilityChanged(name, None))
+        return versions, events
+
+    def set_mode(self, name: str, mode: RegistryMode | None, *, is_forced: bool = False) -> Event:
+        """Set a mode, or go back to the one for all; under the empty name the one for all."""
+        if mode is RegistryMode.IMPORT and not is_forced and self._has_versions(name):
+            raise RegistryReadOnly("mode IMPORT is for what has no schemas yet, unless it is forced")
+        return self.settings.set_mode(name, mode)
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case SchemaRegistered():
+                schema = event.schema
+                self._schemas.setdefault(event.schema_id, schema)
+                self._subjects.setdefault(event.subject, _Subject()).ids[event.version] = event.schema_id
+                self._id_of.setdefault(self._key(schema, self.parsed(event.schema_id)), event.schema_id)
+                self._next_id = max(self._next_id, event.schema_id + 1)
+            case VersionDeleted():
+                self._subjects[event.subject].deleted.add(event.version)
+            case VersionRemoved():
+                self._remove(event.subject, event.version)
+            case CompatibilityChanged() | ModeChanged():
+                self.settings.apply(event)
+            case StateReset():
+                self._reset()
+                self._next_id = event.next_id
+
+    def whole_state(self) -> Iterable[Event]:
+        """Events that lead from nothing to the present state. Schemas come before those built on them."""
+        yield StateReset(self._next_id)
+        places = [
+            (name, version, schema_id)
+            for name, subject in self._subjects.items()
+            for version, schema_id in subject.ids.items()
+        ]
+        order = {schema_id: at for at, schema_id in enumerate(self._schemas)}
+        for name, version, schema_id in sorted(places, key=lambda place: order[place[2]]):
+            schema = self._schemas[schema_id]
+            yield SchemaRegistered(
+                name, version, schema_id, schema.kind.value, schema.text, schema.references
+            )
+        for name, subject in self._subjects.items():
+            for version in sorted(subject.deleted):
+                yield VersionDeleted(name, version)
+        yield from self.settings.whole_state()
+
+    def _subject(self, name: str, *, with_deleted: bool) -> _Subject:
+        subject = self._subjects.get(name)
+        if subject is None or not subject.live(with_deleted=with_deleted):
+            raise SubjectNotFound(name)
+        return subject
+
+    def _place(self, name: str, version: int) -> SchemaVersion:
+        subject = self._subjects[name]
+        schema_id = subject.ids[version]
+        return SchemaVersion(name, version, schema_id, self._schemas[schema_id], version in subject.deleted)
+
+    def _understand(self, schema: SchemaText) -> "Parsed":
+        others = {}
+        for name, subject, version in schema.references:
+            try:
+                others[name] = self.parsed(self.version(subject, version, with_deleted=True).schema_id)
+            except (SubjectNotFound, SchemaVersionNotFound) as error:
+                raise InvalidSchema(f"reference {name!r}: {error}") from error
+        return parse(schema, others)
+
+    def _key(self, schema: SchemaText, parsed: "Parsed") -> tuple[str, str, tuple[SchemaReference, ...]]:
+        return schema.kind.value, parsed.canonical(), schema.references
+
+    def _has_versions(self, name: str) -> bool:
+        if name == GLOBAL:
+            return bool(self.subjects())
+        subject = self._subjects.get(name)
+        return subject is not None and bool(subject.live())
+
+    def _check_import(self, known_id: int | None, schema_id: int | None) -> None:
+        if schema_id is None:
+            return
+        if known_id not in (None, schema_id) or (known_id is None and schema_id in self._schemas):
+            raise InvalidSchema(f"id {schema_id} stands for another schema already")
+
+    def _check_writable(self, name: str) -> None:
+        mode = self.settings.mode(name)
+        if mode in (RegistryMode.READONLY, RegistryMode.READONLY_OVERRIDE):
+            raise RegistryReadOnly(f"subject {name} is in mode {mode.value}")
+
+    def _check_unreferenced(self, name: str, version: int) -> None:
+        if ids := self.referenced_by(name, version):
+            raise SchemaReferenced(
+                f"version {version} of subject {name} is used by the schemas with ids {ids}"
+            )
+
+    def _remove(self, name: str, version: int) -> None:
+        subject = self._subjects[name]
+        schema_id = subject.ids.pop(version)
+        subject.deleted.discard(version)
+        if not subject.ids:
+            del self._subjects[name]
+        if not any(schema_id in other.ids.values() for other in self._subjects.values()):
+            parsed = self.parsed(schema_id)
+            self._id_of.pop(self._key(self._schemas[schema_id], parsed), None)
+            del self._schemas[schema_id], self._parsed[schema_id]

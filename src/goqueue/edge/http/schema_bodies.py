@@ -1,0 +1,211 @@
+"""The JSON of the schema registry: the keys of Confluent's API and of GoQueue's older clients together."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from goqueue.core.schemas.parsing import kind_by_looks
+from goqueue.core.schemas.registry import Registry
+from goqueue.model.errors import InvalidCompatibility, InvalidRegistryMode, InvalidSchema
+from goqueue.model.schemas import (
+    Compatibility,
+    RegistryMode,
+    SchemaKind,
+    SchemaReference,
+    SchemaText,
+    SchemaVersion,
+)
+
+_INT31 = Meta(ge=1, le=2**31 - 1)
+
+
+class ReferenceBody(Struct):
+    """A schema that another is built on: the name it goes by there, and its place."""
+
+    name: str
+    subject: str
+    version: Annotated[int, _INT31]
+
+
+class SchemaBody(Struct, rename="camel"):
+    """A schema as clients send it."""
+
+    schema: str
+    schema_type: (
+        Annotated[
+            str,
+            Meta(description="JSON, AVRO or PROTOBUF. Absent: AVRO if the text is valid Avro, else JSON."),
+        ]
+        | None
+    ) = None
+    references: list[ReferenceBody] | None = None
+    id: Annotated[int, _INT31, Meta(description="Only for subjects in mode IMPORT.")] | None = None
+    version: Annotated[int, _INT31, Meta(description="Only for subjects in mode IMPORT.")] | None = None
+
+    def understood(self) -> SchemaText:
+        references = tuple(SchemaReference(r.name, r.subject, r.version) for r in self.references or ())
+        return SchemaText(self._kind(), self.schema, references)
+
+    def _kind(self) -> SchemaKind:
+        if self.schema_type is None:
+            return kind_by_looks(self.schema)
+        try:
+            return SchemaKind(self.schema_type.upper())
+        except ValueError as error:
+            raise InvalidSchema(f"{self.schema_type!r} is none of JSON, AVRO, PROTOBUF") from error
+
+
+class CompatibilityBody(Struct, rename="camel"):
+    """A compatibility level, under either of the two names that clients use."""
+
+    compatibility: str | None = None
+    compatibility_level: str | None = None
+
+    def level(self) -> Compatibility:
+        word = self.compatibility or self.compatibility_level
+        try:
+            return Compatibility((word or "").upper())
+        except ValueError as error:
+            levels = ", ".join(level.value for level in Compatibility)
+            raise InvalidCompatibility(f"{word!r} is none of {levels}") from error
+
+
+class ModeBody(Struct):
+    """The mode of a subject, or of all."""
+
+    mode: str
+
+    def understood(self) -> RegistryMode:
+        try:
+            return RegistryMode(self.mode.upper())
+        except ValueError as error:
+            modes = ", ".join(mode.value for mode in RegistryMode)
+            raise InvalidRegistryMode(f"{self.mode!r} is none of {modes}") from error
+
+
+class RegisteredBody(Struct):
+    """Where a schema stands."""
+
+    id: int
+    version: int
+    subject: str
+
+
+class SchemaVersionBody(Struct, rename="camel", omit_defaults=True):
+    """A version of a subject, whole."""
+
+    subject: str
+    version: int
+    id: int
+    schema: str
+    schema_type: str
+    references: list[ReferenceBody] = []
+
+
+class SchemaTextBody(Struct, rename="camel", omit_defaults=True):
+    """A schema by its id. Subject and version are those of its first place, if it has one in sight."""
+
+    id: int
+    schema: str
+    schema_type: str
+    references: list[ReferenceBody] = []
+    subject: str | None = None
+    version: int | None = None
+
+
+class PlaceBody(Struct):
+    subject: str
+    version: int
+
+
+class LevelReply(Struct, rename="camel"):
+    compatibility: str
+    compatibility_level: str
+
+
+class ModeReply(Struct):
+    mode: str
+
+
+class FitReply(Struct, omit_defaults=True):
+    is_compatible: bool
+    messages: list[str] = []
+
+
+class SubjectStats(Struct, rename="camel"):
+    subject: str
+    version_count: int
+    latest_version: int
+    latest_schema_id: int
+    compatibility: str
+
+
+class RegistryStats(Struct, rename="camel"):
+    """Numbers of the registry. `subjects` is a number for the clients; the list stands under `details`."""
+
+    subject_count: int
+    total_schemas: int
+    global_compatibility: str
+    subjects: int
+    schemas: int
+    versions: int
+    validation_enabled: Annotated[bool, Meta(description="Some topic checks its messages.")]
+    details: list[SubjectStats]
+
+
+def version_body(registry: Registry, place: SchemaVersion, form: str | None) -> SchemaVersionBody:
+    schema = place.schema
+    return SchemaVersionBody(
+        place.subject,
+        place.version,
+        place.schema_id,
+        _text(registry, place.schema_id, schema, form),
+        schema.kind.value,
+        [ReferenceBody(*reference) for reference in schema.references],
+    )
+
+
+def text_body(registry: Registry, schema_id: int, form: str | None) -> SchemaTextBody:
+    schema = registry.schema(schema_id)
+    places = registry.places(schema_id)
+    return SchemaTextBody(
+        schema_id,
+        _text(registry, schema_id, schema, form),
+        schema.kind.value,
+        [ReferenceBody(*reference) for reference in schema.references],
+        places[0].subject if places else None,
+        places[0].version if places else None,
+    )
+
+
+def _text(registry: Registry, schema_id: int, schema: SchemaText, form: str | None) -> str:
+    """A schema as it was registered, or as a descriptor when that is asked for and there is one."""
+    if form == "serialized" and schema.kind is SchemaKind.PROTOBUF:
+        return registry.descriptor(schema_id)
+    return schema.text
+
+
+def stats_body(registry: Registry, *, is_checking: bool) -> RegistryStats:
+    details = []
+    for name in registry.subjects():
+        latest = registry.version(name, "latest")
+        details.append(
+            SubjectStats(
+                name,
+                len(registry.versions(name)),
+                latest.version,
+                latest.schema_id,
+                registry.settings.compatibility(name).value,
+            )
+        )
+    version_count = sum(each.version_count for each in details)
+    return RegistryStats(
+        len(details),
+        registry.schema_count,
+        registry.settings.compatibility().value,
+        len(details),
+        registry.schema_count,
+        version_count,
+        is_checking,
+        details,
+    )

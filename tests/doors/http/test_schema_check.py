@@ -1,0 +1,129 @@
+"""Messages that do not fit their topic's schemas, through the HTTP door."""
+
+import base64
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+ORDER = json.dumps({"type": "object", "properties": {"to": {"properties": {"zip": {"type": "string"}}}}})
+GOOD = '{"to": {"zip": "8000"}}'
+BAD = '{"to": {"zip": 8000}}'
+TEXT = 'value: #/to/zip: 8000 is not of type "string"'
+
+
+@pytest.fixture
+def checked(client: httpx.Client) -> httpx.Client:
+    """Topics `orders` and `kept`, which check messages in full; the second keeps what does not fit."""
+    for topic, on_invalid in (("orders", "refuse"), ("kept", "quarantine")):
+        settings = {"goqueue.schema.validation": "full", "goqueue.schema.on.invalid": on_invalid}
+        body = {"name": topic, "num_partitions": 1, "settings": settings}
+        assert client.post("/topics", json=body).status_code == 201
+        registered = client.post(
+            f"/schemas/subjects/{topic}-value/versions", json={"schema": ORDER, "schemaType": "JSON"}
+        )
+        assert registered.status_code == 200, registered.text
+    return client
+
+
+def publish(client: httpx.Client, topic: str, *messages: dict[str, Any]) -> list[dict[str, Any]]:
+    reply = client.post(f"/topics/{topic}/messages", json={"messages": list(messages)})
+    assert reply.status_code == 200, reply.text
+    results: list[dict[str, Any]] = reply.json()["results"]
+    return results
+
+
+def stored(client: httpx.Client, topic: str) -> list[tuple[int, str]]:
+    reply = client.get(f"/topics/{topic}/partitions/0/messages")
+    assert reply.status_code == 200, reply.text
+    return [(message["offset"], message["value"]) for message in reply.json()["messages"]]
+
+
+def test_the_registry_tells_whether_some_topic_checks(client: httpx.Client) -> None:
+    assert client.get("/schemas/stats").json()["validationEnabled"] is False
+    body = {"name": "orders", "settings": {"goqueue.schema.validation": "id"}}
+    assert client.post("/topics", json=body).status_code == 201
+    assert client.get("/schemas/stats").json()["validationEnabled"] is True
+
+
+def test_a_bad_message_is_told_in_its_own_result(checked: httpx.Client) -> None:
+    framed = base64.b64encode(b"\x00\x00\x00\x00\x01" + GOOD.encode()).decode()
+    results = publish(
+        checked,
+        "orders",
+        {"value": GOOD},
+        {"value": BAD},
+        {"value": GOOD, "headers": {"schema-id": "1"}},
+        {"value": GOOD, "headers": {"schema-id": "9"}},
+        {"value": framed, "encoding": "base64"},
+    )
+
+    assert [result["offset"] for result in results] == [0, -1, 1, -1, 2]
+    assert (results[1]["code"], results[1]["error"]) == ("schema_mismatch", TEXT)
+    assert results[3]["error"] == "value: no schema has the id 9"
+    assert [offset for offset, _ in stored(checked, "orders")] == [0, 1, 2]
+
+
+def test_a_bad_message_is_kept_and_told_so(checked: httpx.Client) -> None:
+    good, bad = publish(checked, "kept", {"value": GOOD}, {"value": BAD})
+
+    assert (good["offset"], good.get("quarantined")) == (0, None)
+    assert bad == {
+        "partition": 0,
+        "offset": 0,
+        "priority": "normal",
+        "quarantined": "kept.quarantine",
+        "reason": TEXT,
+    }
+    assert stored(checked, "kept") == [(0, GOOD)]
+    assert stored(checked, "kept.quarantine") == [(0, BAD)]
+
+
+def test_a_numbered_message_that_does_not_fit_is_refused_and_its_number_is_free(
+    checked: httpx.Client,
+) -> None:
+    who = checked.post("/producers/init", json={}).json()
+    message = {**who, "topic": "orders", "partition": 0, "sequence": 0}
+
+    refused = checked.post("/transactions/publish", json={**message, "value": BAD})
+    assert (refused.status_code, refused.json()["code"]) == (400, "schema_mismatch")
+    assert checked.post("/transactions/publish", json={**message, "value": GOOD}).json()["offset"] == 0
+
+
+def test_a_message_of_a_transaction_that_does_not_fit_is_kept_and_the_count_goes_on(
+    checked: httpx.Client,
+) -> None:
+    publish(checked, "kept", {"value": BAD})  # creates the quarantine
+    who = checked.post("/producers/init", json={"transactional_id": "writer"}).json()
+    assert checked.post("/transactions/begin", json=who).status_code == 200
+
+    replies = [
+        checked.post(
+            "/transactions/publish",
+            json={**who, "topic": "kept", "partition": 0, "sequence": number, "value": value},
+        ).json()
+        for number, value in enumerate((GOOD, BAD, GOOD))
+    ]
+    assert checked.post("/transactions/commit", json=who).status_code == 200
+
+    assert [(reply["offset"], reply.get("quarantined", False)) for reply in replies] == [
+        (0, False),
+        (1, True),
+        (2, False),
+    ]
+    assert stored(checked, "kept") == [(0, GOOD), (2, GOOD)]
+    assert stored(checked, "kept.quarantine") == [(0, BAD), (1, BAD)]
+
+
+def test_the_quarantine_is_asked_for_again_while_it_is_being_created(checked: httpx.Client) -> None:
+    who = checked.post("/producers/init", json={}).json()
+    message = {**who, "topic": "kept", "partition": 0, "sequence": 0, "value": BAD}
+    first = checked.post("/transactions/publish", json=message)
+    assert (first.status_code, first.json()["code"]) == (503, "quarantine_not_ready")
+    assert first.headers["retry-after"] == "1"
+
+    while (reply := checked.post("/transactions/publish", json=message)).status_code == 503:
+        pass
+
+    assert reply.json() == {"partition": 0, "offset": 0, "duplicate": False, "quarantined": True}

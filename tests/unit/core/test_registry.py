@@ -1,0 +1,227 @@
+"""The registry machine: versions, ids, deletion, levels, modes, references, and its state written anew."""
+
+import json
+
+import pytest
+
+from goqueue.core.schemas.events import Event
+from goqueue.core.schemas.registry import Registry
+from goqueue.core.schemas.settings import GLOBAL
+from goqueue.model.errors import (
+    IncompatibleSchema,
+    InvalidSchema,
+    NotSoftDeleted,
+    RegistryReadOnly,
+    SchemaNotFound,
+    SchemaReferenced,
+    SchemaVersionNotFound,
+    SubjectNotFound,
+)
+from goqueue.model.schemas import (
+    Compatibility,
+    RegistryMode,
+    SchemaKind,
+    SchemaReference,
+    SchemaText,
+    SchemaVersion,
+)
+
+
+def avro(*names: str, default: int | None = 0) -> SchemaText:
+    fields = [{"name": n, "type": "int"} | ({} if default is None else {"default": default}) for n in names]
+    return SchemaText(SchemaKind.AVRO, json.dumps({"type": "record", "name": "Order", "fields": fields}))
+
+
+def carry_out(registry: Registry, events: list[Event]) -> None:
+    for event in events:
+        registry.apply(event)
+
+
+def register(registry: Registry, subject: str, schema: SchemaText) -> SchemaVersion:
+    place, events = registry.register(subject, schema)
+    carry_out(registry, events)
+    return place
+
+
+def delete(registry: Registry, subject: str, *, is_permanent: bool = False) -> None:
+    carry_out(registry, registry.delete_subject(subject, is_permanent=is_permanent)[1])
+
+
+def test_versions_count_within_a_subject_and_ids_over_all() -> None:
+    registry = Registry()
+
+    places = [
+        register(registry, "a", avro("x")),
+        register(registry, "a", avro("x", "y")),
+        register(registry, "b", avro("z")),
+    ]
+
+    assert [(p.version, p.schema_id) for p in places] == [(1, 1), (2, 2), (1, 3)]
+
+
+def test_the_same_schema_in_another_spelling_keeps_its_place() -> None:
+    registry = Registry()
+    register(registry, "a", SchemaText(SchemaKind.JSON, '{"type":"object","title":"t"}'))
+
+    again, events = registry.register("a", SchemaText(SchemaKind.JSON, '{ "title": "t", "type": "object" }'))
+
+    assert (again.version, again.schema_id, events) == (1, 1, [])
+
+
+def test_one_schema_has_one_id_in_all_subjects() -> None:
+    registry = Registry()
+
+    assert register(registry, "a", avro("x")).schema_id == register(registry, "b", avro("x")).schema_id
+    assert [p.subject for p in registry.places(1)] == ["a", "b"]
+
+
+def test_what_breaks_readers_is_refused_with_the_rule_and_changes_nothing() -> None:
+    registry = Registry()
+    register(registry, "a", avro("x"))
+
+    with pytest.raises(IncompatibleSchema, match=r"version 1.*reader_field_missing_default_value"):
+        registry.register("a", avro("x", "y", default=None))
+    assert registry.versions("a") == [1]
+
+
+@pytest.mark.parametrize(
+    ("level", "fits"),
+    [
+        (Compatibility.NONE, True),
+        (Compatibility.BACKWARD, False),
+        (Compatibility.FORWARD, True),
+        (Compatibility.FULL, False),
+    ],
+)
+def test_levels_ask_for_reading_in_different_directions(level: Compatibility, fits: bool) -> None:
+    registry = Registry()
+    registry.apply(registry.settings.set_compatibility("a", level))
+    register(registry, "a", avro("x", default=None))
+
+    assert (not registry.problems("a", avro("x", "y", default=None))) is fits
+
+
+def test_only_transitive_levels_look_beyond_the_last_version() -> None:
+    registry = Registry()
+    registry.apply(registry.settings.set_compatibility("a", Compatibility.NONE))
+    register(registry, "a", avro("x", default=None))
+    register(registry, "a", avro("y", default=None))
+    new = avro("y", default=None)
+
+    registry.apply(registry.settings.set_compatibility("a", Compatibility.BACKWARD))
+    assert registry.problems("a", new) == []
+    registry.apply(registry.settings.set_compatibility("a", Compatibility.BACKWARD_TRANSITIVE))
+    assert "version 1" in registry.problems("a", new)[0]
+
+
+def test_another_kind_of_schema_does_not_follow() -> None:
+    registry = Registry()
+    register(registry, "a", avro("x"))
+
+    assert "schema_type_changed" in registry.problems("a", SchemaText(SchemaKind.JSON, "{}"))[0]
+
+
+def test_what_is_deleted_is_out_of_sight_but_its_id_can_be_read() -> None:
+    registry = Registry()
+    register(registry, "a", avro("x"))
+    delete(registry, "a")
+
+    assert registry.subjects() == [] and registry.subjects(with_deleted=True) == ["a"]
+    with pytest.raises(SubjectNotFound):
+        registry.version("a", "latest")
+    assert registry.schema(1) == avro("x")
+    assert register(registry, "a", avro("x")).version == 2
+
+
+def test_only_what_is_deleted_goes_for_good_and_its_id_is_not_given_again() -> None:
+    registry = Registry()
+    register(registry, "a", avro("x"))
+    with pytest.raises(NotSoftDeleted):
+        registry.delete_subject("a", is_permanent=True)
+    delete(registry, "a")
+    delete(registry, "a", is_permanent=True)
+
+    with pytest.raises(SchemaNotFound):
+        registry.schema(1)
+    assert register(registry, "a", avro("y")).schema_id == 2
+
+
+def test_a_single_version_can_be_deleted() -> None:
+    registry = Registry()
+    register(registry, "a", avro("x"))
+    register(registry, "a", avro("x", "y"))
+
+    carry_out(registry, registry.delete_version("a", "latest", is_permanent=False)[1])
+
+    assert registry.versions("a") == [1]
+    with pytest.raises(SchemaVersionNotFound):
+        registry.version("a", 2)
+
+
+def test_what_others_are_built_on_cannot_be_deleted() -> None:
+    registry = Registry()
+    register(registry, "money", SchemaText(SchemaKind.JSON, '{"type":"number"}'))
+    order = SchemaText(SchemaKind.JSON, '{"$ref":"money.json"}', (SchemaReference("money.json", "money", 1),))
+    register(registry, "order", order)
+
+    assert registry.referenced_by("money", 1) == [2]
+    with pytest.raises(SchemaReferenced):
+        registry.delete_subject("money", is_permanent=False)
+
+
+def test_a_reference_to_nothing_is_refused() -> None:
+    order = SchemaText(SchemaKind.JSON, '{"$ref":"m"}', (SchemaReference("m", "money", 1),))
+
+    with pytest.raises(InvalidSchema, match="money"):
+        Registry().register("order", order)
+
+
+def test_a_read_only_subject_gives_what_it_has_and_takes_nothing() -> None:
+    registry = Registry()
+    register(registry, "a", avro("x"))
+    registry.apply(registry.set_mode("a", RegistryMode.READONLY))
+
+    assert register(registry, "a", avro("x")).version == 1
+    with pytest.raises(RegistryReadOnly):
+        registry.register("a", avro("x", "y"))
+    with pytest.raises(RegistryReadOnly):
+        registry.delete_subject("a", is_permanent=False)
+
+
+def test_ids_and_versions_are_given_only_in_import_mode() -> None:
+    registry = Registry()
+    with pytest.raises(RegistryReadOnly):
+        registry.register("a", avro("x"), schema_id=7)
+    registry.apply(registry.set_mode(GLOBAL, RegistryMode.IMPORT))
+
+    place, events = registry.register("a", avro("x"), schema_id=7, version=3)
+    carry_out(registry, events)
+
+    assert (place.schema_id, place.version) == (7, 3)
+    with pytest.raises(InvalidSchema):
+        registry.register("b", avro("y"), schema_id=7)
+    with pytest.raises(RegistryReadOnly):
+        registry.set_mode("a", RegistryMode.IMPORT)
+
+
+def test_the_state_written_anew_is_the_same_state() -> None:
+    registry = Registry()
+    register(registry, "money", SchemaText(SchemaKind.JSON, '{"type":"number"}'))
+    register(
+        registry,
+        "order",
+        SchemaText(SchemaKind.JSON, '{"$ref":"m"}', (SchemaReference("m", "money", 1),)),
+    )
+    register(registry, "gone", avro("x"))
+    delete(registry, "gone")
+    register(registry, "removed", avro("q"))
+    delete(registry, "removed")
+    delete(registry, "removed", is_permanent=True)
+    registry.apply(registry.settings.set_compatibility(GLOBAL, Compatibility.FULL))
+    registry.apply(registry.set_mode("order", RegistryMode.READONLY))
+
+    copy = Registry()
+    carry_out(copy, list(registry.whole_state()))
+
+    assert list(copy.whole_state()) == list(registry.whole_state())
+    assert register(copy, "new", avro("z")).schema_id == register(registry, "new", avro("z")).schema_id == 5
