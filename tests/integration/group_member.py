@@ -15,7 +15,7 @@ GROUP = "workers"
 SESSION_MS = 2_000
 HEARTBEAT_MS = 200
 _PROGRAM = (
-    "import sys; from tests.integration.group_member import CLIENTS; CLIENTS[sys.argv[1]](*sys.argv[2:])"
+    "import sys; from tests.integration.group_member import PROGRAMS; PROGRAMS[sys.argv[1]](*sys.argv[2:])"
 )
 
 
@@ -79,6 +79,30 @@ def _with_confluent_kafka(bootstrap: str, topic: str) -> None:
             consumer.commit(asynchronous=True)
 
 
+def _with_consumer_protocol(bootstrap: str, topic: str) -> None:
+    """The broker assigns, by Kafka's newer protocol."""
+    from confluent_kafka import Consumer, KafkaException
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": GROUP,
+            "group.protocol": "consumer",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "reconnect.backoff.max.ms": 200,
+        }
+    )
+    consumer.subscribe([topic])
+    while True:
+        messages = consumer.consume(100, 0.1)
+        values = [message.value() or b"" for message in messages if message.error() is None]
+        if values:
+            _tell(values)
+            with suppress(KafkaException):  # the partitions have another owner, who reads this again
+                consumer.commit(asynchronous=False)
+
+
 def _with_kafka_python(bootstrap: str, topic: str) -> None:
     import kafka
     from kafka.coordinator.assignors.range import RangePartitionAssignor
@@ -135,3 +159,6 @@ CLIENTS: dict[str, Callable[[str, str], None]] = {
     "kafka-python": _with_kafka_python,
     "aiokafka": _with_aiokafka,
 }
+"""Members of Kafka's classic protocol, by client."""
+CONSUMER_PROTOCOL = "consumer-protocol"
+PROGRAMS = {**CLIENTS, CONSUMER_PROTOCOL: _with_consumer_protocol}

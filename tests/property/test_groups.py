@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from goqueue.core.groups.events import Event, GroupChanged
-from goqueue.core.groups.group import Group, Outcome
+from goqueue.core.groups.group import Group
 from goqueue.core.groups.groups import Groups
+from goqueue.core.groups.outcome import Outcome
 from goqueue.model.errors import GoQueueError, MemberIdRequired, UnknownMember
 from goqueue.model.groups import (
     GroupState,
@@ -66,7 +67,7 @@ class GroupUnderFire(RuleBasedStateMachine):
 
     @property
     def group(self) -> Group:
-        return self.groups.ensure("readers").membership
+        return self.groups.ensure("readers").as_classic()
 
     @initialize(member_count=st.integers(1, 3))
     def members_begin(self, member_count: int) -> None:
@@ -125,7 +126,7 @@ class GroupUnderFire(RuleBasedStateMachine):
         who = Membership("readers", client.member_id, client.generation)
         try:
             event = self.groups.commit_offsets(
-                who, [TopicOffsets(ORDERS, ORDERS_ID, rows)], now_ns=self.now_ns
+                who, [TopicOffsets(ORDERS, ORDERS_ID, rows)], now_ns=self.now_ns, now_ms=0
             )
         except GoQueueError:
             return

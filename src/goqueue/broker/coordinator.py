@@ -7,12 +7,16 @@ anew: so a heartbeat, which only moves deadlines away, costs no timer.
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from goqueue.broker.group_journal import GroupJournal, GroupJournals
-from goqueue.core.groups.group import Group, Outcome
+from goqueue.core.groups.assigned import AssignedGroup
+from goqueue.core.groups.assignors import TopicCounts
+from goqueue.core.groups.events import Event
+from goqueue.core.groups.group import Group
 from goqueue.core.groups.groups import GroupRecord
+from goqueue.core.groups.outcome import Outcome
 from goqueue.model.errors import GoQueueError, RebalanceInProgress, ShuttingDown
 from goqueue.model.groups import Joined, Synced
 from goqueue.model.ports import Clock
@@ -35,6 +39,11 @@ class Room:
 
     @property
     def group(self) -> Group:
+        """The group as one in which a member assigns."""
+        return self.record.as_classic()
+
+    @property
+    def membership(self) -> Group | AssignedGroup:
         return self.record.membership
 
     @property
@@ -47,6 +56,8 @@ class Coordinator:
         self.journals = journals
         self._clock = clock
         self._rooms: dict[str, Room] = {}
+        self.on_change: Callable[[str], None] = lambda group: None
+        """Told of a group whose members or assignments may have changed."""
 
     def now_ns(self) -> int:
         return self._clock.monotonic_ns()
@@ -70,20 +81,37 @@ class Coordinator:
 
     def carry_out(self, room: Room, outcome: Outcome) -> None:
         """Journal what must be kept, tell those who wait, set the timer, forget a group that is over."""
+        not_before_ns = 0
         try:
             if outcome.events:
                 room.journal.write(*outcome.events)
         except GoQueueError as error:
             # Nobody is refused for that: after a restart the members that are gone would be missed once more.
+            # Where the broker assigns, they are not gone before the journal says so: that is tried again.
+            not_before_ns = self.now_ns() + _NS_PER_S
             log.warning("group_not_journalled group=%s reason=%s", room.name, error)
         for member_id, reply in outcome.answers:
             waiter = room.waiting.pop(member_id, None)
             if waiter is not None:
                 _settle(waiter, reply)
-        self._set_timer(room)
-        if room.group.is_vacant:
+        self._set_timer(room, not_before_ns)
+        self.on_change(room.name)
+        if room.membership.is_vacant:
             self._rooms.pop(room.name, None)
             self.forget_if_void(room.journal, room.name)
+
+    def enact(self, room: Room, events: Sequence[Event]) -> None:
+        """Journal and apply what a group decided for somebody who asked; raises when that cannot be."""
+        if events:
+            room.journal.write(*events)
+            self.carry_out(room, Outcome())
+
+    def follow(self, topics: TopicCounts) -> None:
+        """Topics have come, gone or grown: those who wait in a poll hear of it, and not with their next one."""
+        for room in tuple(self._rooms.values()):
+            group = room.membership
+            if isinstance(group, AssignedGroup) and (events := group.follow(topics, now_ns=self.now_ns())):
+                self.carry_out(room, Outcome(events=events))
 
     def forget_if_void(self, journal: GroupJournal, group: str) -> None:
         """Let go of a group in which nothing is left."""
@@ -138,8 +166,10 @@ class Coordinator:
             room = self._rooms[name] = Room(journal, record)
         return room
 
-    def _set_timer(self, room: Room) -> None:
-        deadline_ns = room.group.next_deadline_ns()
+    def _set_timer(self, room: Room, not_before_ns: int) -> None:
+        deadline_ns = room.membership.next_deadline_ns()
+        if deadline_ns is not None:
+            deadline_ns = max(deadline_ns, not_before_ns)
         if room.timer is not None:
             if deadline_ns is not None and room.timer_ns <= deadline_ns:
                 return
@@ -152,7 +182,7 @@ class Coordinator:
 
     def _advance(self, room: Room) -> None:
         room.timer = None
-        self.carry_out(room, room.group.advance(now_ns=self.now_ns()))
+        self.carry_out(room, room.membership.advance(now_ns=self.now_ns()))
 
 
 def _settle(waiter: "asyncio.Future[Reply]", reply: Reply | GoQueueError) -> None:

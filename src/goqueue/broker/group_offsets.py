@@ -1,8 +1,11 @@
 """The verbs on a group's offsets: commit, fetch, delete."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Collection, Sequence
+from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.group_journal import GroupJournal
+from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.model.errors import (
     GoQueueError,
     GroupNotFound,
@@ -20,34 +23,88 @@ Refusals = dict[TopicPartition, GoQueueError]
 """Partitions whose part of a request was refused; the rest of it holds."""
 
 
+class CommitBegun(NamedTuple):
+    """Offsets that hold from now on, but that a crash can take back until the disk has them."""
+
+    refusals: Refusals
+    committed: Awaitable[None] | None
+    """None when nothing is left to wait for."""
+
+
 async def commit_offsets(broker: Broker, who: Membership, commits: Sequence[TopicCommit]) -> Refusals:
-    """Keep how far a group has read; returns when the disk has it. One event, however many partitions."""
+    """Keep how far a group has read; returns when the disk has it."""
+    begun = begin_commit(broker, await open_journal(broker, who.group), who, commits)
+    if begun.committed is not None:
+        await begun.committed
+    return begun.refusals
+
+
+async def open_journal(broker: Broker, group: str) -> GroupJournal:
+    """Where the offsets of a group are kept, opened now if it is the first there."""
+    if not broker.is_open:
+        raise ShuttingDown
+    return await broker.coordinator.journals.ensure(group)
+
+
+def begin_commit(
+    broker: Broker, journal: GroupJournal, who: Membership, commits: Sequence[TopicCommit]
+) -> CommitBegun:
+    """The same without the wait for the disk. One event, however many partitions."""
     if not broker.is_open:
         raise ShuttingDown
     coordinator = broker.coordinator
-    journal = await coordinator.journals.ensure(who.group)
     refusals: Refusals = {}
+    topics = accepted_offsets(broker, commits, refusals)
+    committed: Awaitable[None] | None = None
+    try:
+        event = journal.groups.commit_offsets(
+            who, topics, now_ns=coordinator.now_ns(), now_ms=broker.clock.wall_ms()
+        )
+        if topics:
+            committed = journal.write(event)
+            broker.delivery_room.wake(who.group)
+    finally:
+        # A request that was refused leaves no group behind that was not there before.
+        coordinator.forget_if_void(journal, who.group)
+    return CommitBegun(refusals, committed)
+
+
+def accepted_offsets(
+    broker: Broker, commits: Sequence[TopicCommit], refusals: Refusals
+) -> list[TopicOffsets]:
+    """The offsets of a request that can be kept; what is wrong with the others goes to the refusals."""
     topics: list[TopicOffsets] = []
     for commit in commits:
         if rows := _accepted(broker, commit, refusals):
             topic_id = broker.metadata.topics[commit.topic].topic_id
             topics.append(TopicOffsets(commit.topic, topic_id, tuple(rows)))
-    try:
-        event = journal.groups.commit_offsets(who, topics, now_ns=coordinator.now_ns())
-        if topics:
-            await journal.commit(event)
-    finally:
-        # A request that was refused leaves no group behind that was not there before.
-        coordinator.forget_if_void(journal, who.group)
-    return refusals
+    return topics
+
+
+def unstable_offsets(broker: Broker, group: str) -> set[TopicPartition]:
+    """Partitions whose offset an open transaction may change."""
+    record = broker.coordinator.journals.record(group)
+    if record is None:
+        return set()
+    return {
+        TopicPartition(topic, row[0])
+        for _, topics in record.pending
+        for topic, _, rows in topics
+        for row in rows
+    }
 
 
 async def fetch_offsets(
-    broker: Broker, group: str, wanted: Sequence[tuple[TopicName, Sequence[int]]] | None
+    broker: Broker,
+    group: str,
+    wanted: Sequence[tuple[TopicName, Sequence[int]]] | None,
+    *,
+    who: Membership | None = None,
 ) -> list[TopicCommit]:
     """What was committed: for the partitions wanted (offset -1 where nothing was), or all there is.
 
-    Waits for the disk if a commit is under way, so that nobody is told what a crash could take back.
+    A member that says who it is must know its epoch, if the broker assigns to it. Waits for the disk if a
+    commit is under way, so that nobody is told what a crash could take back.
     """
     if not broker.is_open:
         raise ShuttingDown
@@ -55,6 +112,8 @@ async def fetch_offsets(
         raise InvalidGroupName
     journal = broker.coordinator.journals.find(group)
     record = None if journal is None else journal.groups.get(group)
+    if who is not None and record is not None and isinstance(record.membership, AssignedGroup):
+        record.membership.check_member_epoch(who)
     found: list[TopicCommit] = []
     if wanted is None:
         offsets = () if record is None else record.offsets.topics()

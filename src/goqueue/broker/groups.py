@@ -1,18 +1,25 @@
 """The verbs on consumer groups: join, sync, heartbeat, leave, describe, list, delete."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from goqueue.broker.assigned_groups import admit_group
+from goqueue.broker.assigned_views import view_assigned
 from goqueue.broker.broker import Broker
-from goqueue.core.groups.group import Outcome
+from goqueue.core.groups.assigned import AssignedGroup
+from goqueue.core.groups.consumer_assignment import assigned_partitions
+from goqueue.core.groups.group import Group
 from goqueue.core.groups.groups import GroupRecord
+from goqueue.core.groups.members import CONSUMER, Member, subscribed_topics
+from goqueue.core.groups.outcome import Outcome
 from goqueue.model.errors import (
     GoQueueError,
     GroupNotFound,
-    InvalidGroupName,
     ShuttingDown,
     UnknownMember,
 )
 from goqueue.model.groups import (
+    GroupKind,
     GroupListing,
     GroupState,
     GroupView,
@@ -21,16 +28,14 @@ from goqueue.model.groups import (
     Leaver,
     Membership,
     MemberView,
-    PartitionLag,
     Synced,
     SyncGroup,
 )
-from goqueue.model.ids import TopicName, TopicPartition
 
 
 async def join_group(broker: Broker, command: JoinGroup) -> Joined:
     """Take part in the group's next generation; returns when it begins."""
-    _admit(broker, command.group)
+    admit_group(broker, command.group)
     coordinator = broker.coordinator
     room = await coordinator.room(command.group)
     fresh_id = f"{command.client_id or 'member'}-{broker.new_id()}"
@@ -48,7 +53,7 @@ async def join_group(broker: Broker, command: JoinGroup) -> Joined:
 
 async def sync_group(broker: Broker, command: SyncGroup) -> Synced:
     """Learn one's assignment: at once when there is one, else when the leader has brought it."""
-    _admit(broker, command.group)
+    admit_group(broker, command.group)
     coordinator = broker.coordinator
     room = coordinator.known_room(command.group)
     if room is None:
@@ -70,16 +75,16 @@ async def sync_group(broker: Broker, command: SyncGroup) -> Synced:
 
 def heartbeat(broker: Broker, who: Membership) -> None:
     """A sign of life; raises what the member has to do if all is not well."""
-    _admit(broker, who.group)
+    admit_group(broker, who.group)
     record = broker.coordinator.journals.record(who.group)
-    if record is None:
+    if record is None or isinstance(record.membership, AssignedGroup):
         raise UnknownMember(who.group, who.member_id)
     record.membership.heartbeat(who, now_ns=broker.coordinator.now_ns())
 
 
 def leave_group(broker: Broker, group: str, leavers: Sequence[Leaver]) -> list[GoQueueError | None]:
     """Members go; for each of them what was wrong, or None."""
-    _admit(broker, group)
+    admit_group(broker, group)
     coordinator = broker.coordinator
     outcomes: list[GoQueueError | None] = []
     for leaver in leavers:
@@ -87,7 +92,11 @@ def leave_group(broker: Broker, group: str, leavers: Sequence[Leaver]) -> list[G
             room = coordinator.known_room(group)
             if room is None:
                 raise UnknownMember(group, leaver.member_id)
-            coordinator.carry_out(room, room.group.leave(leaver, now_ns=coordinator.now_ns()))
+            membership, now_ns = room.membership, coordinator.now_ns()
+            if isinstance(membership, AssignedGroup):
+                coordinator.enact(room, membership.leave(*leaver, now_ns=now_ns))
+            else:
+                coordinator.carry_out(room, membership.leave(leaver, now_ns=now_ns))
             outcomes.append(None)
         except GoQueueError as error:
             outcomes.append(error)
@@ -96,7 +105,7 @@ def leave_group(broker: Broker, group: str, leavers: Sequence[Leaver]) -> list[G
 
 async def delete_group(broker: Broker, group: str) -> None:
     """Forget a group without members, its offsets included."""
-    _admit(broker, group)
+    admit_group(broker, group)
     journal = broker.coordinator.journals.find(group)
     if journal is None:
         raise GroupNotFound(group)
@@ -104,31 +113,42 @@ async def delete_group(broker: Broker, group: str) -> None:
 
 
 def describe_group(broker: Broker, group: str) -> GroupView:
-    """A group as it is now, with how far it is behind in each partition it has committed for."""
-    _admit(broker, group)
+    """A group as it is now."""
+    admit_group(broker, group)
     record = broker.coordinator.journals.record(group)
     if record is None:
         raise GroupNotFound(group)
     membership = record.membership
+    if isinstance(membership, AssignedGroup):
+        return replace(view_assigned(broker, membership), seen_ms=record.seen_ms)
     is_stable = membership.state is GroupState.STABLE
     return GroupView(
         name=membership.name,
+        kind=GroupKind.CLASSIC,
         state=membership.state,
         generation=membership.generation,
         protocol_type=membership.protocol_type,
         protocol=membership.protocol if is_stable else "",
-        members=tuple(
-            MemberView(
-                member_id=member.member_id,
-                instance_id=member.instance_id,
-                client_id=member.client_id,
-                client_host=member.client_host,
-                metadata=member.metadata(membership.protocol) if is_stable else b"",
-                assignment=member.assignment if is_stable else b"",
-            )
-            for member in membership.members.values()
-        ),
-        lags=tuple(_lags(broker, record)),
+        members=tuple(_classic_view(membership, member) for member in membership.members.values()),
+        seen_ms=record.seen_ms,
+    )
+
+
+def _classic_view(group: Group, member: Member) -> MemberView:
+    """A member as its leader knows it; of consumers, who speak of topics and partitions, those as well."""
+    is_stable = group.state is GroupState.STABLE
+    metadata = member.metadata(group.protocol) if is_stable else b""
+    assignment = member.assignment if is_stable else b""
+    is_consumer = group.protocol_type == CONSUMER
+    return MemberView(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        metadata=metadata,
+        assignment=assignment,
+        topics=tuple(sorted(subscribed_topics(metadata) or ())) if is_consumer else (),
+        partitions=assigned_partitions(assignment) if is_consumer else (),
     )
 
 
@@ -136,29 +156,11 @@ def list_groups(broker: Broker) -> list[GroupListing]:
     """All groups, by name."""
     if not broker.is_open:
         raise ShuttingDown
-    found = [record.membership for journal in broker.coordinator.journals for record in journal.groups]
-    return sorted(GroupListing(group.name, group.state, group.protocol_type) for group in found)
+    found = [record for journal in broker.coordinator.journals for record in journal.groups]
+    return sorted((_listing(record) for record in found), key=lambda listing: listing.name)
 
 
-def _lags(broker: Broker, record: GroupRecord) -> list[PartitionLag]:
-    lags = []
-    for topic, topic_id, rows in record.offsets.topics():
-        known = broker.metadata.topics.get(topic)
-        if known is not None and known.topic_id == topic_id:
-            lags += [_lag(broker, topic, row[0], row[1]) for row in sorted(rows)]
-    return lags
-
-
-def _lag(broker: Broker, topic: TopicName, partition: int, committed_offset: int) -> PartitionLag:
-    try:
-        end_offset = broker.partition(TopicPartition(topic, partition)).high_watermark
-    except GoQueueError:
-        return PartitionLag(topic, partition, committed_offset, -1, -1)
-    return PartitionLag(topic, partition, committed_offset, end_offset, max(end_offset - committed_offset, 0))
-
-
-def _admit(broker: Broker, group: str) -> None:
-    if not broker.is_open:
-        raise ShuttingDown
-    if not group:
-        raise InvalidGroupName
+def _listing(record: GroupRecord) -> GroupListing:
+    membership = record.membership
+    protocol_type = membership.protocol_type if isinstance(membership, Group) else CONSUMER
+    return GroupListing(membership.name, membership.state, protocol_type, record.kind)

@@ -1,12 +1,13 @@
 """Consumer groups in words: what members ask, what they hear back, and how a group looks from outside."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 from uuid import UUID
 
-from goqueue.model.ids import TopicName
+from goqueue.model.commands import Spot
+from goqueue.model.ids import TopicName, TopicPartition
 
 Protocols = tuple[tuple[str, bytes], ...]
 """Ways to assign that a member knows, the best first, each with bytes that only members understand."""
@@ -23,6 +24,31 @@ class GroupState(Enum):
     COMPLETING = "CompletingRebalance"
     STABLE = "Stable"
     DEAD = "Dead"
+    RECONCILING = "Reconciling"
+
+
+class GroupKind(Enum):
+    """How members of a group come to their partitions, and through which door they came."""
+
+    CLASSIC = "classic"
+    """A leader among the members assigns."""
+    CONSUMER = "consumer"
+    """The broker assigns, to clients of Kafka (`group.protocol=consumer`)."""
+    HTTP = "http"
+    """The broker assigns, to members that came over HTTP."""
+    SHARE = "share"
+    """All members take from all partitions, by leases: clients of Kafka that are share consumers."""
+
+
+class Sharing(Enum):
+    """How the members of a group share partitions that the broker assigns."""
+
+    EAGER = "eager"
+    """Everybody has its new partitions at once, under a new generation; the old one is refused."""
+    COOPERATIVE = "cooperative"
+    """A partition stays with its owner until the owner lets go."""
+    SHARED = "shared"
+    """Every member may take from every partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +126,122 @@ class Leaver(NamedTuple):
     instance_id: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinAssigned:
+    """Become a member of a group whose partitions the broker assigns, or come back as one."""
+
+    group: str
+    client_id: str
+    client_host: str = ""
+    topics: Sequence[str]
+    sharing: Sharing = Sharing.EAGER
+    assignor: str = "sticky"
+    """`sticky`, `range` or `roundrobin`. The first member chooses for all."""
+    member_id: str = ""
+    """Empty: a new member. An id that the group no longer knows joins as a new one, too."""
+    session_timeout_ms: int = 30_000
+    rebalance_timeout_ms: int = 60_000
+    """How long a member may take to let go of partitions that another one is to have."""
+    key_order: bool = False
+    """Shared groups: messages of one key go to one member at a time, in order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerHeartbeat:
+    """A member of Kafka's newer protocol speaks: it joins, says what it has, or leaves. None: as before."""
+
+    group: str
+    member_id: str
+    epoch: int
+    """0 to join, -1 to leave, -2 to stop for a while as a static member; else the one it is in."""
+    instance_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout_ms: int | None = None
+    topics: Sequence[str] | None = None
+    pattern: str | None = None
+    """Topics by regular expression; empty: no longer."""
+    assignor: str | None = None
+    owned: Sequence[TopicPartition] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareHeartbeat:
+    """A share consumer speaks: it joins, is still there, or leaves."""
+
+    group: str
+    member_id: str
+    epoch: int
+    """0 to join, -1 to leave; else the one it was told."""
+    client_id: str = ""
+    client_host: str = ""
+    topics: Sequence[str] | None = None
+    """None: as before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignedMember:
+    """A member of such a group, and what it may read from now."""
+
+    member_id: str
+    generation: int
+    leader_id: str
+    """Who has been there longest. It leads nothing here; clients like to know."""
+    partitions: tuple[TopicPartition, ...]
+    members: tuple[str, ...]
+    is_rebalancing: bool
+    """Somebody is still to let go of a partition, or to take one."""
+
+
+class ReconciliationState(Enum):
+    """Where a member stands on the way to what it is to have."""
+
+    NONE = "none"
+    """It has what it is to have, and so has everybody."""
+    PENDING_REVOKE = "pending_revoke"
+    """It is to let go of partitions."""
+    PENDING_ASSIGN = "pending_assign"
+    """It waits for others to let go of partitions."""
+    COMPLETE = "complete"
+    """It has just come to have what it is to have, or others are not there yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciliation:
+    """What a member hears back when it says what it has."""
+
+    member_id: str
+    generation: int
+    state: ReconciliationState
+    to_revoke: tuple[TopicPartition, ...]
+    assigned: tuple[TopicPartition, ...]
+    """All that it may read from now, but for what it is to let go of."""
+    has_changed: bool
+    """Whether `assigned` is other than it was."""
+    revocation_deadline_ms: int | None
+    """The wall clock when what is to be let go of is taken away; None when there is nothing."""
+    is_rebalancing: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebalanceStats:
+    """How often partitions were assigned anew since the broker began, why, and how it went."""
+
+    total: int = 0
+    successful: int = 0
+    failed: int = 0
+    """Rebalances in which a member had to be made to let go."""
+    partitions_revoked: int = 0
+    partitions_assigned: int = 0
+    revocation_timeouts: int = 0
+    last_duration_ms: int = 0
+    average_duration_ms: float = 0.0
+    last_ms: int | None = None
+    """The wall clock when the last one began."""
+    by_reason: Mapping[str, int] = field(default_factory=dict)
+    """member_joined, member_left, member_expired, subscription_changed, topics_changed."""
+
+
 OffsetRow = tuple[int, int, int, str]
 """Partition, committed offset, leader epoch (-1: not told), metadata. Plain: they come by the hundred."""
 
@@ -118,13 +260,59 @@ class TopicOffsets(NamedTuple):
 
 
 class PartitionLag(NamedTuple):
-    """How far a group is behind in a partition; end offset and lag are -1 when they cannot be told."""
+    """How far a group is behind in a partition; -1 stands for what cannot be told, or was never committed."""
 
     topic: TopicName
     partition: int
     committed_offset: int
     end_offset: int
     lag: int
+    """Messages that are there to be read."""
+    lag_ms: int
+    """How long ago the first of them was stored; 0 when there is none."""
+
+
+class GroupLag(NamedTuple):
+    """How far a group is behind, partition by partition."""
+
+    group: str
+    partitions: tuple[PartitionLag, ...]
+
+    @property
+    def total(self) -> int:
+        """Messages over all partitions."""
+        return sum(max(partition.lag, 0) for partition in self.partitions)
+
+    @property
+    def ms_max(self) -> int:
+        """How long the message that waits longest has waited."""
+        return max((partition.lag_ms for partition in self.partitions), default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetOffsets:
+    """Set where a group reads on: in each partition at a spot or a time, or at offsets given one by one."""
+
+    group: str
+    topics: Sequence[str] | None = None
+    """None: all that the group has committed for."""
+    partition: int | None = None
+    """Of each topic, this one alone."""
+    spot: Spot | int = Spot.EARLIEST
+    """A named spot, or the first message of a time (unix ms) or later."""
+    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Given: they alone count."""
+    is_dry_run: bool = False
+    is_forced: bool = False
+    """Also while the group has members."""
+
+
+class OffsetReset(NamedTuple):
+    topic: TopicName
+    partition: int
+    old_offset: int
+    """-1: none was committed."""
+    new_offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +321,19 @@ class MemberView:
     instance_id: str | None
     client_id: str
     client_host: str
-    metadata: bytes
-    assignment: bytes
+    metadata: bytes = b""
+    """Classic members: what they tell the leader, and what it tells them."""
+    assignment: bytes = b""
+    epoch: int = 0
+    """Members the broker assigns to: the generation they have come to."""
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    partitions: tuple[TopicPartition, ...] = ()
+    """What it may read from now."""
+    target: tuple[TopicPartition, ...] = ()
+    """What it is to have in the end."""
+    joined_ms: int | None = None
+    last_heartbeat_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,15 +341,22 @@ class GroupView:
     """A group as people and doors see it."""
 
     name: str
+    kind: GroupKind
     state: GroupState
     generation: int
     protocol_type: str
     protocol: str
+    """How partitions are assigned: by the protocol of the leader, or by an assignor of the broker."""
     members: tuple[MemberView, ...]
-    lags: tuple[PartitionLag, ...] = ()
+    sharing: Sharing | None = None
+    """None: a classic group."""
+    key_order: bool = False
+    seen_ms: int = 0
+    """The wall clock when it last committed, or was last noted to have members; 0: not known."""
 
 
 class GroupListing(NamedTuple):
     name: str
     state: GroupState
     protocol_type: str
+    kind: GroupKind = GroupKind.CLASSIC

@@ -11,6 +11,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from goqueue.broker.groups import describe_group
+from goqueue.broker.lag import group_lag
 from goqueue.edge.kafka.apis import APIS, ApiKey
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.edge.kafka.offset_commit import decode_commit
@@ -332,7 +333,7 @@ def test_lag_is_told_for_a_group_of_kafka_clients(
     raw.ask(ApiKey.PRODUCE, 9, **requests.produce(topic, record_batch(b"a", b"b", b"c")))
     raw.ask(ApiKey.OFFSET_COMMIT, 9, **ask.commit(group, topic, {0: 1, 1: 0}))
 
-    lags = described(door, group).lags
+    lags = door.run(group_lag(door.broker, group)).partitions
 
     assert [(lag.partition, lag.committed_offset, lag.end_offset, lag.lag) for lag in lags] == [
         (0, 1, 3, 2),

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from goqueue.core.groups.group import Group, Outcome
+from goqueue.core.groups.group import Group
+from goqueue.core.groups.outcome import Outcome
 from goqueue.model.errors import GoQueueError
 from goqueue.model.groups import Joined, JoinGroup, Leaver, Membership, Protocols, Synced, SyncGroup
 from goqueue.model.settings import GroupConfig

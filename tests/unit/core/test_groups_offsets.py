@@ -22,7 +22,7 @@ def new_groups() -> Groups:
 
 
 def commit(groups: Groups, *rows: OffsetRow, topic_id: UUID = ORDERS_ID, who: Membership = READER) -> None:
-    groups.apply(groups.commit_offsets(who, [TopicOffsets(ORDERS, topic_id, rows)], now_ns=0))
+    groups.apply(groups.commit_offsets(who, [TopicOffsets(ORDERS, topic_id, rows)], now_ns=0, now_ms=0))
 
 
 def with_a_member(groups: Groups) -> None:
@@ -33,7 +33,7 @@ def with_a_member(groups: Groups) -> None:
         protocol_type="consumer",
         protocols=(("range", SUBSCRIBED_TO_ORDERS),),
     )
-    group = groups.ensure("readers").membership
+    group = groups.ensure("readers").as_classic()
     group.join(command, fresh_id="a", now_ns=0)
     changed = group.sync(SyncGroup(group="readers", member_id="a", generation=1), now_ns=0)
     assert changed is not None

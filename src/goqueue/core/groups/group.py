@@ -11,10 +11,10 @@ at most one. In one generation each member has the assignment that one leader ga
 leader does not give twice has never two owners.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
+from goqueue.core.groups.barrier import Barrier
 from goqueue.core.groups.events import Event, GroupChanged, MemberKept
 from goqueue.core.groups.members import (
     CONSUMER,
@@ -26,8 +26,8 @@ from goqueue.core.groups.members import (
     restored_member,
     subscribed_topics,
 )
+from goqueue.core.groups.outcome import Answer, Outcome
 from goqueue.model.errors import (
-    GoQueueError,
     GroupFull,
     IllegalGeneration,
     InconsistentProtocol,
@@ -49,7 +49,8 @@ from goqueue.model.groups import (
 )
 from goqueue.model.settings import GroupConfig
 
-EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
+EMPTY, PREPARING, COMPLETING = GroupState.EMPTY, GroupState.PREPARING, GroupState.COMPLETING
+STABLE, DEAD = GroupState.STABLE, GroupState.DEAD
 
 TRANSITIONS: dict[GroupState, frozenset[GroupState]] = {
     EMPTY: frozenset({PREPARING, DEAD}),
@@ -58,21 +59,6 @@ TRANSITIONS: dict[GroupState, frozenset[GroupState]] = {
     STABLE: frozenset({PREPARING}),
     DEAD: frozenset(),
 }
-
-
-class Answer(NamedTuple):
-    """What a waiting member hears."""
-
-    member_id: str
-    reply: Joined | Synced | GoQueueError
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What a step leads to: answers to members that wait, and what the journal must hold."""
-
-    answers: list[Answer] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
 
 
 class Group:
@@ -89,12 +75,7 @@ class Group:
         """The member id behind each instance id."""
         self._expected: dict[str, int] = {}
         """Ids given to new members that are still to come back with them, and until when."""
-        self._barrier_ns = 0
-        """Preparing: when to stop waiting for members to join. Completing: for the leader's assignment."""
-        self._barrier_end_ns = 0
-        self._is_gathering = False
-        """The first members of an empty group: others are waited for although all known have joined."""
-        self._has_newcomers = False
+        self._barrier = Barrier(config.initial_delay_ms * NS_PER_MS)
         self._common: set[str] | None = None
         """The protocols that all members know; None: to be looked up. A thousand members join one by one."""
         self.standing: GroupChanged | None = None
@@ -209,7 +190,7 @@ class Group:
         for member_id in [m for m, deadline_ns in self._expected.items() if deadline_ns <= now_ns]:
             del self._expected[member_id]
         silent = [m for m in self.members.values() if not m.is_waiting and m.deadline_ns <= now_ns]
-        if self.state is COMPLETING and self._barrier_ns <= now_ns:
+        if self.state is COMPLETING and self._barrier.deadline_ns <= now_ns:
             # The leader did not assign in time. Whoever has not come for an assignment goes with it, but
             # for static members: they may not even know of this generation.
             silent += [
@@ -232,7 +213,7 @@ class Group:
         deadlines = [m.deadline_ns for m in self.members.values() if not m.is_waiting]
         deadlines += self._expected.values()
         if self.state in (PREPARING, COMPLETING):
-            deadlines.append(self._barrier_ns)
+            deadlines.append(self._barrier.deadline_ns)
         return min(deadlines, default=None)
 
     def admit_commit(self, who: Membership, *, now_ns: int) -> None:
@@ -273,6 +254,11 @@ class Group:
             self.members[kept.member_id].assignment = kept.assignment
         self._instances = {m.instance_id: m.member_id for m in event.members if m.instance_id is not None}
         self.state = STABLE if event.members else EMPTY
+
+    def whole_state(self) -> Iterator[Event]:
+        """The events that lead to the generation that was agreed on last."""
+        if self.standing is not None:
+            yield self.standing
 
     def resume(self, *, now_ns: int) -> None:
         """After a restart: members that are still there have their whole session to say so."""
@@ -341,7 +327,7 @@ class Group:
             self._common &= {name for name, _ in command.protocols}
         if command.instance_id is not None:
             self._instances[command.instance_id] = member_id
-        self._has_newcomers = True
+        self._barrier.note_newcomer()
 
     def _replace_static(self, command: JoinGroup, fresh_id: str, now_ns: int, outcome: Outcome) -> None:
         """A static member is back, under a new member id; the process that had the old one is fenced."""
@@ -384,20 +370,14 @@ class Group:
     def _rebalance(self, now_ns: int, outcome: Outcome) -> None:
         """Members have changed: everybody has to join again, if that is not under way already."""
         if self.state is not PREPARING:
-            self._is_gathering = self.state is EMPTY
+            is_gathering = self.state is EMPTY
             for member in self.members.values():
                 if member.is_syncing:
                     member.is_syncing = False
                     member.touch(now_ns)
                     outcome.answers.append(Answer(member.member_id, RebalanceInProgress(self.name)))
             self._go(PREPARING)
-            self._barrier_end_ns = now_ns + self._patience_ns()
-            self._barrier_ns = self._barrier_end_ns
-            if self._is_gathering:
-                self._barrier_ns = min(
-                    now_ns + self._config.initial_delay_ms * NS_PER_MS, self._barrier_end_ns
-                )
-            self._has_newcomers = False
+            self._barrier.begin(now_ns, self._patience_ns(), is_gathering=is_gathering)
         self._complete_if_ready(now_ns, outcome)
 
     def _patience_ns(self) -> int:
@@ -408,15 +388,10 @@ class Group:
     def _complete_if_ready(self, now_ns: int, outcome: Outcome) -> None:
         if self.state is not PREPARING:
             return
-        is_time_up = self._barrier_ns <= now_ns
-        if is_time_up and self._is_gathering and self._has_newcomers and now_ns < self._barrier_end_ns:
-            # More came while we waited for more: probably others follow.
-            self._has_newcomers = False
-            delay_ns = self._config.initial_delay_ms * NS_PER_MS
-            self._barrier_ns = min(now_ns + delay_ns, self._barrier_end_ns)
-            is_time_up = delay_ns == 0
+        is_time_up = self._barrier.is_over(now_ns)
         has_everyone = not self._expected and all(m.is_joining for m in self.members.values())
-        if is_time_up or (has_everyone and not self._is_gathering) or not (self.members or self._expected):
+        has_nobody = not (self.members or self._expected)
+        if is_time_up or has_nobody or (has_everyone and not self._barrier.is_gathering):
             self._complete(now_ns, outcome)
 
     def _complete(self, now_ns: int, outcome: Outcome) -> None:
@@ -425,7 +400,7 @@ class Group:
             self._remove(member, outcome)
         joined = [member for member in self.members.values() if member.is_joining]
         if self.members and not joined:
-            self._barrier_ns = now_ns + self._patience_ns()
+            self._barrier.wait(now_ns, self._patience_ns())
             return
         self.generation += 1
         if not joined:
@@ -434,7 +409,7 @@ class Group:
             outcome.events.append(self._changed(()))
             return
         self._go(COMPLETING)
-        self._barrier_ns = now_ns + self._patience_ns()
+        self._barrier.wait(now_ns, self._patience_ns())
         self.protocol = choose_protocol(self.members.values())
         if self.leader not in self.members or not self.members[self.leader].is_joining:
             self.leader = joined[0].member_id

@@ -11,7 +11,7 @@ from goqueue.edge.kafka.errors import coordinator_code
 from goqueue.edge.kafka.handlers.cluster import OPERATIONS_NOT_ASKED
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.errors import GoQueueError, GroupNotFound
-from goqueue.model.groups import GroupState
+from goqueue.model.groups import GroupKind, GroupState
 
 if TYPE_CHECKING:
     from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 _READ, _DELETE, _DESCRIBE = 1 << 3, 1 << 6, 1 << 8
 GROUP_OPERATIONS = _READ | _DELETE | _DESCRIBE
-_CLASSIC = "classic"
+_TYPE_OF_KIND = {
+    GroupKind.CLASSIC: "classic",
+    GroupKind.CONSUMER: "consumer",
+    GroupKind.HTTP: "consumer",  # Kafka's tools have no word for them, and show these groups well
+    GroupKind.SHARE: "share",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +64,11 @@ async def describe_groups(context: Context, request: "DescribeGroupsRequest") ->
 def _described(context: Context, name: str, operations: int) -> DescribedGroup:
     try:
         view = groups.describe_group(context.broker, name)
+        if view.kind is not GroupKind.CLASSIC:
+            raise GroupNotFound(name)
     except GroupNotFound:
-        # Kafka has no error for this in these versions: a group that does not exist is a dead one.
+        # Kafka has no error for this in these versions: a group that does not exist is a dead one. So is one
+        # that the broker assigns to, which ConsumerGroupDescribe tells of.
         return DescribedGroup(
             group_id=name, group_state=GroupState.DEAD.value, authorized_operations=operations
         )
@@ -96,7 +104,7 @@ class ListedGroup:
     group_id: str
     protocol_type: str
     group_state: str
-    group_type: str = _CLASSIC
+    group_type: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,13 +121,21 @@ async def list_groups(context: Context, request: "ListGroupsRequest") -> ListGro
         listed = groups.list_groups(context.broker)
     except GoQueueError as error:
         return ListGroupsReply(error_code=coordinator_code(error))
-    if types and _CLASSIC not in types:
-        return ListGroupsReply()
+    found = (
+        ListedGroup(
+            group_id=group.name,
+            protocol_type=group.protocol_type,
+            group_state=group.state.value,
+            group_type=_TYPE_OF_KIND[group.kind],
+        )
+        for group in listed
+    )
     return ListGroupsReply(
         groups=tuple(
-            ListedGroup(group_id=group.name, protocol_type=group.protocol_type, group_state=group.state.value)
-            for group in listed
-            if not states or group.state.value.lower() in states
+            group
+            for group in found
+            if (not states or group.group_state.lower() in states)
+            and (not types or group.group_type in types)
         )
     )
 

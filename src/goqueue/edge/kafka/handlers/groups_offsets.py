@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker.group_offsets import delete_offsets, fetch_offsets
+from goqueue.broker.group_offsets import delete_offsets, fetch_offsets, unstable_offsets
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import coordinator_code
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.errors import GoQueueError
-from goqueue.model.groups import OffsetRow
-from goqueue.model.ids import TopicName
+from goqueue.model.groups import NO_GENERATION, Membership, OffsetRow
+from goqueue.model.ids import TopicName, TopicPartition
 
 if TYPE_CHECKING:
     from kio.schema.offset_delete.v0.request import OffsetDeleteRequest
@@ -54,22 +54,36 @@ class OffsetFetchReply(Reply):
 
 
 async def offset_fetch(context: Context, request: "OffsetFetchRequest") -> OffsetFetchReply:
-    """The offsets that groups have committed. None can be unstable: there are no transactions."""
+    """The offsets that groups have committed; what a transaction may change is told if that is asked for."""
+    stable: bool = getattr(request, "require_stable", False)
     groups: tuple[OffsetFetchRequestGroup, ...] | None = getattr(request, "groups", None)
     if groups is None:
-        found = await _committed(context, request.group_id, request.topics)
+        found = await _committed(context, request.group_id, request.topics, stable=stable)
         return OffsetFetchReply(topics=found.topics, error_code=found.error_code)
-    return OffsetFetchReply(groups=tuple([await _committed(context, g.group_id, g.topics) for g in groups]))
+    return OffsetFetchReply(
+        groups=tuple(
+            [await _committed(context, g.group_id, g.topics, _speaker(g), stable=stable) for g in groups]
+        )
+    )
+
+
+def _speaker(group: "OffsetFetchRequestGroup") -> Membership | None:
+    """Who asks, if it says so: from version 9 on members can, tools do not."""
+    member_id, epoch = getattr(group, "member_id", None), getattr(group, "member_epoch", NO_GENERATION)
+    return Membership(group.group_id, member_id, epoch) if member_id and epoch >= 0 else None
 
 
 async def _committed(
     context: Context,
     group: str,
     topics: "Sequence[OffsetFetchRequestTopic] | Sequence[OffsetFetchRequestTopics] | None",
+    who: Membership | None = None,
+    *,
+    stable: bool,
 ) -> CommittedGroup:
     wanted = None if topics is None else [(TopicName(t.name), t.partition_indexes) for t in topics]
     try:
-        found = await fetch_offsets(context.broker, group, wanted)
+        found = await fetch_offsets(context.broker, group, wanted, who=who)
     except GoQueueError as error:
         # The oldest version has room for an error only next to a partition.
         code = coordinator_code(error)
@@ -81,10 +95,17 @@ async def _committed(
             for name, partitions in wanted or ()
         )
         return CommittedGroup(group_id=group, topics=refused, error_code=code)
+    unstable = unstable_offsets(context.broker, group) if stable else set()
     return CommittedGroup(
         group_id=group,
         topics=tuple(
-            CommittedTopic(name=commit.topic, partitions=tuple(map(_partition, commit.rows)))
+            CommittedTopic(
+                name=commit.topic,
+                partitions=tuple(
+                    _unstable(row[0]) if TopicPartition(commit.topic, row[0]) in unstable else _partition(row)
+                    for row in commit.rows
+                ),
+            )
             for commit in found
         ),
     )
@@ -98,6 +119,10 @@ def _partition(row: OffsetRow) -> CommittedPartition:
         committed_leader_epoch=leader_epoch,
         metadata=metadata,
     )
+
+
+def _unstable(partition: int) -> CommittedPartition:
+    return CommittedPartition(partition_index=partition, error_code=ErrorCode.unstable_offset_commit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,101 @@
+"""A member that the broker assigns partitions to, and what it holds."""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from goqueue.core.groups.events import HolderKept, PartitionsOf
+from goqueue.core.groups.patterns import topic_pattern
+from goqueue.model.ids import TopicName, TopicPartition
+
+NS_PER_MS = 1_000_000
+Partitions = frozenset[TopicPartition]
+NONE: Partitions = frozenset()
+
+
+@dataclass(slots=True)
+class Holder:
+    """What it holds changes through `hold` alone. Times and what it was told last are not journalled."""
+
+    kept: HolderKept
+    epoch: int = 0
+    """The generation it has come to; it may lag behind the group's while it has partitions to let go of."""
+    previous_epoch: int = 0
+    """The one before: its reply may have been lost, so it is still listened to."""
+    target: Partitions = NONE
+    """What it is to have in the end."""
+    owned: Partitions = NONE
+    revoking: Partitions = NONE
+    """What it is to let go of, and has until then."""
+    readable: tuple[TopicPartition, ...] = ()
+    """Owned or not yet let go of, in order: asked for with every poll."""
+    deadline_ns: int = 0
+    """When the session ends by itself."""
+    revocation_ns: int | None = None
+    """When partitions it does not let go of are taken away."""
+    told: tuple[int, Partitions] | None = field(default=None)
+    """Epoch and partitions as it heard them last."""
+
+    @property
+    def member_id(self) -> str:
+        return self.kept.member_id
+
+    @property
+    def held(self) -> Partitions:
+        return self.owned | self.revoking if self.revoking else self.owned
+
+    def touch(self, now_ns: int) -> None:
+        """A sign of life."""
+        self.deadline_ns = now_ns + self.kept.session_timeout_ms * NS_PER_MS
+
+    def hold(self, owned: Partitions, revoking: Partitions = NONE) -> None:
+        self.owned, self.revoking = owned, revoking
+        self.readable = tuple(sorted(self.held))
+        if not revoking:
+            self.revocation_ns = None
+
+    def start_revocation(self, now_ns: int) -> None:
+        """The time to let go of partitions begins, unless it runs already."""
+        if self.revocation_ns is None or not self.revoking:
+            self.revocation_ns = now_ns + self.kept.rebalance_timeout_ms * NS_PER_MS
+
+    def is_settled(self, generation: int) -> bool:
+        """Whether it has come to a generation, and has what it is to have there."""
+        return self.epoch == generation and not self.revoking and self.owned == self.target
+
+
+def subscriptions(
+    members: Iterable[HolderKept], topics: Collection[TopicName]
+) -> dict[str, frozenset[TopicName]]:
+    """Those of the topics that each member subscribes to, by name or by pattern.
+
+    Most members of a group subscribe to the same, which is looked up once: there may be many topics.
+    """
+    found: dict[tuple[tuple[TopicName, ...], str | None], frozenset[TopicName]] = {}
+    wanted: dict[str, frozenset[TopicName]] = {}
+    for kept in members:
+        wishes = (kept.topics, kept.pattern)
+        if wishes not in found:
+            found[wishes] = frozenset(_matching(*wishes, topics))
+        wanted[kept.member_id] = found[wishes]
+    return wanted
+
+
+def _matching(
+    names: Collection[TopicName], pattern: str | None, topics: Collection[TopicName]
+) -> Iterator[TopicName]:
+    yield from (name for name in names if name in topics)
+    if pattern is not None:
+        yield from filter(topic_pattern(pattern).fullmatch, topics)
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> PartitionsOf:
+    """Partitions in the shape of the journal."""
+    numbers: dict[TopicName, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        numbers.setdefault(topic, []).append(partition)
+    return tuple((topic, tuple(found)) for topic, found in numbers.items())
+
+
+def from_topics(topics: PartitionsOf) -> Partitions:
+    """And back."""
+    return frozenset(TopicPartition(topic, number) for topic, numbers in topics for number in numbers)
