@@ -1,6 +1,8 @@
 """`make bench-spark`: topics read by Spark, against the same rows read from Parquet in the same run.
 
 CPU is that of the driver's whole tree: the JVM and every Python worker. The broker's is counted apart.
+What is compared runs in turn, a few rounds of each before the first that counts: the JVM grows faster as it
+goes, and whatever came first would pay for the others.
 """
 
 import argparse
@@ -24,12 +26,14 @@ import goqueue.spark
 from bench.__main__ import table
 from bench.kafka_rows import create_topic
 from bench.measured import Row, at_least, at_most, measuring, percentile, running
+from bench.spark_archive_rows import archiving
 from tests.integration.running_broker import RunningBroker
 
 PARTITIONS = 2
-REPEATS = 3
+ROUNDS_WARM_UP, ROUNDS = 2, 5
 _BATCHES_WARM_UP, _BATCHES = 15, 40
 _LATENCY_TIMEOUT_S = 120
+_EPOCHS = 4
 
 
 def main() -> int:
@@ -40,7 +44,11 @@ def main() -> int:
     try:
         with running(folder / "data") as broker:
             spark = goqueue.spark.session("goqueue-bench", master="local[2]")
-            rows = [*reading(spark, broker, folder, count=options.rows), latency(spark, broker, folder)]
+            rows = [
+                *reading(spark, broker, folder, count=options.rows),
+                copying(spark, broker, folder, count=options.rows),
+                latency(spark, broker, folder),
+            ]
             spark.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -58,8 +66,7 @@ def reading(spark: SparkSession, broker: RunningBroker, folder: Path, *, count: 
     for name, frame, reach in (("without headers", without, 0.7), ("with headers", with_headers, 0.55)):
         path = str(folder / name.replace(" ", "-"))
         frame.write.parquet(path)
-        from_parquet = cpu_s(partial(to_noop, spark.read.parquet(path)))
-        from_topic = cpu_s(partial(to_noop, frame))
+        from_topic, from_parquet = cpu_s(partial(to_noop, frame), partial(to_noop, spark.read.parquet(path)))
         rows.append(
             at_least(
                 f"topic to noop, 100 B, {name}: rows a CPU-second, share of Parquet to noop",
@@ -80,7 +87,42 @@ def reading(spark: SparkSession, broker: RunningBroker, folder: Path, *, count: 
             f"{count / spent.wall_s:,.0f} rows/s",
         )
     )
+    rows.append(archiving(spark, broker, folder, with_headers, topic="bench-spark", count=count, cpu_s=cpu_s))
     return rows
+
+
+def copying(spark: SparkSession, broker: RunningBroker, folder: Path, *, count: int) -> Row:
+    """Topic to SQL to topic as a stream, exactly once, as a share of at least once: rows a CPU-second."""
+    create_topic(broker, "bench-copy", PARTITIONS)
+    numbers = iter(range(1_000))
+
+    def copy(delivery: str) -> None:
+        frame = spark.readStream.format("goqueue").options(
+            bootstrap=broker.http,
+            topic="bench-spark",
+            startingOffsets="earliest",
+            maxRecordsPerBatch=str(count // _EPOCHS),
+            columns="key,value",
+        )
+        frame.load().createOrReplaceTempView("bench_source")
+        rows = spark.sql("SELECT key, reverse(value) AS value FROM bench_source WHERE length(value) > 50")
+        writer = rows.writeStream.format("goqueue").options(
+            bootstrap=broker.http,
+            topic="bench-copy",
+            delivery=delivery,
+            checkpointLocation=str(folder / f"copy-{next(numbers)}"),
+        )
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+
+    once, at_least_once = cpu_s(partial(copy, "exactly-once"), partial(copy, "at-least-once"))
+    return at_least(
+        "topic to SQL to topic, exactly once: rows a CPU-second, share of at least once",
+        at_least_once / once,
+        "",
+        0.8,
+        f"{count / once:,.0f} against {count / at_least_once:,.0f} rows a CPU-second, {_EPOCHS} epochs",
+    )
 
 
 def latency(spark: SparkSession, broker: RunningBroker, folder: Path) -> Row:
@@ -105,6 +147,8 @@ def latency(spark: SparkSession, broker: RunningBroker, folder: Path) -> Row:
                 taken_ms[progress.batchId] = progress.durationMs["triggerExecution"]
         # The load is a message now and then; how many does not matter.
         time.sleep(0.05)
+    # Stopped in the middle of a batch, Spark would tell of it at length.
+    query.processAllAvailable()
     query.stop()
     warm = [taken_ms[batch] for batch in sorted(taken_ms)][_BATCHES_WARM_UP:]
     return at_most(
@@ -149,15 +193,16 @@ def publish(broker: RunningBroker, name: str, count: int) -> None:
     assert left == 0, f"{left} messages are not acknowledged"
 
 
-def cpu_s(run: Callable[[], None]) -> float:
-    """The CPU of this process's tree for one run: the median of a few, after one to warm up."""
-    run()
-    taken = []
-    for _ in range(REPEATS):
-        before = _tree_cpu_s()
-        run()
-        taken.append(_tree_cpu_s() - before)
-    return statistics.median(taken)
+def cpu_s(*runs: Callable[[], None]) -> list[float]:
+    """The CPU of this process's tree for each of some runs, taken in turn: the medians."""
+    taken: list[list[float]] = [[] for _ in runs]
+    for number in range(ROUNDS_WARM_UP + ROUNDS):
+        for run, spent in zip(runs, taken, strict=True):
+            before = _tree_cpu_s()
+            run()
+            if number >= ROUNDS_WARM_UP:
+                spent.append(_tree_cpu_s() - before)
+    return [statistics.median(spent) for spent in taken]
 
 
 def _tree_cpu_s() -> float:

@@ -38,6 +38,7 @@ MESSAGES = st.builds(
     lane=st.just(Lane.NORMAL),
     partition=st.none(),
     timestamp_ms=st.integers(-1, 2**42),
+    due_ms=st.none(),
 )
 BATCHES = st.builds(
     Stored,

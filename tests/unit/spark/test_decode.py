@@ -182,7 +182,7 @@ def test_a_time_beyond_arrows_becomes_its_last() -> None:
 
 def test_control_batches_never_appear() -> None:
     data = frame(batch([Message(b"a")]))
-    marker = frame(rewritten(batch([Message(b"marker")]), attributes=CONTROL), base_offset=1)
+    marker = frame(rewritten(batch([Message(b"", key=b"\0\0\0\1")]), attributes=CONTROL), base_offset=1)
     more = frame(batch([Message(b"b")]), base_offset=2)
 
     found = decode_values(data + marker + more)

@@ -9,7 +9,7 @@ import pytest
 
 from goqueue.model.errors import NotFound
 from goqueue.spark.session_java import java_home, java_version, pip_java_home
-from goqueue.spark.sessions import session_settings
+from goqueue.spark.sessions import connect_settings, session_settings
 
 
 def fake_java(home: Path, version: str) -> Path:
@@ -95,3 +95,11 @@ def test_a_cluster_keeps_its_own_addresses_and_checkpoints() -> None:
 
 def test_settings_of_the_user_go_above_ours() -> None:
     assert session_settings("local", settings={"spark.log.level": "INFO"})["spark.log.level"] == "INFO"
+
+
+def test_a_server_that_runs_already_is_told_only_what_belongs_to_a_session() -> None:
+    told = connect_settings({"spark.sql.shuffle.partitions": "7"})
+
+    assert told["spark.sql.session.timeZone"] == "UTC"
+    assert told["spark.sql.shuffle.partitions"] == "7"
+    assert all(name.startswith("spark.sql.") for name in told)

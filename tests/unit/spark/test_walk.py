@@ -47,6 +47,9 @@ def walked(batches: list[list[int]]) -> tuple[list[int], list[int]]:
         pytest.param([[n * 37 % 160 for n in range(300)]] * MANY, id="many batches of varying sizes"),
         pytest.param([[9_000, 5, 70]] * MANY, id="many batches with long records"),
         pytest.param([[100] * 200] * 5 + [[n * 37 % 160 for n in range(200)]] * 5, id="even, then varying"),
+        pytest.param([[100] * 200] * 6, id="the same again and again"),
+        pytest.param([[9_000] * 20] * 6, id="the same, with sizes of three bytes"),
+        pytest.param([[100] * 50 + [90] * 50, [90] * 50 + [100] * 50] * 3, id="as long, but not the same"),
         pytest.param([[0]], id="a single record"),
     ],
 )

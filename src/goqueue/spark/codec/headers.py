@@ -35,12 +35,15 @@ def read_headers(raw: Bytes, positions: Int64s, bounds: Int64s) -> Headers:
     edges = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=edges[1:])
     table = _Table(int(edges[-1]))
-    for number in range(min(int(counts.max(initial=0)), _ROUNDS_MAX)):
+    most = int(counts.max(initial=0))
+    is_even = most == counts.min(initial=most)
+    for number in range(min(most, _ROUNDS_MAX)):
         # Mostly all records have the same number of headers, and nothing need be picked out.
-        records = slice(None) if counts.min() > number else np.flatnonzero(counts > number)
+        records = slice(None) if is_even else np.flatnonzero(counts > number)
+        slots = slice(number, None, most) if is_even else edges[:-1][records] + number
         names = read_spans(raw, after[records], bounds[records])
         values = read_spans(raw, names.ends, bounds[records])
-        table.fill(edges[:-1][records] + number, names, values)
+        table.fill(slots, names, values)
         after[records] = values.ends
     for record in np.flatnonzero(counts > _ROUNDS_MAX).tolist():
         first = int(edges[record]) + _ROUNDS_MAX
@@ -59,7 +62,7 @@ class _Table:
         self._edges = np.empty((4, count), np.int64)
         self._is_null = np.zeros(count, np.bool_)
 
-    def fill(self, slots: Int64s, names: Spans, values: Spans) -> None:
+    def fill(self, slots: Int64s | slice, names: Spans, values: Spans) -> None:
         """Put down one round of headers."""
         if names.is_null is not None:
             raise InvalidRecord("a header has no name")

@@ -1,8 +1,10 @@
 """Where the records of many batches begin.
 
 Each record begins with its size, so records are a chain: the only sequential part of a decode.
-Three walks follow it, each where it is fast; whichever is taken, the answer is the same.
+Four walks follow it, each where it is fast; whichever is taken, the answer is the same.
 
+- The cast holds a batch against an earlier one of its length: where the size bytes at all the places
+  of that one are the same, the chain is the same, by induction.
 - The gallop guesses that the next records are as long as this one and compares all their size
   bytes in one strided step. Everything up to the first mismatch is certain, by induction.
 - Lock-step moves many batches on together, one record of each a step.
@@ -23,6 +25,7 @@ LOCK_STEP_CHAINS = 80
 _SHORT_RUN = 8
 _SHORT_RUNS_MAX = 4
 _LOST_BATCHES_MAX = 2
+_MORE = 0x80
 
 
 class _Chain(NamedTuple):
@@ -34,6 +37,14 @@ class _Chain(NamedTuple):
     slot: int
 
 
+class _Cast(NamedTuple):
+    """Where the records of a batch begin, counted from its start, and the two bytes at each place."""
+
+    places: Int64s
+    first: Bytes
+    second: Bytes
+
+
 def find_records(raw: Bytes, batch_starts: list[int], batch_ends: list[int], counts: list[int]) -> Int64s:
     """The position of every record, batch after batch."""
     found = np.empty(sum(counts), np.int64)
@@ -41,13 +52,20 @@ def find_records(raw: Bytes, batch_starts: list[int], batch_ends: list[int], cou
     slot = 0
     # A gallop costs a few steps of numpy a batch, lock-step a few a record of the longest batch.
     guesses_left = 0 if max(counts) <= len(counts) else _LOST_BATCHES_MAX
+    casts: dict[tuple[int, int], _Cast] = {}
     for start, end, count in zip(batch_starts, batch_ends, counts, strict=True):
         chain = _Chain(start, end, count, slot)
         slot += count
         # Where sizes vary in two batches they will vary in the others too.
         if guesses_left:
+            cast = casts.get((end - start, count))
+            if cast is not None and _fits(raw, start, cast):
+                found[slot - count : slot] = cast.places + start
+                continue
             chain = _gallop(raw, chain, found)
             guesses_left -= chain.left > 0
+            if not chain.left:
+                casts[end - start, count] = _cast(raw, start, found[slot - count : slot])
         if chain.left:
             unfinished.append(chain)
     if len(unfinished) >= LOCK_STEP_CHAINS:
@@ -57,6 +75,19 @@ def find_records(raw: Bytes, batch_starts: list[int], batch_ends: list[int], cou
         for chain in unfinished:
             _walk_alone(data, chain, found)
     return found
+
+
+def _cast(raw: Bytes, start: int, positions: Int64s) -> _Cast:
+    return _Cast(positions - start, raw[positions], raw[positions + 1])
+
+
+def _fits(raw: Bytes, start: int, cast: _Cast) -> bool:
+    """Whether the records of a batch that begins here lie as those of the cast do."""
+    positions = cast.places + start
+    first, second = raw[positions], raw[positions + 1]
+    # Sizes of three bytes would need a third look; they are too rare to be worth it.
+    is_longer = (first & second) >= _MORE
+    return bool((first == cast.first).all() and (second == cast.second).all() and not is_longer.any())
 
 
 def _gallop(raw: Bytes, chain: _Chain, found: Int64s) -> _Chain:
