@@ -1,0 +1,1 @@
+"""Commands for people: `goqueue-cli`. It talks to a node over the wire, as any other client."""

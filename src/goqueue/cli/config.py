@@ -1,0 +1,99 @@
+"""`goqueue-cli config`: the named brokers of this user."""
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+from goqueue.cli.contexts import (
+    DEFAULT_TIMEOUT_S,
+    Context,
+    Contexts,
+    config_path,
+    read_contexts,
+    write_contexts,
+)
+from goqueue.cli.frame import done, invocation, noun
+from goqueue.cli.output import show_rows, show_value
+from goqueue.client.addresses import parse_addresses
+from goqueue.model.errors import Invalid
+
+app = noun("Name the brokers you work with, and choose one.")
+Name = Annotated[str, typer.Argument(help="The name of the context.")]
+
+
+class ContextRow(msgspec.Struct):
+    """A context as it is listed."""
+
+    name: str
+    server: str
+    current: bool
+
+
+@app.command("view")
+def view(context: typer.Context) -> None:
+    """Show the whole file, without keys."""
+    contexts = read_contexts(config_path())
+    hidden = {
+        name: Context(server=each.server, api_key="***" if each.api_key else "", timeout=each.timeout)
+        for name, each in contexts.contexts.items()
+    }
+    show_value(
+        invocation(context).output, Contexts(current_context=contexts.current_context, contexts=hidden)
+    )
+
+
+@app.command("get-contexts")
+def get_contexts(context: typer.Context) -> None:
+    """List the contexts."""
+    contexts = read_contexts(config_path())
+    rows = [
+        ContextRow(name, each.server, name == contexts.current_context)
+        for name, each in sorted(contexts.contexts.items())
+    ]
+    columns = {"NAME": "name", "SERVER": "server", "CURRENT": "current"}
+    show_rows(invocation(context).output, rows, columns, empty="there is no context")
+
+
+@app.command("use-context")
+def use_context(name: Name) -> None:
+    """Make a context the current one."""
+    contexts = read_contexts(config_path())
+    contexts.named(name)
+    write_contexts(config_path(), msgspec.structs.replace(contexts, current_context=name))
+    done(f"context {name} is the current one")
+
+
+@app.command("set-context")
+def set_context(
+    name: Name,
+    server: Annotated[str | None, typer.Option(help="Its HTTP door, like http://localhost:8080.")] = None,
+    api_key: Annotated[str | None, typer.Option(help="The key to show to it.")] = None,
+    timeout: Annotated[int | None, typer.Option(min=1, help="Seconds that a request may take.")] = None,
+) -> None:
+    """Make a context, or change what is given of one that is there."""
+    contexts = read_contexts(config_path())
+    known = contexts.contexts.get(name)
+    if known is None and server is None:
+        raise Invalid(f"context {name} is new: say where its broker is with --server")
+    if server is not None:
+        parse_addresses(server)
+    was = known or Context(server="", timeout=DEFAULT_TIMEOUT_S)
+    changed = Context(
+        server=was.server if server is None else server,
+        api_key=was.api_key if api_key is None else api_key,
+        timeout=was.timeout if timeout is None else timeout,
+    )
+    all_contexts = {**contexts.contexts, name: changed}
+    write_contexts(config_path(), msgspec.structs.replace(contexts, contexts=all_contexts))
+    done(f"context {name} is kept")
+
+
+@app.command("delete-context")
+def delete_context(name: Name) -> None:
+    """Forget a context."""
+    contexts = read_contexts(config_path())
+    contexts.named(name)
+    rest = {each: known for each, known in contexts.contexts.items() if each != name}
+    write_contexts(config_path(), msgspec.structs.replace(contexts, contexts=rest))
+    done(f"context {name} is forgotten")
