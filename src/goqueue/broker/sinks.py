@@ -22,21 +22,25 @@ NAME_PATTERN = r"^(?!\.{1,2}$)[A-Za-z0-9._-]{1,200}$"
 _NAME = re.compile(NAME_PATTERN, re.ASCII)
 
 
-async def take_generation(broker: Broker, name: str) -> SinkView:
-    """A new generation of a sink, which fences all before it; the sink comes into being with its first."""
+async def take_generation(broker: Broker, name: str, *, run: str = "", writer: str = "") -> SinkView:
+    """A new generation of a sink, which fences all before it; the sink comes into being with its first.
+
+    A run that names itself keeps the generation it has, and is refused when another has followed it.
+    """
     _admit(broker, name)
-    return await broker.carry_out(_take_generation(broker, name), broker.sink_lock(name))
+    return await broker.carry_out(_take_generation(broker, name, run, writer), broker.sink_lock(name))
 
 
-async def _take_generation(broker: Broker, name: str) -> SinkView:
+async def _take_generation(broker: Broker, name: str, run: str, writer: str) -> SinkView:
     producer_id = NO_PRODUCER
     if name in broker.sinks.sinks:
         # The answer tells the last epoch, so there must be no epoch of which that is unknown.
         await finish_epoch(broker, name)
     else:
         producer_id = await init_producer(broker)
-    taken = broker.sinks.take_generation(name, producer_id=producer_id, now_ms=broker.clock.wall_ms())
-    await broker.transactions.commit(taken)
+    now_ms = broker.clock.wall_ms()
+    taken = broker.sinks.take_generation(name, producer_id=producer_id, now_ms=now_ms, run=run, writer=writer)
+    await broker.transactions.of_sinks.commit(taken)
     return describe_sink(broker, name)
 
 
@@ -99,7 +103,7 @@ async def _commit_epoch(broker: Broker, command: SettleEpoch) -> EpochSettled:
     prepared = broker.sinks.prepare(
         name, epoch, stages=[stage.name.stage_id for stage in stages], counts=counts
     )
-    await broker.transactions.commit(prepared)
+    await broker.transactions.of_sinks.commit(prepared)
     await finish_epoch(broker, name)
     return EpochSettled(is_duplicate=False, messages=sum(stage.messages for stage in stages))
 

@@ -82,7 +82,7 @@ async def finish_epoch(broker: "Broker", name: str) -> None:
         if partition.leader_epoch != leader_epochs[target]:
             # The disk failed and the partition was opened anew, perhaps without the first of these batches.
             raise StorageFailed(f"{target} was opened anew while an epoch was being written: commit it again")
-    await broker.transactions.commit(broker.sinks.commit(name, now_ms=broker.clock.wall_ms()))
+    await broker.transactions.of_sinks.commit(broker.sinks.commit(name, now_ms=broker.clock.wall_ms()))
     await drop_decided(broker, name)
 
 
@@ -112,12 +112,12 @@ async def keep_up_sinks(broker: "Broker") -> None:
         await broker.carry_out(_expire_stages(broker, name, now_ms), broker.sink_lock(name))
     for name in broker.sinks.unused_since(now_ms - broker.config.sink_expiry_ms):
         await broker.carry_out(_forget_unused(broker, name, now_ms), broker.sink_lock(name))
-    await broker.transactions.shorten()
+    await broker.transactions.of_sinks.shorten()
 
 
 async def forget(broker: "Broker", name: str) -> None:
     """A sink and its stages are gone. Hold the sink's lock."""
-    await broker.transactions.commit(broker.sinks.forget(name))
+    await broker.transactions.of_sinks.commit(broker.sinks.forget(name))
     broker.stages.forget(broker.stages.of_sink(name))
     try:
         await broker.threads.run(broker.stages.remove_sink, name)

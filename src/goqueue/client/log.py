@@ -37,7 +37,7 @@ class Which:
 class Window(NamedTuple):
     """Whole frames as they lie in the log."""
 
-    frames: bytes
+    frames: bytes | memoryview
     next_offset: int
     """Read on here."""
     start_offset: int

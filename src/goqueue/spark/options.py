@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from goqueue.client.addresses import Address, parse_addresses
 from goqueue.client.connection import Client
@@ -11,9 +12,11 @@ from goqueue.model.errors import Invalid
 from goqueue.spark.options_kafka import take_kafka_options
 from goqueue.spark.options_values import (
     GivenOptions,
+    InvalidOptions,
     parse_assignment,
     parse_boolean,
     parse_count,
+    parse_folder,
     parse_names,
     parse_offsets,
     parse_pattern,
@@ -23,6 +26,7 @@ from goqueue.spark.options_values import (
 )
 
 EARLIEST, LATEST = "earliest", "latest"
+EARLIEST_OFFSET, LATEST_OFFSET = -2, -1
 DEFAULT_COLUMNS: tuple[str, ...] = (
     "topic",
     "partition",
@@ -53,15 +57,17 @@ OPTIONS: dict[str, str] = {
     "minPartitions": "about so many tasks at least; partitions are cut at batch boundaries",
     "splitBytes": "tasks of about so many stored bytes; partitions are cut at batch boundaries",
     "failOnDataLoss": "`true` (default): fail when messages to read are gone; `false`: go on behind them",
-    "isolation": "`committed` (default) or `uncommitted`; today every stored message is committed",
+    "isolation": "`committed`, the only one: messages of open and of aborted transactions are never rows",
     "columns": "the columns to read, separated by commas; fewer are faster",
     "includeHeaders": "`false` leaves the column headers out (default `true`)",
     "pushdown": "batch: `true` hands filters on topic, partition, offset and timestamp to the source;"
     " needs `spark.sql.python.filterPushdown.enabled`",
     "timeoutMs": "how long one request may take; default 30000",
     "retryForMs": "how long nodes that do not answer are tried again; default 30000",
-    "transport": "`broker`: frames come from the node over HTTP",
-    "group": "refused until consumer groups arrive",
+    "archive": "batch: a folder of `goqueue-cli job archive`: its rows up to its watermark, live ones behind",
+    "transport": "`broker` (default): frames come from the node over HTTP; `files`: from its data folder",
+    "dataPath": "the data folder of the node, as executors see it; for `transport=files`",
+    "group": "streaming: progress is published as the offsets of this consumer group",
 }
 """Ours, with what each is for: the table of docs/spark.md."""
 
@@ -74,6 +80,12 @@ class Edge:
     offsets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     times_ms: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     time_ms: int | None = None
+
+    @property
+    def may_move(self) -> bool:
+        """Whether it lies elsewhere as soon as messages arrive."""
+        named = [offset for partitions in self.offsets.values() for offset in partitions.values()]
+        return self.word == LATEST or LATEST_OFFSET in named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +103,10 @@ class SourceOptions:
     split_bytes: int | None = None
     fail_on_data_loss: bool = True
     pushdown: bool = False
+    archive: Path | None = None
+    data_path: Path | None = None
+    """Where segments are read as files; None: the node hands them out."""
+    group: str | None = None
     timeout_ms: int = 30_000
     retry_for_ms: int = 30_000
 
@@ -103,7 +119,6 @@ def source_options(options: Mapping[str, str], *, is_streaming: bool) -> SourceO
     """The options of a read, or one Invalid that names every problem with them."""
     given = GivenOptions(*take_kafka_options(options))
     _refuse_unknown(given)
-    _refuse_what_comes_later(given)
     which, assigned = _topics(given)
     taken = SourceOptions(
         addresses=given.take("bootstrap", parse_addresses, ()),
@@ -117,14 +132,20 @@ def source_options(options: Mapping[str, str], *, is_streaming: bool) -> SourceO
         split_bytes=given.take("splitBytes", parse_size, None),
         fail_on_data_loss=given.take("failOnDataLoss", parse_boolean, True),
         pushdown=given.take("pushdown", parse_boolean, False),
+        archive=given.take("archive", parse_folder, None),
+        data_path=given.take("dataPath", parse_folder, None),
+        group=given.take("group", _parse_group, None),
         timeout_ms=given.take("timeoutMs", parse_count, 30_000),
         retry_for_ms=given.take("retryForMs", parse_count, 30_000),
     )
-    given.take("isolation", parse_word("committed", "uncommitted"), "committed")
+    transport = given.take("transport", parse_word("broker", "files"), "broker")
+    if (transport == "files") != given.has("dataPath"):
+        given.problems.append("transport=files and dataPath, the node's data folder, go together")
+    given.take("isolation", parse_word("committed"), "committed")
     given.take("startingOffsetsByTimestampStrategy", parse_word(LATEST), LATEST)
     _refuse_contradictions(given, is_streaming=is_streaming)
     if given.problems:
-        raise Invalid("; ".join(given.problems))
+        raise InvalidOptions(given.problems)
     return taken
 
 
@@ -135,7 +156,7 @@ def column_names(options: Mapping[str, str]) -> tuple[str, ...]:
     if not given.take("includeHeaders", parse_boolean, True):
         names = tuple(name for name in names if name != "headers")
     if given.problems:
-        raise Invalid("; ".join(given.problems))
+        raise InvalidOptions(given.problems)
     return names
 
 
@@ -148,15 +169,10 @@ def _refuse_unknown(given: GivenOptions) -> None:
             given.problems.append(f"there is no option {name}{hint}")
 
 
-def _refuse_what_comes_later(given: GivenOptions) -> None:
-    if given.has("group"):
-        given.problems.append(
-            "group: progress as a consumer group arrives with consumer groups; "
-            "until then the checkpoint alone keeps a query's position"
-        )
-    transport = given.take("transport", parse_word("broker", "files"), "broker")
-    if transport == "files":
-        given.problems.append("transport: files is not served yet; leave it out or say broker")
+def _parse_group(text: str) -> str:
+    if not text:
+        raise Invalid("no name is given")
+    return text
 
 
 def _topics(given: GivenOptions) -> tuple[Which, Mapping[str, list[int]] | None]:
@@ -201,11 +217,13 @@ def _refuse_contradictions(given: GivenOptions, *, is_streaming: bool) -> None:
         given.problems.append("bootstrap is missing: say where the HTTP door is, like 127.0.0.1:8080")
     out_of_place: tuple[str, ...]
     if is_streaming:
-        out_of_place = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp", "pushdown")
+        out_of_place = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp", "pushdown", "archive")
         reason = "is for batch reads only"
     else:
-        out_of_place = ("maxRecordsPerBatch", "maxBytesPerBatch")
+        out_of_place = ("maxRecordsPerBatch", "maxBytesPerBatch", "group")
         reason = "is for streams only"
     given.problems += [f"{name} {reason}" for name in out_of_place if given.has(name)]
+    if given.has("archive") and given.has("pushdown"):
+        given.problems.append("pushdown knows the live log only: leave it out, or the archive")
     if given.has("minPartitions") and given.has("splitBytes"):
         given.problems.append("give only one of minPartitions, splitBytes")

@@ -3,7 +3,9 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TypeVar
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -14,6 +16,14 @@ _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WORDS = {"true": True, "false": False}
 Value = TypeVar("Value")
+
+
+class InvalidOptions(Invalid):
+    """Everything that is wrong with the options of a read or a write."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = tuple(problems)
 
 
 class GivenOptions:
@@ -112,6 +122,17 @@ def parse_offsets(text: str) -> dict[str, dict[str, int]]:
 def parse_assignment(text: str) -> dict[str, list[int]]:
     """Partitions of topics: {"orders": [0, 2]}."""
     return _parse_json(text, dict[str, list[int]], '{"orders": [0, 2]}')
+
+
+def parse_folder(text: str) -> Path:
+    """A folder by its path or by a `file:` address."""
+    address = urlsplit(text)
+    if address.scheme not in ("", "file") or address.netloc:
+        raise Invalid(f"{text!r} is not a folder: it must be on a file system that all machines share")
+    path = Path(unquote(address.path)) if address.scheme else Path(text)
+    if not path.is_absolute():
+        raise Invalid(f"{text!r} is not absolute: executors have working folders of their own")
+    return path
 
 
 def _parse_json(text: str, kind: type[Value], example: str) -> Value:

@@ -114,7 +114,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         query_id, epoch = context.getLocalProperty(QUERY_ID), context.getLocalProperty(EPOCH)
         assert query_id is not None and epoch is not None, "Spark no longer names query and epoch in a task"
         run_id = context.getLocalProperty(RUN_ID) or query_id
-        writing = Writing(self._options.sink_id or query_id, int(epoch), run_id)
+        writing = Writing(self._options.sink_id or query_id, int(epoch), run_id, query_id)
         return _write(self._options, writing, iterator)
 
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - Spark's name

@@ -48,9 +48,10 @@ def append(client: Client, body: bytes) -> None:
     client.request("POST", "/batches", query={"acks": "all"}, body=body, content_type=BYTES)
 
 
-def take_generation(client: Client, sink: str) -> SinkState:
-    """Become the only one that may write to a sink."""
-    reply = client.request("POST", f"{_path(sink)}/generations", body=b"")
+def take_generation(client: Client, sink: str, *, run: str = "", writer: str = "") -> SinkState:
+    """Become the only one that may write to a sink; a run that is so already keeps its generation."""
+    query = {name: value for name, value in (("run", run), ("writer", writer)) if value}
+    reply = client.request("POST", f"{_path(sink)}/generations", query=query, body=b"")
     return msgspec.json.decode(reply.body, type=SinkState)
 
 

@@ -9,7 +9,8 @@ are never compared, because a task that runs again may have them in another orde
 Of two drivers that live at the same time, one is shut out by its generation. Spark makes a writer
 anew for every micro-batch and tells only its tasks which run they serve, so a generation is taken
 when a run commits for the first time, and is remembered by the process that commits. That process
-lives as long as the run, unless a minute passes without a commit; then the run takes a generation again.
+lives as long as the run, unless a minute passes without a commit; then the run asks again, and the node
+knows it: it keeps its generation, or hears that another run has followed it.
 Tasks stage under whichever generation is live: a stage that nobody commits does nothing.
 """
 
@@ -37,6 +38,8 @@ class Writing:
     sink: str
     epoch: int
     run: str
+    writer: str = ""
+    """Whose epochs these are: the query in all its runs. Empty for a batch, which any run may repeat."""
 
 
 _states: dict[tuple[str, str], SinkState] = {}
@@ -86,7 +89,9 @@ def commit_epoch(client: Client, writing: Writing, stages: Sequence[str]) -> Non
     """Make all that was staged visible, once, however often this is called."""
     held = (writing.sink, writing.run)
     if held not in _states:
-        _states[held] = sink_door.take_generation(client, writing.sink)
+        _states[held] = sink_door.take_generation(
+            client, writing.sink, run=writing.run, writer=writing.writer
+        )
     state = _states[held]
     if writing.epoch < state.last_epoch:
         # One epoch comes again after a restart, never an older one: dropping it would lose its rows.

@@ -12,7 +12,7 @@ from goqueue.model.errors import Invalid
 from goqueue.model.topic_names import checked_topic_name
 from goqueue.records.layout import Codec
 from goqueue.spark.options_kafka import take_kafka_options
-from goqueue.spark.options_values import GivenOptions, parse_count, parse_word
+from goqueue.spark.options_values import GivenOptions, InvalidOptions, parse_count, parse_word
 
 SINK_OPTIONS: dict[str, str] = {
     "bootstrap": "addresses of the HTTP door, `host:8080,…`; required",
@@ -69,8 +69,8 @@ def sink_options(options: Mapping[str, str], *, is_streaming: bool) -> SinkOptio
         addresses=given.take("bootstrap", parse_addresses, ()),
         topic=given.take("topic", checked_topic_name, None),
         delivery=Delivery(given.take("delivery", parse_word(*Delivery), str(Delivery.EXACTLY_ONCE))),
-        sink_id=given.take("sinkId", _parse_id, None),
-        write_id=given.take("writeId", _parse_id, None),
+        sink_id=given.take("sinkId", parse_id, None),
+        write_id=given.take("writeId", parse_id, None),
         codec=Codec[given.take("compression", parse_word("none", "lz4", "zstd"), "none").upper()],
         timeout_ms=given.take("timeoutMs", parse_count, 60_000),
         retry_for_ms=given.take("retryForMs", parse_count, 60_000),
@@ -82,7 +82,7 @@ def sink_options(options: Mapping[str, str], *, is_streaming: bool) -> SinkOptio
     if not is_streaming and given.has("sinkId"):
         given.problems.append("sinkId is for streams only; a batch write is known by its writeId")
     if given.problems:
-        raise Invalid("; ".join(given.problems))
+        raise InvalidOptions(given.problems)
     return taken
 
 
@@ -94,7 +94,8 @@ def _refuse_misspelt(given: GivenOptions) -> None:
             given.problems.append(f"there is no option {name}; did you mean {by_lower[near[0]]}?")
 
 
-def _parse_id(text: str) -> str:
+def parse_id(text: str) -> str:
+    """The name of a sink or of a write."""
     if not _SINK_ID.fullmatch(text) or len(text) > SINK_ID_LENGTH_MAX or text in (".", ".."):
         raise Invalid(
             f"{text!r} is not a name of letters, digits, '.', '_' and '-', at most {SINK_ID_LENGTH_MAX}"

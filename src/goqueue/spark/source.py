@@ -36,6 +36,11 @@ def table_schema(options: Mapping[str, str]) -> str:
 def batch_reader(options: Mapping[str, str], schema: StructType) -> TopicReader:
     """The reader of a batch query."""
     taken = source_options(options, is_streaming=False)
+    if taken.archive is not None:
+        # The archive brings in pyarrow's Parquet, which a reader of the live log need not load.
+        from goqueue.spark.source_archive import ArchivedTopicReader
+
+        return ArchivedTopicReader(taken, _columns(schema), taken.archive)
     # Spark fails a query whose reader takes filters while its own setting is off, so it is a class apart.
     kind = FilteringTopicReader if taken.pushdown else TopicReader
     return kind(taken, _columns(schema))

@@ -1,4 +1,4 @@
-"""A task's work: frames of a range over the wire, the next window under way while this one is decoded."""
+"""A task's work: the frames of a range, the next window under way while this one is decoded."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +13,7 @@ from goqueue.spark.codec.columns import Columns
 from goqueue.spark.codec.decode import decode
 from goqueue.spark.offsets import OffsetRange
 from goqueue.spark.options import SourceOptions
+from goqueue.spark.source_files import SegmentFiles
 from goqueue.spark.source_positions import gone
 
 WINDOW_BYTES = 4 * MiB
@@ -22,24 +23,24 @@ _GONE_CODES = (OffsetOutOfRange.code, TopicNotFound.code, PartitionNotFound.code
 
 def read_range(options: SourceOptions, columns: Columns, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
     """The rows of a range of offsets."""
-    client = options.connect()
+    windows = _Windows(options, wanted)
     # A short range of a long log should not draw megabytes behind its end; if the estimate was too low,
     # the windows grow.
     window_bytes = min(max(wanted.estimated_bytes * 5 // 4, _WINDOW_BYTES_MIN), WINDOW_BYTES)
     offset = wanted.first_offset
     with ThreadPoolExecutor(1, thread_name_prefix="goqueue-prefetch") as fetcher:
         try:
-            pending = fetcher.submit(_fetch, client, options, wanted, offset, window_bytes)
+            pending = fetcher.submit(windows.fetch, offset, window_bytes)
             while offset < wanted.end_offset:
                 window = pending.result()
                 next_offset = window.next_offset
                 if next_offset < wanted.end_offset:
                     window_bytes = min(window_bytes * 2, WINDOW_BYTES)
-                    pending = fetcher.submit(_fetch, client, options, wanted, next_offset, window_bytes)
+                    pending = fetcher.submit(windows.fetch, next_offset, window_bytes)
                 yield from _rows(columns, wanted, offset, window)
                 offset = next_offset
         finally:
-            fetcher.submit(client.close)
+            fetcher.submit(windows.close)
 
 
 def _rows(columns: Columns, wanted: OffsetRange, offset: int, window: Window) -> list[pa.RecordBatch]:
@@ -54,24 +55,41 @@ def _rows(columns: Columns, wanted: OffsetRange, offset: int, window: Window) ->
     return decoded.batches
 
 
-def _fetch(
-    client: Client, options: SourceOptions, wanted: OffsetRange, offset: int, max_bytes: int
-) -> Window:
-    """The next window; where messages are gone, an empty one that leads behind the gap, or an error."""
-    try:
-        window = frames(client, wanted.topic, wanted.partition, offset=offset, max_bytes=max_bytes)
-        if window.next_offset > offset:
-            return window
-        problem = gone(
-            f"{wanted.topic}/{wanted.partition} ends at offset {window.end_offset} now, not {offset}"
-        )
-    except Refused as refused:
-        if refused.code not in _GONE_CODES:
-            raise
-        problem = gone(f"{wanted.topic}/{wanted.partition} at offset {offset}: {refused}")
-    if options.fail_on_data_loss:
-        raise problem
-    return Window(b"", _behind_gap(client, wanted, offset), -1, -1)
+class _Windows:
+    """Where a task's frames come from: the node, or its files and the node where they do not serve."""
+
+    def __init__(self, options: SourceOptions, wanted: OffsetRange) -> None:
+        self._options = options
+        self._wanted = wanted
+        self._client = options.connect()
+        self._files = None
+        if options.data_path is not None:
+            self._files = SegmentFiles(options.data_path, wanted.topic, wanted.partition)
+
+    def fetch(self, offset: int, max_bytes: int) -> Window:
+        """The next window; where messages are gone, an empty one that leads behind the gap, or an error."""
+        wanted = self._wanted
+        if self._files is not None:
+            found = self._files.window(offset, end_offset=wanted.end_offset, max_bytes=max_bytes)
+            if found is not None:
+                return found
+        try:
+            window = frames(self._client, wanted.topic, wanted.partition, offset=offset, max_bytes=max_bytes)
+            if window.next_offset > offset:
+                return window
+            problem = gone(
+                f"{wanted.topic}/{wanted.partition} ends at offset {window.end_offset} now, not {offset}"
+            )
+        except Refused as refused:
+            if refused.code not in _GONE_CODES:
+                raise
+            problem = gone(f"{wanted.topic}/{wanted.partition} at offset {offset}: {refused}")
+        if self._options.fail_on_data_loss:
+            raise problem
+        return Window(b"", _behind_gap(self._client, wanted, offset), -1, -1)
+
+    def close(self) -> None:
+        self._client.close()
 
 
 def _behind_gap(client: Client, wanted: OffsetRange, offset: int) -> int:

@@ -6,9 +6,8 @@ from goqueue.client.connection import Client, Refused
 from goqueue.client.log import Extent, Extents, Which, extents, offsets_at
 from goqueue.model.errors import Invalid, NotFound, TopicNotFound
 from goqueue.spark.offsets import Offsets, Place, flat, places
-from goqueue.spark.options import EARLIEST, Edge, SourceOptions
+from goqueue.spark.options import EARLIEST, EARLIEST_OFFSET, LATEST_OFFSET, Edge, SourceOptions
 
-_EARLIEST_OFFSET, _LATEST_OFFSET = -2, -1
 _NEVER = 2**63 - 1
 
 
@@ -114,9 +113,9 @@ def gone(story: str) -> NotFound:
 
 
 def _checked(place: Place, offset: int, extent: Extent, *, fail_on_data_loss: bool) -> int:
-    if offset == _EARLIEST_OFFSET:
+    if offset == EARLIEST_OFFSET:
         return extent.start
-    if offset == _LATEST_OFFSET:
+    if offset == LATEST_OFFSET:
         return extent.end
     if offset < 0 or offset > extent.end:
         raise Invalid(f"offset {offset} of {place} is not in {extent.start} to {extent.end}, nor -1 or -2")

@@ -4,6 +4,7 @@ The driver keeps one such reader for the whole run of a query, so it may hold a 
 saw; tasks get a copy and use neither.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from goqueue.client.log import Extent
 from goqueue.spark.codec.columns import Columns
 from goqueue.spark.offsets import Offsets, Place, ends, flat, nested
 from goqueue.spark.options import SourceOptions
+from goqueue.spark.progress import GroupProgress
 from goqueue.spark.source_batch import RangePartition
 from goqueue.spark.source_fetch import read_range
 from goqueue.spark.source_planning import cap_bytes, cap_records, plan_ranges
@@ -27,6 +29,7 @@ from goqueue.spark.source_positions import Partitions, check_not_gone, gone, res
 
 _POLL_MS = 500
 """How long a stream with nothing to read waits for news; Spark would ask ninety times a second instead."""
+_NEVER = 2**63 - 1
 
 
 class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -37,11 +40,14 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._columns = columns
         self._client = options.connect()
         self._partitions = Partitions(options)
+        self._progress = None if options.group is None else GroupProgress(self._client, options.group)
         self._seen: dict[Place, Extent] | None = None
         """The partitions as last told by the node."""
         self._initial: Offsets | None = None
         self._is_bounded = False
         """What was seen when the query began is all that it reads."""
+        self._has_planned = False
+        """This run has planned a batch, so batches to read are its own and not those of an earlier one."""
 
     def initialOffset(self) -> Offsets:
         # Spark asks more than once before the first batch is done. "Latest" must mean the same each time:
@@ -62,6 +68,10 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._seen = self._partitions.behind(self._client, start, wait_ms=_POLL_MS)
         seen = self._seen
         first = self._first_offsets(flat(start), seen)
+        self._has_planned = True
+        if self._progress is not None:
+            # Spark plans a batch when the one before it is done: what lies before the start is done with.
+            self._progress.publish(nested(first))
         end = ends(seen)
         if isinstance(limit, ReadMaxRows):
             end = cap_records(first, end, limit.max_rows)
@@ -83,6 +93,8 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offsets, end: Offsets) -> list[RangePartition]:
         flat_start, flat_end = flat(start), flat(end)
+        if not self._has_planned and start == self._initial and self._options.starting.may_move:
+            flat_start = self._earlier_start(flat_end)
         self._check_order(flat_start, flat_end)
         seen = self._seen
         if seen is None or flat_end.keys() - seen.keys():
@@ -100,19 +112,30 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def stop(self) -> None:
         self._client.close()
 
-    def _check_order(self, start: Mapping[Place, int], end: Mapping[Place, int]) -> None:
-        """A batch that ends before it begins was planned by an earlier run, which began elsewhere.
+    def _earlier_start(self, end: Mapping[Place, int]) -> dict[Place, int]:
+        """Where the first batch of an earlier run began, which stopped before that batch was done.
 
-        Spark keeps where a batch ends, but not where the first one began. When a run that began at the
-        latest messages stops before its first batch is done, nobody knows any more what that batch held.
+        Spark keeps where a batch ends, but not where the first one began: it asks again, and the latest
+        messages are others now. Where progress is published, it tells.
         """
+        if self._progress is not None:
+            published = flat(self._progress.published())
+            if all(published.get(place, _NEVER) <= offset for place, offset in end.items()):
+                return {place: published[place] for place in end}
+        if self._options.fail_on_data_loss:
+            raise gone(
+                f"an earlier run, which was to read up to {json.dumps(nested(end))}, began at the latest "
+                "messages and stopped before its first micro-batch was done, so that nobody knows where that "
+                "began (a new checkpoint begins afresh; with the option group the beginning is kept)"
+            )
+        return dict(end)
+
+    def _check_order(self, start: Mapping[Place, int], end: Mapping[Place, int]) -> None:
+        """A batch that ends before it begins was planned when there were earlier messages."""
         behind = [place for place, offset in end.items() if offset < start.get(place, 0)]
         if behind and self._options.fail_on_data_loss:
-            raise gone(
-                f"{behind[0]} was to be read up to offset {end[behind[0]]}, but is begun at "
-                f"{start[behind[0]]}: an earlier run stopped before its first micro-batch was done "
-                "(a new checkpoint begins afresh)"
-            )
+            place = behind[0]
+            raise gone(f"{place} was to be read up to offset {end[place]}, but begins at {start[place]} now")
 
     def _first_offsets(self, start: Mapping[Place, int], seen: Mapping[Place, Extent]) -> dict[Place, int]:
         """Where to go on in each partition; a new one is read from its beginning."""

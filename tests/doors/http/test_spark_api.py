@@ -444,6 +444,20 @@ def test_an_epoch_goes_from_its_stages_into_the_log(client: httpx.Client, orders
     assert client.post(f"{prefix}/sinks/lake/generations").json()["last_epoch"] == 3
 
 
+def test_a_run_keeps_its_generation_until_another_follows(client: httpx.Client, orders: str) -> None:
+    def take(run: str, writer: str = "query") -> httpx.Response:
+        return client.post("/sinks/lake/generations", params={"run": run, "writer": writer})
+
+    taken = [take(run).json()["generation"] for run in ("a", "a", "b")]
+    client.post(stages_path(0, "x", 2), content=entry("x"))
+    settle(client, "commits", 0, 2, "x")
+
+    assert taken == [1, 1, 2]
+    assert (take("a").status_code, take("a").json()["code"]) == (409, "sink_fenced")
+    other = take("c", writer="query of a new checkpoint")
+    assert (other.status_code, other.json()["code"]) == (409, "sink_of_another")
+
+
 def test_the_newest_generation_is_the_only_one_that_may_write(client: httpx.Client, orders: str) -> None:
     older = take_generation(client)
     client.post(stages_path(0, "a", older), content=entry("x"))

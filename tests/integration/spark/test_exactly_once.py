@@ -18,7 +18,7 @@ from goqueue.client.addresses import parse_addresses
 from goqueue.client.connection import Client, Refused
 from goqueue.model.errors import Fenced
 from goqueue.records.layout import Codec
-from goqueue.spark import sink_door
+from goqueue.spark import sink_door, sink_epochs
 from goqueue.spark.sink import Messages, StreamWriter, Written
 from goqueue.spark.sink_epochs import Stages, Writing, abort_epoch, commit_epoch
 from goqueue.spark.sink_options import sink_options
@@ -124,7 +124,7 @@ def test_spark_tells_its_tasks_query_epoch_and_run(spark: SparkSession, copy: Co
     register(spark, "telling", Telling)
     query = copy.run("telling")
 
-    assert told.read_text() == repr(Writing(query.id, 0, query.runId))
+    assert told.read_text() == repr(Writing(query.id, 0, query.runId, query.id))
 
 
 def test_a_task_that_fails_after_its_write_leaves_nothing_behind(
@@ -190,11 +190,10 @@ def test_an_epoch_that_comes_again_is_dropped(copy: Copy) -> None:
 
 def test_a_new_checkpoint_under_an_old_sink_id_is_refused_and_loses_nothing_in_silence(copy: Copy) -> None:
     copy.run(sinkId=copy.topic)
-    copy.add_rows(100)
-    copy.run(sinkId=copy.topic)
+    # Its first epoch has the number of the old one's last.
     copy.checkpoint = copy.checkpoint.with_name("new")
 
-    with pytest.raises(StreamingQueryException, match="A new checkpoint needs a new sinkId"):
+    with pytest.raises(StreamingQueryException, match="a new checkpoint, needs another sink"):
         copy.run(sinkId=copy.topic)
 
     assert copy.found() == copy.expected()
@@ -260,6 +259,28 @@ def test_of_two_drivers_the_one_that_began_later_goes_on(
 
     assert refused.value.code == sink_door.FENCED
     assert numbers_in(shared_broker, "two-drivers") == [0, 1, 2]
+
+
+def test_a_run_that_was_idle_for_long_is_known_again(
+    shared_broker: RunningBroker, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topic(shared_broker.kafka, "idle-run", partitions=1)
+
+    def commit_in_a_new_process(run: str, epoch: int, *, writer: str = "query") -> None:
+        monkeypatch.setattr(sink_epochs, "_states", {})
+        writing = Writing("idle-run", epoch, run, writer)
+        commit_epoch(client, writing, stage(client, writing, packet_of("idle-run", b"%d" % epoch)).names)
+
+    commit_in_a_new_process("first", 0)
+    commit_in_a_new_process("second", 1)
+    commit_in_a_new_process("second", 2)
+
+    with pytest.raises(Refused, match="may not write to it"):
+        commit_in_a_new_process("first", 3)
+    with pytest.raises(Refused, match="a new checkpoint, needs another sink"):
+        commit_in_a_new_process("third", 0, writer="another query")
+    commit_in_a_new_process("second", 3)
+    assert numbers_in(shared_broker, "idle-run") == [0, 1, 2, 3]
 
 
 def test_a_driver_that_another_has_overtaken_is_told_so(shared_broker: RunningBroker, client: Client) -> None:

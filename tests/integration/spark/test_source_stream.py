@@ -218,6 +218,31 @@ def test_a_first_batch_whose_beginning_is_forgotten_stops_a_stream_unless_told_o
     lenient.stop()
 
 
+def test_a_first_batch_is_not_forgotten_in_silence_when_nothing_has_come_since(
+    shared_broker: RunningBroker,
+) -> None:
+    create_topic(shared_broker.kafka, "forgotten-quietly", partitions=1)
+    Publisher(shared_broker.kafka, "forgotten-quietly").publish_numbers(range(5), partitions=1)
+    reader = latest_reader(shared_broker, "forgotten-quietly")
+
+    with pytest.raises(NotFound, match="nobody knows where that began"):
+        reader.partitions(reader.initialOffset(), {"forgotten-quietly": {"0": 5}})
+    reader.stop()
+
+
+def test_a_batch_that_ends_before_the_log_begins_stops_a_stream(shared_broker: RunningBroker) -> None:
+    create_topic(shared_broker.kafka, "shortened", partitions=1)
+    Publisher(shared_broker.kafka, "shortened").publish_numbers(range(9), partitions=1)
+    admin = AdminClient({"bootstrap.servers": shared_broker.kafka})
+    for future in admin.delete_records([TopicPartition("shortened", 0, 7)]).values():
+        future.result(30)
+    reader = latest_reader(shared_broker, "shortened", startingOffsets="earliest")
+
+    with pytest.raises(NotFound, match="shortened/0 was to be read up to offset 5, but begins at 7 now"):
+        reader.partitions(reader.initialOffset(), {"shortened": {"0": 5}})
+    reader.stop()
+
+
 def test_where_nothing_is_new_the_position_is_the_same_text(shared_broker: RunningBroker) -> None:
     create_topic(shared_broker.kafka, "quiet", partitions=12)
     options = {"bootstrap": shared_broker.http, "assign": '{"quiet": [11, 2, 0]}'}

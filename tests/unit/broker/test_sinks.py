@@ -383,7 +383,7 @@ def test_a_journal_of_many_epochs_is_written_anew_and_says_the_same(
             await commit(broker, epoch, "a")
             if epoch % 7 == 6:
                 await keep_up_sinks(broker)
-        assert broker.transactions.partition.log.start_offset > 0
+        assert broker.transactions.of_sinks.partition.log.start_offset > 0
 
     walk_with_sink(FolderDisk(tmp_path), walk)
 

@@ -1,74 +1,20 @@
 """A commit under power cuts at every change of the disk, and again during the restarts: each row once."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from random import Random
-from typing import TypeVar
 
 import pytest
 
-from goqueue.broker.broker import Broker, open_broker
+from goqueue.broker.broker import Broker
 from goqueue.broker.sinks import describe_sink, take_generation
 from goqueue.broker.topics import create_topic
 from goqueue.model.commands import CreateTopic
-from goqueue.model.settings import BrokerConfig
-from goqueue.testing.clock import SimulatedClock
-from goqueue.testing.disk import SimulatedDisk
-from goqueue.testing.faults import PowerCut
-from goqueue.testing.loop import SimulatedLoop
-from goqueue.testing.threads import SimulatedThreads
+from tests.unit.broker.lives import NEVER, Lives, PowerLost
 from tests.unit.broker.running import ORDERS
 from tests.unit.broker.sink_steps import SINK, commit, put_stage, values
 
-T = TypeVar("T")
-Work = Callable[[Broker], Awaitable[T]]
 ROWS = [(number % 2, f"row {number}") for number in range(16)]
-NEVER = 10_000
 EPOCH = 5
-
-
-class PowerLost(Exception):
-    """The work did not come to its end."""
-
-
-class Lives:
-    """One disk, and brokers that live on it one after the other, each until its power is cut."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = Random(seed)
-        self._disk = SimulatedDisk(self._random)
-        self._clock = SimulatedClock()
-
-    def live(self, work: Work[T], *, cut_after: int = NEVER, is_killed: bool = False) -> T:
-        """Open a broker and do some work. PowerLost when the cut, so many changes on, came first."""
-        loop = SimulatedLoop(self._clock)
-        try:
-            return loop.run(self._live(work, cut_after))
-        finally:
-            self._disk = self._disk.kill() if is_killed else self._disk.crash()
-            loop.abandon()
-
-    async def _live(self, work: Work[T], cut_after: int) -> T:
-        power_lost = asyncio.get_running_loop().create_future()
-        # Opening changes little: the cut may well come before it is done.
-        self._disk.faults.cut_power(after_changes=cut_after, on_power_cut=lambda: power_lost.set_result(None))
-
-        async def open_and_work() -> T:
-            broker = await open_broker(
-                config=BrokerConfig(),
-                disk=self._disk,
-                clock=self._clock,
-                threads=SimulatedThreads(self._random),
-                chance=self._random,
-            )
-            return await work(broker)
-
-        working = asyncio.ensure_future(open_and_work())
-        await asyncio.wait({working, power_lost}, return_when=asyncio.FIRST_COMPLETED)
-        if not working.done() or isinstance(working.exception(), PowerCut):
-            raise PowerLost
-        return working.result()
 
 
 async def prepare(broker: Broker) -> None:

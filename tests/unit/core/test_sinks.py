@@ -5,8 +5,8 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from goqueue.core.transactions.sinks import EVENT_TYPES, PartitionCount, Sinks
-from goqueue.model.errors import SinkFenced, SinkNotFound
+from goqueue.core.transactions.sinks import EVENT_TYPES, RUNS_MAX, PartitionCount, Sinks
+from goqueue.model.errors import SinkFenced, SinkNotFound, SinkOfAnother
 from goqueue.model.ids import ProducerId, TopicName
 from goqueue.records.layout import SEQUENCE_MASK
 
@@ -36,6 +36,56 @@ def test_a_newer_generation_fences_the_older_and_keeps_the_producer() -> None:
         sinks.held_by("lake", 1)
     assert fenced.value.generation == 2
     assert sinks.held_by("lake", 2).producer_id == 7
+
+
+def take(sinks: Sinks, run: str, writer: str = "") -> int:
+    """The generation that a run of a writer gets."""
+    taken = sinks.take_generation("lake", producer_id=ProducerId(7), now_ms=0, run=run, writer=writer)
+    sinks.apply(taken)
+    return taken.generation
+
+
+def test_a_run_that_asks_again_keeps_its_generation() -> None:
+    sinks = with_sink()
+
+    assert [take(sinks, "monday"), take(sinks, "monday"), take(sinks, "tuesday")] == [2, 2, 3]
+
+
+def test_a_run_that_another_has_followed_gets_no_generation_again() -> None:
+    sinks = with_sink()
+    take(sinks, "monday")
+    take(sinks, "tuesday")
+
+    with pytest.raises(SinkFenced, match="generation 2 may not write"):
+        take(sinks, "monday")
+
+
+def test_only_so_many_runs_are_remembered() -> None:
+    sinks = with_sink()
+    for number in range(RUNS_MAX + 1):
+        take(sinks, f"run-{number}")
+
+    assert len(sinks.sink("lake").runs) == RUNS_MAX
+    with pytest.raises(SinkFenced):
+        take(sinks, "run-1")
+
+
+def test_epochs_of_one_writer_are_not_taken_for_those_of_another() -> None:
+    sinks = with_sink()
+    take(sinks, "first run", writer="a query")
+    carry_epoch(sinks, 0)
+
+    assert take(sinks, "second run", writer="a query") == 3
+    with pytest.raises(SinkOfAnother, match="counts the epochs of a query"):
+        take(sinks, "third run", writer="a query with a new checkpoint")
+
+
+def test_a_sink_without_epochs_is_anybodys() -> None:
+    sinks = with_sink()
+    take(sinks, "first run", writer="a query")
+
+    assert take(sinks, "second run", writer="another") == 3
+    assert sinks.sink("lake").writer == "another"
 
 
 def test_a_generation_that_was_never_given_is_fenced_too() -> None:
@@ -109,6 +159,8 @@ def test_only_sinks_that_rest_are_called_unused() -> None:
 
 def test_the_whole_state_can_be_written_anew_through_the_journals_words() -> None:
     sinks = with_sink()
+    for run in ("monday", "tuesday", ""):
+        take(sinks, run, writer="a query")
     carry_epoch(sinks, 3, PartitionCount(ORDERS, FIRST_ID, 0, 10))
     sinks.apply(sinks.prepare("lake", 9, stages=["x", "y"], counts=[PartitionCount(ORDERS, FIRST_ID, 0, 2)]))
     sinks.apply(sinks.take_generation("gone", producer_id=ProducerId(8), now_ms=1))

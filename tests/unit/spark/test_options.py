@@ -101,9 +101,10 @@ def test_two_names_for_one_option_must_agree() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "problem"),
     [
-        ("group", "workers", "arrives with consumer groups"),
-        ("transport", "files", "files is not served yet"),
-        ("isolation", "dirty", "not one of committed, uncommitted"),
+        ("group", "workers", "group is for streams only"),
+        ("transport", "files", "transport=files and dataPath, the node's data folder, go together"),
+        ("dataPath", "/data", "transport=files and dataPath, the node's data folder, go together"),
+        ("isolation", "uncommitted", "not one of committed"),
         ("startingOffsetsByTimestampStrategy", "error", "not one of latest"),
         ("endingOffsets", "earliest", "not one of latest"),
         ("startingOffsets", '{"orders": 5}', "is not JSON like"),

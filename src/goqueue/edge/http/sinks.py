@@ -46,11 +46,19 @@ _Sink = Annotated[str, PathParameter(description="The sink's name.", schema_extr
     "/sinks/{sink:str}/generations",
     operation_id="takeGeneration",
     summary="Become the only writer of a sink, which comes into being with its first",
+    description="A run that gives its name keeps its generation, and is refused once another has followed.",
     tags=_TAGS,
-    responses=errors(400, 500, 503, 507),
+    responses=errors(400, 409, 500, 503, 507),
 )
-async def take_generation_route(broker: NamedDependency[Broker], sink: _Sink) -> GenerationReply:
-    taken = await take_generation(broker, sink)
+async def take_generation_route(
+    broker: NamedDependency[Broker],
+    sink: _Sink,
+    run: Annotated[str, QueryParameter(max_length=200, description="One start of the job.")] = "",
+    writer: Annotated[
+        str, QueryParameter(max_length=200, description="The job, the same in all its runs.")
+    ] = "",
+) -> GenerationReply:
+    taken = await take_generation(broker, sink, run=run, writer=writer)
     return GenerationReply(taken.name, taken.generation, taken.last_epoch)
 
 
