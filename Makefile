@@ -2,7 +2,7 @@
 # package registry is enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint format imports types docs sim bench bench-spark soak-spark clean
+.PHONY: help setup run test check lint format imports types docs walks demo sim bench bench-spark soak-spark clean
 
 SHELL := /bin/sh
 VENV := .venv
@@ -22,6 +22,9 @@ setup: $(VENV)/.ready-dev ## Make the working tree ready: a virtual environment 
 
 run: $(VENV)/.ready-run ## Start the broker (settings: docs/settings.md)
 	@exec $(BIN)/goqueue $(ARGS)
+
+demo: $(VENV)/.ready-spark ## See a broker, two pipelines and an Iceberg table at work, in a minute
+	@exec $(BIN)/python -m examples.demo
 
 test: $(VENV)/.ready-dev ## Run all tests, real processes and clients included
 	$(BIN)/python -m pytest -n $(WORKERS) -rs --ignore=$(SPARK_TESTS) $(ARGS)
@@ -46,6 +49,9 @@ format: $(VENV)/.ready-dev ## Rewrite the code in the house's format
 
 docs: $(VENV)/.ready-dev ## Rewrite the pages that are made from code
 	$(BIN)/python -m goqueue.node.reference_pages docs
+
+walks: $(VENV)/.ready-dev ## Write the transcripts of tests/walks anew, to be reviewed as a diff
+	$(BIN)/python -m tests.walks.teller
 
 sim: $(VENV)/.ready-dev ## Run the simulation: make sim SEED=7 STEPS=1000
 	$(BIN)/python -m goqueue.testing.simulate $(if $(SEED),--seed $(SEED)) $(if $(STEPS),--steps $(STEPS)) $(ARGS)
@@ -77,8 +83,13 @@ $(VENV)/.ready-run: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP_INSTALL) -e .
 	@touch $@
 
-# What the tests need includes what the broker needs, so both stamps are fresh after this.
+$(VENV)/.ready-spark: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing what the broker and its pipelines need"
+	@$(PIP_INSTALL) -e ".[spark]"
+	@touch $(VENV)/.ready-run $@
+
+# What the tests need includes what broker and pipelines need, so all stamps are fresh after this.
 $(VENV)/.ready-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing what the broker and its tests need"
 	@$(PIP_INSTALL) -e ".[dev]"
-	@touch $(VENV)/.ready-run $@
+	@touch $(VENV)/.ready-run $(VENV)/.ready-spark $@

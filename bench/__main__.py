@@ -15,7 +15,17 @@ from pathlib import Path
 
 import psutil
 
-from bench import codec_rows, disk_rows, http_rows, kafka_rows
+from bench import (
+    codec_rows,
+    delays,
+    disk_rows,
+    group_rows,
+    http_rows,
+    kafka_rows,
+    queue_rows,
+    schema_rows,
+    transactions,
+)
 from bench.measured import Row, running
 from tests.integration.running_broker import RunningBroker
 
@@ -66,8 +76,21 @@ def groups(folder: Path, gigabytes: float) -> dict[str, Callable[[], list[Row]]]
         "fetch-share": with_broker("d", lambda b: [kafka_rows.fetch_share(b, folder)]),
         "http-batch": with_broker("e", lambda b: [http_rows.batch_cpu(b)]),
         "http-single": with_broker("f", lambda b: [http_rows.single_rate(b)]),
+        "group-commits": with_broker("h", group_rows.commit_cpu),
+        "group-journal": with_broker("i", lambda b: [group_rows.journal_size(b, folder / "i")]),
+        "group-rebalance": with_broker("j", group_rows.rebalance),
+        "group-lag": with_broker("k", lambda b: [group_rows.lag_of_many(b)]),
+        "group-polls": with_broker("l", group_rows.idle_polls),
+        "queue-many": with_broker("q", lambda b: [queue_rows.many_at_a_time(b)]),
+        "queue-single": with_broker("r", lambda b: [queue_rows.one_at_a_time(b)]),
+        "queue-memory": queue_rows.lease_memory,
         "latency": with_broker("g", lambda b: kafka_rows.latency(b, folder)),
         "codec": lambda: [*codec_rows.decoding(), *codec_rows.encoding()],
+        "delays": lambda: delays.delays(folder),
+        "schemas": lambda: schema_rows.checking(folder),
+        "idempotence": with_broker("t", lambda b: [transactions.idempotent_cpu(b)]),
+        "transactions": with_broker("u", lambda b: transactions.commit_rate(b, folder)),
+        "producers": lambda: [transactions.opening_producers(folder / "v")],
         "memory": lambda: [disk_rows.idle_memory(folder)],
         "opening": lambda: disk_rows.opening(folder, gigabytes=gigabytes),
     }

@@ -25,6 +25,9 @@ class RawClient:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._socket.close()
 
     def send(self, request: bytes) -> None:
@@ -54,7 +57,7 @@ def batch_of(count: int, value: bytes) -> bytes:
 
 def produce_request(topic: str, partition: int, batch: bytes, *, acks: int) -> bytes:
     """Produce v3."""
-    return _request(
+    return request(
         PRODUCE,
         3,
         b"\xff\xff"
@@ -71,7 +74,7 @@ def produce_request(topic: str, partition: int, batch: bytes, *, acks: int) -> b
 
 def fetch_request(topic: str, partition: int, offset: int, *, max_bytes: int) -> bytes:
     """Fetch v4, without waiting."""
-    return _request(
+    return request(
         FETCH,
         4,
         _SIZE.pack(-1)
@@ -101,7 +104,8 @@ def fetched_records(reply: memoryview, topic: str) -> memoryview:
     return reply[position + 4 :]
 
 
-def _request(api: int, version: int, body: bytes) -> bytes:
+def request(api: int, version: int, body: bytes) -> bytes:
+    """A request with its size and head, of a version that is not flexible."""
     head = api.to_bytes(2, "big") + version.to_bytes(2, "big") + _SIZE.pack(1) + _text("bench")
     return _SIZE.pack(len(head) + len(body)) + head + body
 

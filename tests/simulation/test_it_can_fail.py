@@ -2,12 +2,19 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import crc32c
 import pytest
 
+from goqueue.broker.assigned_groups import join_assigned
+from goqueue.broker.broker import Broker
+from goqueue.broker.group_journal import GroupJournal
+from goqueue.core.groups.events import Event
 from goqueue.core.transactions.producers import Producers
+from goqueue.model.groups import AssignedMember, JoinAssigned, Sharing
 from goqueue.records import frame
+from goqueue.testing import member_clients
 from goqueue.testing import simulate as command_line
 from goqueue.testing.disk import SimulatedDisk, SimulatedFile
 from goqueue.testing.partition_history import Violation
@@ -64,6 +71,28 @@ def test_a_broker_that_does_not_know_duplicates_is_caught_storing_twice(
     monkeypatch.setattr(Producers, "duplicate", lambda self, header, count: None)
 
     assert "shows messages twice" in violations()
+
+
+def test_a_broker_that_does_not_wait_for_the_disk_is_caught_losing_committed_offsets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def commit(self: GroupJournal, *events: Event) -> None:
+        self.write(*events)
+
+    monkeypatch.setattr(GroupJournal, "commit", commit)
+
+    assert "was acknowledged" in violations(SEEDS[:20])
+
+
+def test_a_group_that_takes_partitions_away_unasked_is_caught_giving_them_to_two(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def join_eagerly(broker: Broker, command: JoinAssigned) -> AssignedMember:
+        return await join_assigned(broker, replace(command, sharing=Sharing.EAGER))
+
+    monkeypatch.setattr(member_clients, "join_assigned", join_eagerly)
+
+    assert "both own" in violations(SEEDS[:30])
 
 
 def test_a_failure_tells_how_to_repeat_it(

@@ -6,7 +6,7 @@ from goqueue.testing.simulation import simulate
 
 STEPS = 200
 SEEDS_A_CHUNK = 10
-CHUNKS = 40
+CHUNKS = 32
 
 RECORDED = {
     405: "a power cut tore every recovery point, and a torn tail was taken for damage",
@@ -19,7 +19,7 @@ RECORDED = {
     678: "a spoilt frame made its segment look old, and retention removed it",
     801: "the time of deleted messages was found, and the search ended there",
 }
-"""Seeds that failed once, and what they found."""
+"""Seeds that failed once, and what they found. No consumer groups took part in them."""
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
@@ -30,4 +30,4 @@ def test_the_broker_keeps_its_word(chunk: int) -> None:
 
 @pytest.mark.parametrize("seed", RECORDED)
 def test_a_seed_that_failed_once_does_not_fail_again(seed: int) -> None:
-    simulate(seed, STEPS)
+    simulate(seed, STEPS, has_groups=False)

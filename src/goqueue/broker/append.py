@@ -1,11 +1,17 @@
 """append: record batches that a client built go into the log as they are."""
 
+from collections.abc import Awaitable, Sequence
+
 from goqueue.broker.broker import Broker
+from goqueue.broker.delay_append import append_delayed, find_delays, find_stored
 from goqueue.broker.partition import Partition
+from goqueue.broker.schema_check import refuse_misfits, screen
+from goqueue.broker.transaction_writes import admit_batches
 from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.commands import Append, Appended
-from goqueue.model.messages import Acks
-from goqueue.records.batch import split_lanes
+from goqueue.model.messages import Acks, Lane
+from goqueue.model.schemas import OnInvalid, SchemaValidation
+from goqueue.records.batch import has_wishes, split_lanes
 from goqueue.records.layout import BatchHeader, check_batches, read_header
 
 
@@ -15,12 +21,40 @@ def append(broker: Broker, command: Append) -> Appended:
     partition = broker.partition(command.target)
     settings = partition.log.settings
     headers = check_batches(command.batches, max_batch_bytes=settings.max_message_bytes)
+    joined = admit_batches(broker, partition, headers, may_join=command.may_join)
     count = sum(header.record_count for header in headers)
-    stored_offset = partition.producers.duplicate(headers[0], count)
-    if stored_offset is None:
-        batches = _by_lane(command.batches, headers, inspect_compressed=settings.inspect_compressed)
-        stored_offset = partition.append(batches)
-    return appended(partition, stored_offset, count, command.acks)
+    inspect_compressed = settings.inspect_compressed
+    wishes = has_wishes(command.batches, headers, inspect_compressed=inspect_compressed)
+    bodies = _cut(command.batches, headers)
+    is_checked = settings.schema_validation is not SchemaValidation.NONE
+    if wishes and (splits := find_delays(broker, bodies, headers, inspect_compressed=inspect_compressed)):
+        if is_checked:
+            refuse_misfits(broker, command.target.topic, settings, bodies)
+        return append_delayed(broker, partition, splits, headers, command.acks)
+    stored_offset = find_stored(broker, partition, headers[0], count)
+    quarantine = None
+    # What a crash has taken out of quarantine is put there again with a batch that is stored already.
+    if stored_offset is None or (is_checked and settings.schema_on_invalid is OnInvalid.QUARANTINE):
+        batches: Sequence[CheckedBatch] = [
+            CheckedBatch(header, body, Lane.NORMAL) for header, body in zip(headers, bodies, strict=True)
+        ]
+        if wishes:
+            batches = _by_lane(batches, inspect_compressed=inspect_compressed)
+        if is_checked:
+            batches, quarantine = screen(broker, partition, batches)
+        if stored_offset is None:
+            stored_offset = partition.append(batches)
+    outcome = appended(partition, stored_offset, count, command.acks)
+    if command.acks is not Acks.ALL or (joined is None and quarantine is None):
+        return outcome
+    set_aside = None if quarantine is None else quarantine.committed(quarantine.log.end_offset)
+    return outcome._replace(committed=_all(joined, set_aside, outcome.committed))
+
+
+async def _all(*waits: Awaitable[None] | None) -> None:
+    for wait in waits:
+        if wait is not None:
+            await wait
 
 
 def appended(partition: Partition, base_offset: int, count: int, acks: Acks) -> Appended:
@@ -29,14 +63,18 @@ def appended(partition: Partition, base_offset: int, count: int, acks: Acks) -> 
     return Appended(base_offset, partition.log.start_offset, committed)
 
 
-def _by_lane(
-    buffer: memoryview, headers: list[BatchHeader], *, inspect_compressed: bool
-) -> list[CheckedBatch]:
-    batches = []
+def _cut(buffer: memoryview, headers: list[BatchHeader]) -> list[memoryview]:
+    bodies = []
     position = 0
     for header in headers:
-        body = buffer[position : position + header.size_bytes]
-        for part, lane in split_lanes(body, header, inspect_compressed=inspect_compressed):
-            batches.append(CheckedBatch(header if part is body else read_header(part), part, lane))
+        bodies.append(buffer[position : position + header.size_bytes])
         position += header.size_bytes
-    return batches
+    return bodies
+
+
+def _by_lane(batches: Sequence[CheckedBatch], *, inspect_compressed: bool) -> list[CheckedBatch]:
+    return [
+        CheckedBatch(header if part is body else read_header(part), part, lane)
+        for header, body, _ in batches
+        for part, lane in split_lanes(body, header, inspect_compressed=inspect_compressed)
+    ]

@@ -9,11 +9,13 @@ from typing import NamedTuple
 
 from goqueue.broker.append import appended
 from goqueue.broker.broker import Broker
+from goqueue.broker.schema_check import refuse_misfits
 from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.commands import EntryPlaced
 from goqueue.model.errors import InvalidBatch, InvalidRecord
 from goqueue.model.ids import NO_PRODUCER, TopicPartition
 from goqueue.model.messages import Acks
+from goqueue.model.schemas import SchemaValidation
 from goqueue.model.settings import MiB
 from goqueue.records.entries import read_entries
 from goqueue.records.layout import TRANSACTIONAL, check_batches
@@ -44,6 +46,8 @@ def check_entries(broker: Broker, buffer: memoryview) -> list[AddressedBatch]:
         header = headers[0]
         if header.producer_id != NO_PRODUCER or header.attributes & TRANSACTIONAL:
             raise InvalidRecord("a batch of a bulk write belongs to no producer and no transaction")
+        if settings.schema_validation is not SchemaValidation.NONE:
+            refuse_misfits(broker, target.topic, settings, [body])
         checked.append(AddressedBatch(target, CheckedBatch(header, body, lane)))
     return checked
 

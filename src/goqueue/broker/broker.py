@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 import re
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
@@ -13,15 +13,25 @@ from weakref import WeakValueDictionary
 import mmh3
 
 from goqueue.broker.coordinator import Coordinator
+from goqueue.broker.delay_keeper import DelayKeeper
+from goqueue.broker.delay_store import DelayStore
+from goqueue.broker.delivery_room import DeliveryRoom
+from goqueue.broker.delivery_upkeep import keep_up_deliveries
+from goqueue.broker.expire_offsets import expire_offsets
 from goqueue.broker.flusher import Flusher
 from goqueue.broker.group_journal import OFFSETS_TOPIC, GroupJournals
 from goqueue.broker.journal import Journal
+from goqueue.broker.journal_set import SharedJournal
 from goqueue.broker.partition import Partition, ReadWaiter
 from goqueue.broker.sinks_epochs import keep_up_sinks, recover_sinks
 from goqueue.broker.stages import Stages
+from goqueue.broker.stored_times import StoredTimes
+from goqueue.broker.transaction_ends import keep_up_transactions, recover_transactions
+from goqueue.broker.transaction_journal import SINKS_JOURNAL, TRANSACTIONS_TOPIC, TransactionJournals
 from goqueue.core.cluster import metadata as metadata_events
 from goqueue.core.cluster.metadata import ClusterFormed, Metadata, Topic, TopicRemoved
-from goqueue.core.transactions import sinks as sink_events
+from goqueue.core.schemas import events as schema_events
+from goqueue.core.schemas.registry import Registry
 from goqueue.core.transactions.sinks import Sinks
 from goqueue.log.recovery import Recovered
 from goqueue.model.errors import (
@@ -42,7 +52,8 @@ T = TypeVar("T")
 
 LOGS_FOLDER = "logs"
 METADATA_TOPIC = TopicName("__metadata")
-TRANSACTIONS_TOPIC = TopicName("__transactions")
+SCHEMAS_TOPIC = TopicName("__schemas")
+DELAYED_TOPIC = TopicName("__delayed")
 _OPEN_AT_ONCE = 8
 _CLUSTER_ID_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _JOURNAL_SETTINGS = TopicSettings(retention_ms=UNLIMITED)
@@ -101,13 +112,22 @@ class Broker:
     journal: Journal[metadata_events.Event]
     sinks: Sinks
     stages: Stages
-    transactions: Journal[sink_events.Event]
-    """The journal of the sinks."""
+    transactions: TransactionJournals = field(init=False)
+    """Transactional ids, and in one of the journals the sinks."""
     coordinator: Coordinator = field(init=False)
+    registry: Registry
+    registry_journal: SharedJournal[schema_events.Event]
+    delays: DelayKeeper = field(init=False)
     started_ms: int
     recovery: Recovery = field(default_factory=Recovery)
     topics: dict[TopicName, OpenTopic] = field(default_factory=dict)
+    topic_counts: Mapping[TopicName, int] = field(default_factory=dict)
+    """How many partitions each topic of clients has. Another object whenever that has changed."""
     waiting_reads: dict[ReadWaiter, None] = field(default_factory=dict)
+    delivery_room: DeliveryRoom = field(default_factory=DeliveryRoom)
+    stored_times: StoredTimes = field(default_factory=StoredTimes)
+    quarantines_opening: set[TopicName] = field(default_factory=set)
+    """Topics for messages that do not fit which are being created or enlarged."""
     producer_ids: range = range(0)
     is_open: bool = False
     is_closed: bool = False
@@ -152,7 +172,16 @@ class Broker:
         """Every partition, those of the journals last."""
         partitions = [p for topic in self.topics.values() for p in topic.partitions]
         partitions += [journal.partition for journal in self.coordinator.journals]
-        return [*partitions, self.transactions.partition, self.journal.partition]
+        partitions += [journal.partition for journal in self.transactions]
+        partitions += [self.delays.store.partition, self.registry_journal.partition]
+        return [*partitions, self.journal.partition]
+
+    def count_topics(self) -> None:
+        """Topics have come, gone or grown: groups follow."""
+        self.topic_counts = {
+            name: len(topic.partitions) for name, topic in self.topics.items() if not is_internal(name)
+        }
+        self.coordinator.follow(self.topic_counts)
 
     def admit(self, topic: str) -> None:
         """Refuse writes and changes that cannot be taken."""
@@ -226,6 +255,14 @@ class Broker:
         self.recovery.add(partition.source, await self.threads.run(partition.open))
         await self.threads.run(journal.replay)
 
+    async def open_delays(self) -> None:
+        """Read back what is pending, and begin to deliver it."""
+        store = self.delays.store
+        await self.threads.run(self.disk.make_folder, store.partition.folder)
+        self.recovery.add(store.partition.source, await self.threads.run(store.partition.open))
+        await self.threads.run(store.open)
+        await self.delays.start()
+
     def stop_for(self, reason: str) -> None:
         """A journal is lost: what is in memory may differ from the disk, and only a new start tells."""
         self.is_open = False
@@ -275,6 +312,7 @@ async def open_broker(
     metadata = Metadata()
     flusher = Flusher(threads, interval_ms=config.flush_interval_ms)
     sinks = Sinks()
+    registry = Registry()
 
     def journal_partition(topic: TopicName, number: int = 0) -> Partition:
         partition = Partition(
@@ -300,16 +338,26 @@ async def open_broker(
         journal=Journal(journal_partition(METADATA_TOPIC), metadata, metadata_events.EVENT_TYPES),
         sinks=sinks,
         stages=Stages(disk),
-        transactions=Journal(journal_partition(TRANSACTIONS_TOPIC), sinks, sink_events.EVENT_TYPES),
+        registry=registry,
+        registry_journal=SharedJournal(journal_partition(SCHEMAS_TOPIC), registry, schema_events.EVENT_TYPES),
         started_ms=clock.wall_ms(),
     )
     group_journals = GroupJournals(
         config.groups, clock=clock, new_partition=journal_partition, open_journal=broker.open_journal
     )
     broker.coordinator = Coordinator(group_journals, clock)
+    broker.coordinator.on_change = broker.delivery_room.wake
+    broker.transactions = TransactionJournals(
+        sinks, new_partition=journal_partition, open_journal=broker.open_journal
+    )
+    delayed = DelayStore(
+        journal_partition(DELAYED_TOPIC), config.delays, disk=disk, clock=clock, threads=threads
+    )
+    broker.delays = DelayKeeper(broker, delayed)
     journal = broker.journal
     await broker.open_journal(journal)
-    await broker.open_journal(broker.transactions)
+    await broker.open_journal(broker.registry_journal)
+    await broker.transactions.open({SINKS_JOURNAL, *await _numbers(broker, TRANSACTIONS_TOPIC)})
     if not metadata.cluster_id:
         cluster_id = "".join(broker.chance.choices(_CLUSTER_ID_LETTERS, k=22))
         await journal.commit(ClusterFormed(cluster_id))
@@ -322,11 +370,15 @@ async def open_broker(
     for topic in topics:
         broker.topics[topic.name] = OpenTopic(partitions[: topic.partitions])
         del partitions[: topic.partitions]
+    broker.count_topics()
     await recover_sinks(broker)
-    await broker.transactions.shorten()
-    folders = await threads.run(disk.list, f"{LOGS_FOLDER}/{OFFSETS_TOPIC}")
-    await broker.coordinator.start(int(name) for name in folders if name.isdigit())
+    await broker.coordinator.start(await _numbers(broker, OFFSETS_TOPIC))
+    await recover_transactions(broker)
+    for transaction_journal in broker.transactions:
+        await transaction_journal.shorten()
+    await broker.open_delays()
     broker.is_open = True
+    keep_up_deliveries(broker)
     broker.keep(asyncio.get_running_loop().create_task(_keep_up(broker)))
     return broker
 
@@ -343,6 +395,10 @@ async def close_broker(broker: Broker) -> None:
     for task in tuple(broker.tasks):
         task.cancel()
     await asyncio.gather(*broker.tasks, return_exceptions=True)
+    # What the tasks had under way themselves.
+    await asyncio.gather(*broker.changes, return_exceptions=True)
+    await broker.transactions.settle()
+    await broker.delays.close()
     partitions = broker.all_partitions()
     for partition in partitions:
         if not partition.is_failed and partition.log.wants_snapshot:
@@ -364,6 +420,12 @@ def _remove_topic_folder(disk: Disk, name: TopicName) -> None:
         disk.sync_folder(LOGS_FOLDER)
 
 
+async def _numbers(broker: Broker, topic: TopicName) -> list[int]:
+    """The partitions of an internal topic that earlier lives of the broker have left."""
+    folders = await broker.threads.run(broker.disk.list, f"{LOGS_FOLDER}/{topic}")
+    return [int(name) for name in folders if name.isdigit()]
+
+
 def _sources(topic: Topic) -> list[tuple[TopicPartition, TopicSettings]]:
     return [(TopicPartition(topic.name, n), topic.settings) for n in range(topic.partitions)]
 
@@ -379,18 +441,23 @@ async def _keep_up(broker: Broker) -> None:
                 continue  # the partition has said so, and is being opened anew
             except (OSError, GoQueueError) as error:
                 log.warning("upkeep_skipped partition=%s reason=%s", partition.source, error)
+        await expire_offsets(broker)
+        keep_up_deliveries(broker)
         await broker.coordinator.keep_up()
         try:
+            await broker.registry_journal.shorten()
             await keep_up_sinks(broker)
+            await keep_up_transactions(broker)
         except (OSError, GoQueueError) as error:
-            log.warning("upkeep_skipped sinks reason=%s", error)
+            log.warning("upkeep_skipped transactions reason=%s", error)
 
 
 async def keep_up_partition(broker: Broker, partition: Partition) -> None:
     """Apply retention to one partition and note a recovery point if something has changed."""
     now_ms = broker.clock.wall_ms()
     partition.producers.expire(before_ms=now_ms - broker.config.producer_expiry_ms)
-    removed = partition.log.expire(now_ms=now_ms)
+    async with broker.delays.noted(partition.source):
+        removed = partition.log.expire(now_ms=now_ms)
     if removed:
         log.info(
             "retention partition=%s segments=%d start_offset=%d",

@@ -1,21 +1,30 @@
 """publish: messages are routed, encoded and stored; the answer tells each one's place.
 
-A message goes to the partition it names, else to its key's, else to the next in turn.
+A message goes to the partition it names, else to its key's, else to the next in turn. One that is to be
+delivered later is kept among the delayed ones until then.
 """
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Container, Iterable, Sequence
 from typing import cast
 
 import mmh3
 
 from goqueue.broker.append import appended
 from goqueue.broker.broker import Broker, OpenTopic
+from goqueue.broker.delays import postpone
+from goqueue.broker.quarantine import open_quarantine, told
+from goqueue.broker.schema_check import misfits, quarantine_for
 from goqueue.log.partition_log import CheckedBatch
-from goqueue.model.commands import Appended, Placed, Publish, Published
-from goqueue.model.errors import GoQueueError, MessageTooLarge, PartitionNotFound
+from goqueue.model.commands import Appended, Placed, Publish, Published, Quarantined
+from goqueue.model.delays import Postponed
+from goqueue.model.errors import GoQueueError, MessageTooLarge, PartitionNotFound, SchemaMismatch
 from goqueue.model.messages import Acks, Message
+from goqueue.model.schemas import SchemaValidation
+from goqueue.model.settings import TopicSettings
 from goqueue.records.batch import encode
 from goqueue.records.layout import read_header
+
+Results = list[Placed | Postponed | Quarantined | GoQueueError | None]
 
 _hash = mmh3.hash
 _new_placed = tuple.__new__
@@ -26,14 +35,19 @@ async def publish(broker: Broker, command: Publish) -> Published:
     """Take in messages: admit, route, encode, store, wait for the disk. A bad one does not spoil the rest."""
     broker.admit(command.topic)
     topic = broker.topic(command.topic)
-    max_bytes = min(
-        broker.config.limits.message_bytes, broker.metadata.topic(command.topic).settings.max_message_bytes
-    )
-    results: list[Placed | GoQueueError | None] = [None] * len(command.messages)
+    settings = broker.metadata.topic(command.topic).settings
+    max_bytes = min(broker.config.limits.message_bytes, settings.max_message_bytes)
+    results: Results = [None] * len(command.messages)
+    numbered: Iterable[tuple[int, Message]] = enumerate(command.messages)
+    if settings.schema_validation is not SchemaValidation.NONE:
+        wrong = await _set_aside(broker, command, settings, results)
+        numbered = [pair for pair in numbered if pair[0] not in wrong]
+        topic = broker.topic(command.topic)  # it may be another one by now
     routed: dict[int, list[int]] = {}
+    later: list[tuple[int, int]] = []
     count = len(topic.partitions)
     # A thousand messages pass here at a time: tuples are unpacked, nothing is called that need not be.
-    for index, (value, key, _, _, partition, _) in enumerate(command.messages):
+    for index, (value, key, _, _, partition, _, due_ms) in numbered:
         size = (len(value) if value else 0) + (len(key) if key else 0)
         if size > max_bytes:
             results[index] = MessageTooLarge(f"a message of {size} bytes is over the limit of {max_bytes}")
@@ -42,6 +56,9 @@ async def publish(broker: Broker, command: Publish) -> Published:
             partition = _hash(key, 0, False) % count if key else topic.take_turn()
         elif not 0 <= partition < count:
             results[index] = PartitionNotFound(command.topic, partition)
+            continue
+        if due_ms is not None:
+            later.append((index, partition))
             continue
         if partition in routed:
             routed[partition].append(index)
@@ -58,6 +75,8 @@ async def publish(broker: Broker, command: Publish) -> Published:
             results[index] = _new_placed(Placed, (partition, offset))
         if stored.committed is not None:
             waiting.append((indexes, stored.committed))
+    if later:
+        waiting += _postpone(broker, command, later, results)
     for indexes, committed in waiting:
         try:
             await committed
@@ -77,6 +96,53 @@ def _store(
     return appended(partition, partition.append(batches), len(messages), acks)
 
 
-def _fill(results: list[Placed | GoQueueError | None], indexes: list[int], error: GoQueueError) -> None:
+def _postpone(
+    broker: Broker,
+    command: Publish,
+    later: list[tuple[int, int]],
+    results: Results,
+) -> list[tuple[list[int], Awaitable[None]]]:
+    """Keep messages until they are due; what is left to wait for."""
+    indexes = [index for index, _ in later]
+    try:
+        postponed, committed = postpone(
+            broker, command.topic, [(partition, command.messages[index]) for index, partition in later]
+        )
+    except GoQueueError as error:
+        _fill(results, indexes, error)
+        return []
+    for index, place in zip(indexes, postponed, strict=True):
+        results[index] = place
+    return [(indexes, committed)] if committed is not None and command.acks is Acks.ALL else []
+
+
+async def _set_aside(
+    broker: Broker, command: Publish, settings: TopicSettings, results: Results
+) -> Container[int]:
+    """Refuse the messages that do not fit the topic's schemas, or keep them in quarantine; which they are."""
+    problems = misfits(broker, command.topic, settings, command.messages)
+    if not problems:
+        return problems
+    target = quarantine_for(command.topic, settings)
+    if target is None:
+        for index, reason in problems.items():
+            results[index] = SchemaMismatch({index: reason})
+        return problems
+    now_ms = broker.clock.wall_ms()
+    kept = [told(command.messages[i], command.topic, reason, now_ms) for i, reason in problems.items()]
+    try:
+        await open_quarantine(broker, command.topic, target)
+        outcomes = await publish(broker, Publish(topic=target, messages=kept, acks=command.acks))
+    except GoQueueError as error:
+        _fill(results, list(problems), error)
+        return problems
+    for (index, reason), outcome in zip(problems.items(), outcomes, strict=True):
+        if isinstance(outcome, Placed):
+            outcome = Quarantined(target, outcome.partition, outcome.offset, reason)
+        results[index] = outcome
+    return problems
+
+
+def _fill(results: Results, indexes: list[int], error: GoQueueError) -> None:
     for index in indexes:
         results[index] = error

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from goqueue.model.commands import SettingChange, SettingView
 from goqueue.model.errors import InvalidSetting
+from goqueue.model.schemas import OnInvalid, SchemaValidation, SubjectStrategy
 from goqueue.model.settings import TopicSettings
 
 
@@ -32,6 +33,41 @@ _KNOWN = {
         "inspect_compressed",
         _parse_bool,
         "Open compressed batches to look for goqueue- headers; costs CPU.",
+    ),
+    "goqueue.visibility.ms": _Known(
+        "visibility_ms", int, "How long a polled message stays hidden from others of its group."
+    ),
+    "goqueue.retries.max": _Known(
+        "retries_max", int, "How often a message is delivered again before it is a dead letter."
+    ),
+    "goqueue.retry.backoff.ms": _Known(
+        "retry_backoff_ms", int, "The wait after a message's first nack; it doubles with each further one."
+    ),
+    "goqueue.retry.backoff.max.ms": _Known("retry_backoff_max_ms", int, "The longest such wait."),
+    "goqueue.ttl.ms": _Known(
+        "ttl_ms", int, "Messages older than this are not delivered to groups; -1: no limit."
+    ),
+    "goqueue.ttl.dead.letters": _Known(
+        "ttl_dead_letters", _parse_bool, "Messages that have grown too old go to the dead letters."
+    ),
+    "goqueue.lane.weights": _Known(
+        "lane_weights", str, "Messages each lane hands out in its turn, the critical lane first."
+    ),
+    "goqueue.lane.wait.max.ms": _Known(
+        "lane_wait_max_ms", int, "A lane that has waited this long goes first."
+    ),
+    "goqueue.schema.validation": _Known(
+        "schema_validation",
+        SchemaValidation,
+        "What messages are checked for: none, id (of a schema that counts here) or full (data that fits it).",
+    ),
+    "goqueue.schema.subject.strategy": _Known(
+        "schema_subject_strategy",
+        SubjectStrategy,
+        "The subject that a schema must stand in: topic-name, record-name or topic-record-name.",
+    ),
+    "goqueue.schema.on.invalid": _Known(
+        "schema_on_invalid", OnInvalid, "What becomes of a message that does not fit: refuse or quarantine."
     ),
 }
 # What other brokers let people choose and this one has only one answer to.

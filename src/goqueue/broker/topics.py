@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from goqueue.broker.broker import Broker, OpenTopic, remove_folder
+from goqueue.broker.delivery_upkeep import forget_topic
 from goqueue.broker.partition import Partition
 from goqueue.broker.topic_settings import change_settings, settings_from, view_settings
 from goqueue.log.partition_log import storage_error
@@ -56,6 +57,7 @@ async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -
     opened = await _open_partitions(broker, name, range(partitions), event.settings)
     await broker.journal.commit(event)
     broker.topics[name] = OpenTopic(opened)
+    broker.count_topics()
     return describe_topic(broker, name)
 
 
@@ -79,8 +81,11 @@ async def delete_topic(broker: Broker, name: str) -> None:
 async def _delete_topic(broker: Broker, name: str) -> None:
     broker.admit(name)
     event = broker.metadata.delete_topic(name)
+    topic_id = broker.metadata.topic(name).topic_id
     committed = broker.journal.write(event)
     topic = broker.topics.pop(event.name)
+    broker.count_topics()
+    forget_topic(broker, topic_id)
     for partition in topic.partitions:
         partition.close(TopicNotFound(name))
     if committed is not None:
@@ -107,6 +112,7 @@ async def _add_partitions(broker: Broker, name: str, total: int, validate_only: 
         opened = await _open_partitions(broker, event.name, fresh, broker.metadata.topic(name).settings)
         await broker.journal.commit(event)
         topic.partitions += opened
+        broker.count_topics()
     return describe_topic(broker, name)
 
 
@@ -184,7 +190,8 @@ async def delete_records(broker: Broker, target: TopicPartition, before_offset: 
     offset = log.end_offset if before_offset == HIGH_WATERMARK else before_offset
     if not 0 <= offset <= log.end_offset:
         raise OffsetOutOfRange(offset, start_offset=log.start_offset, end_offset=log.end_offset)
-    log.move_start(offset)
+    async with broker.delays.noted(target):
+        log.move_start(offset)
     await partition.save_recovery_point()
     return log.start_offset
 

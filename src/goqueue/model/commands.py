@@ -6,10 +6,12 @@ from enum import Enum
 from typing import NamedTuple
 from uuid import UUID
 
+from goqueue.model.delays import Postponed
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Message, StoredMessage
 from goqueue.model.settings import MiB, TopicSettings
+from goqueue.model.transactions import Isolation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +30,17 @@ class Placed(NamedTuple):
     offset: int
 
 
-Published = list[Placed | GoQueueError]
-"""One entry a message, in the order given: its place, or why it was refused."""
+class Quarantined(NamedTuple):
+    """Where one message was stored that does not fit its topic's schemas, and what is wrong with it."""
+
+    topic: TopicName
+    partition: int
+    offset: int
+    reason: str
+
+
+Published = list[Placed | Postponed | Quarantined | GoQueueError]
+"""One entry a message, in the order given: its place, where it waits, or why it was refused."""
 
 
 class Append(NamedTuple):
@@ -38,6 +49,8 @@ class Append(NamedTuple):
     target: TopicPartition
     batches: memoryview
     acks: Acks
+    may_join: bool = False
+    """The partition becomes part of the producer's transaction by this, if it is not yet."""
 
 
 class Appended(NamedTuple):
@@ -123,6 +136,8 @@ class Read:
     wait_ms: int = 0
     framed: bool = False
     """Hand out whole frames as they lie on the disk, several to a piece; their lanes stand in them."""
+    isolation: Isolation = Isolation.COMMITTED
+    """COMMITTED: nothing behind the last stable offset, and the aborted transactions are listed."""
 
 
 class BatchesRead(NamedTuple):
@@ -136,6 +151,10 @@ class BatchesRead(NamedTuple):
     high_watermark: int
     lanes: list[int]
     """The lane of each batch, in step with `batches`; none when frames were asked for."""
+    last_stable_offset: int = -1
+    """Before it every transaction is decided."""
+    aborted: Sequence[tuple[int, int]] = ()
+    """Read committed: (producer id, first offset) of the aborted transactions among the batches."""
 
 
 class PartitionReadFailed(NamedTuple):

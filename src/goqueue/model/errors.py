@@ -4,6 +4,7 @@
 Each door maps the families (and a few members) to its own codes in one table.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 
@@ -186,6 +187,45 @@ class StageNotFound(NotFound):
         self.stage_id = stage_id
 
 
+class DelayedNotFound(NotFound):
+    """No message of that number is pending: it was delivered or cancelled, or never was."""
+
+    code = "delayed_not_found"
+
+    def __init__(self, topic: str, number: int) -> None:
+        super().__init__(f"topic {topic} has no pending message {number}")
+        self.topic = topic
+        self.number = number
+
+
+class ScheduleNotFound(NotFound):
+    """The topic has no schedule of that name."""
+
+    code = "schedule_not_found"
+
+    def __init__(self, topic: str, name: str) -> None:
+        super().__init__(f"topic {topic} has no schedule {name}")
+        self.topic = topic
+        self.name = name
+
+
+class ScheduleExists(Busy):
+    """The topic has a schedule of that name already."""
+
+    code = "schedule_exists"
+
+    def __init__(self, topic: str, name: str) -> None:
+        super().__init__(f"topic {topic} already has a schedule {name}")
+        self.topic = topic
+        self.name = name
+
+
+class InvalidSchedule(Invalid):
+    """A cron expression or a time zone that cannot be understood, or names no time."""
+
+    code = "invalid_schedule"
+
+
 class TopicExists(Busy):
     """A topic of that name is there already (or is just being deleted)."""
 
@@ -233,6 +273,19 @@ class SinkFenced(Fenced):
         super().__init__(f"sink {sink} is at generation {newest}; generation {given} may not write to it")
         self.sink = sink
         self.generation = newest
+
+
+class SinkOfAnother(Fenced):
+    """The epochs of the sink are counted by another job: write to a sink of your own."""
+
+    code = "sink_of_another"
+
+    def __init__(self, sink: str, writer: str) -> None:
+        super().__init__(
+            f"sink {sink} counts the epochs of {writer}: another job, or a new checkpoint, needs another sink"
+        )
+        self.sink = sink
+        self.writer = writer
 
 
 class LeaderEpochFenced(Fenced):
@@ -379,3 +432,264 @@ class RebalanceInProgress(Fenced):
     def __init__(self, group: str) -> None:
         super().__init__(f"group {group} is rebalancing")
         self.group = group
+
+
+class UnsupportedAssignor(Invalid):
+    """A way to assign partitions that the broker does not know, or not the one this group uses."""
+
+    code = "unsupported_assignor"
+
+
+class InvalidPattern(Invalid):
+    """A pattern for topic names that is no regular expression, or one that could take for ever to match."""
+
+    code = "invalid_pattern"
+
+
+class NotPartitionOwner(Denied):
+    """The partition is not assigned to the member, so its offset is not its business."""
+
+    code = "not_partition_owner"
+
+    def __init__(self, group: str, member_id: str, partition: object) -> None:
+        super().__init__(f"partition {partition} is not assigned to member {member_id!r} of group {group}")
+        self.group = group
+        self.member_id = member_id
+
+
+class NotRebalancing(Fenced):
+    """The member was not asked to let go of the partitions that it says it has let go of."""
+
+    code = "not_rebalancing"
+
+
+class MemberEpochFenced(Fenced):
+    """The member is not in the epoch that it believes to be in: give up all partitions and join again."""
+
+    code = "member_epoch_fenced"
+
+
+class StaleMemberEpoch(Fenced):
+    """The member's epoch has moved on since: try again with the one that the last heartbeat told."""
+
+    code = "stale_member_epoch"
+
+
+class InstanceInUse(Busy):
+    """Another process has this instance id and has not let go of it."""
+
+    code = "instance_in_use"
+
+
+class InvalidReceipt(Invalid):
+    """A receipt handle that no poll has given out: its shape is wrong."""
+
+    code = "invalid_receipt"
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"{text[:100]!r} is not a receipt handle")
+
+
+class ReceiptNotFound(NotFound):
+    """A receipt of a delivery that is not known (any more)."""
+
+    code = "receipt_not_found"
+
+    def __init__(self, receipt: object) -> None:
+        super().__init__(f"receipt {receipt} is not known")
+
+
+class LeaseLost(Fenced):
+    """The lease ran out, or the message was given back: poll again."""
+
+    code = "lease_lost"
+
+    def __init__(self, receipt: object) -> None:
+        super().__init__(f"the lease of receipt {receipt} has ended; its message is delivered again")
+
+
+class AlreadySettled(Fenced):
+    """The message was settled before: it can only be acknowledged once more."""
+
+    code = "already_settled"
+
+    def __init__(self, receipt: object) -> None:
+        super().__init__(f"the message of receipt {receipt} is settled")
+
+
+class InvalidTransactionTimeout(Invalid):
+    """A time-out for transactions that is not above 0, or above the broker's limit."""
+
+    code = "invalid_transaction_timeout"
+
+
+class TransactionNotFound(NotFound):
+    """There is no transaction by that id."""
+
+    code = "transaction_not_found"
+
+    def __init__(self, transaction: str) -> None:
+        super().__init__(f"there is no transaction {transaction}")
+        self.transaction = transaction
+
+
+class ProducerNotFound(NotFound):
+    """No producer of that id holds the transactional id: initialise one first."""
+
+    code = "producer_not_found"
+
+    def __init__(self, producer_id: int, transactional_id: str = "") -> None:
+        whose = f" of {transactional_id}" if transactional_id else ""
+        super().__init__(f"producer {producer_id}{whose} is not known: initialise one first")
+        self.producer_id = producer_id
+
+
+class InvalidTransactionState(Fenced):
+    """The transaction is not in a state for this: none is open, or one is already."""
+
+    code = "invalid_transaction_state"
+
+
+class TransactionBusy(Busy):
+    """The last transaction of this id is still being finished: try again at once."""
+
+    code = "transaction_busy"
+
+    def __init__(self, transactional_id: str) -> None:
+        super().__init__(f"the last transaction of {transactional_id} is being finished")
+        self.transactional_id = transactional_id
+
+
+class OffsetsUnstable(Busy):
+    """Offsets of the group are part of a transaction that is not decided: ask again."""
+
+    code = "offsets_unstable"
+
+    def __init__(self, group: str) -> None:
+        super().__init__(f"a transaction holds offsets of group {group} that are not decided")
+        self.group = group
+
+
+class InvalidSchema(Invalid):
+    """A schema that cannot be read, or refers to what is not there."""
+
+    code = "invalid_schema"
+
+
+class InvalidSchemaVersion(Invalid):
+    """A version is a number from 1 on, or `latest`."""
+
+    code = "invalid_schema_version"
+
+
+class InvalidCompatibility(Invalid):
+    """Not the name of a compatibility level."""
+
+    code = "invalid_compatibility"
+
+
+class InvalidRegistryMode(Invalid):
+    """Not the name of a mode, or one that cannot be taken now."""
+
+    code = "invalid_registry_mode"
+
+
+class IncompatibleSchema(Invalid):
+    """The schema breaks what the subject promises to its readers or writers."""
+
+    code = "incompatible_schema"
+
+    def __init__(self, subject: str, problems: list[str]) -> None:
+        super().__init__(f"the schema does not fit subject {subject}: {'; '.join(problems)}")
+        self.problems = problems
+
+
+class SchemaMismatch(InvalidRecord):
+    """A message that is not as its topic's schemas ask: the text names the place."""
+
+    code = "schema_mismatch"
+
+    def __init__(self, problems: Mapping[int, str]) -> None:
+        """`problems`: what is wrong, by the index of the message."""
+        first, text = next(iter(problems.items()))
+        others = f" (and {len(problems) - 1} more messages)" if len(problems) > 1 else ""
+        super().__init__(text + others, record_index=first)
+        self.problems = dict(problems)
+
+
+class QuarantineNotReady(Unavailable):
+    """The topic for messages that do not fit is being created: send again in a moment."""
+
+    code = "quarantine_not_ready"
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(f"topic {topic} is being created for messages that do not fit")
+        self.topic = topic
+
+
+class RegistryReadOnly(Denied):
+    """The subject's mode lets nobody change it."""
+
+    code = "registry_read_only"
+
+
+class SchemaReferenced(Busy):
+    """Other schemas are built on this one: delete them first."""
+
+    code = "schema_referenced"
+
+
+class SubjectNotFound(NotFound):
+    """The schema registry has no such subject, or all its versions are deleted."""
+
+    code = "subject_not_found"
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"subject {subject} does not exist")
+        self.subject = subject
+
+
+class SchemaVersionNotFound(NotFound):
+    """The subject has no such version, or it is deleted."""
+
+    code = "schema_version_not_found"
+
+    def __init__(self, subject: str, version: int | str) -> None:
+        super().__init__(f"subject {subject} has no version {version}")
+        self.subject = subject
+
+
+class SchemaNotFound(NotFound):
+    """No such id, or the schema is not registered under the subject."""
+
+    code = "schema_not_found"
+
+
+class NotSoftDeleted(Busy):
+    """What is to go for good is deleted the reversible way first."""
+
+    code = "not_soft_deleted"
+
+
+class RegistrySettingNotFound(NotFound):
+    """The subject has no setting of its own."""
+
+    code = "registry_setting_not_found"
+
+
+class RecordNotHeld(Fenced):
+    """A share consumer settles what it does not have, or no longer."""
+
+    code = "record_not_held"
+
+
+class ShareSessionNotFound(NotFound):
+    """The broker knows of no such share session: open one with epoch 0."""
+
+    code = "share_session_not_found"
+
+
+class ShareSessionStale(Fenced):
+    """A request of a share session came out of turn: open another one."""
+
+    code = "share_session_stale"

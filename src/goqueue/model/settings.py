@@ -1,10 +1,14 @@
 """Settings that more than one room speaks of: a topic's own, and the bounds on what may come in."""
 
+import re
 from dataclasses import dataclass
+
+from goqueue.model.schemas import OnInvalid, SchemaValidation, SubjectStrategy
 
 KiB = 1024
 MiB = 1024 * KiB
-HOUR_MS = 3_600_000
+MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
 
 UNLIMITED = -1
 
@@ -25,12 +29,42 @@ class TopicSettings:
     max_message_bytes: int = 16 * MiB
     inspect_compressed: bool = False
     """Open compressed batches to look for `goqueue-` headers; without it they pass unopened."""
+    visibility_ms: int = 30_000
+    """How long a message that was polled stays hidden from others of its group."""
+    retries_max: int = 3
+    """How often a message is delivered again before it goes to the dead letters."""
+    retry_backoff_ms: int = 1_000
+    """How long a message waits after its first nack; twice as long after each further one."""
+    retry_backoff_max_ms: int = 60_000
+    ttl_ms: int = UNLIMITED
+    """A message older than this is not delivered to groups any more, if it does not say otherwise."""
+    ttl_dead_letters: bool = False
+    """Such messages go to the dead letters instead of being passed over."""
+    lane_weights: str = "50,25,15,7,3"
+    """How many messages each lane hands out in its turn, critical first."""
+    lane_wait_max_ms: int = 30_000
+    """A lane that has waited this long goes first."""
+    schema_validation: SchemaValidation = SchemaValidation.NONE
+    schema_subject_strategy: SubjectStrategy = SubjectStrategy.TOPIC_NAME
+    schema_on_invalid: OnInvalid = OnInvalid.REFUSE
 
     def __post_init__(self) -> None:
         require(self.retention_ms == UNLIMITED or self.retention_ms >= 0, "retention.ms must be -1 or more")
         require(self.retention_bytes >= UNLIMITED, "retention.bytes must be -1 or more")
         require(4 * KiB <= self.segment_bytes < 2**31, "segment.bytes must be between 4096 and 2147483647")
         require(0 < self.max_message_bytes < 2**31, "max.message.bytes must be between 1 and 2147483647")
+        require(self.visibility_ms > 0, "goqueue.visibility.ms must be above 0")
+        require(self.retries_max >= 0, "goqueue.retries.max must be 0 or more")
+        require(
+            0 <= self.retry_backoff_ms <= self.retry_backoff_max_ms,
+            "goqueue.retry.backoff.ms must be 0 or more and not above goqueue.retry.backoff.max.ms",
+        )
+        require(self.ttl_ms == UNLIMITED or self.ttl_ms > 0, "goqueue.ttl.ms must be -1 or above 0")
+        require(
+            re.fullmatch(r"[1-9]\d{0,5}(,[1-9]\d{0,5}){4}", self.lane_weights) is not None,
+            "goqueue.lane.weights must be five numbers above 0 with commas between them",
+        )
+        require(self.lane_wait_max_ms > 0, "goqueue.lane.wait.max.ms must be above 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +90,17 @@ class GroupConfig:
     """How long the first member of an empty group waits for others, so that a start is one rebalance."""
     session_ms_min: int = 1_000
     session_ms_max: int = 1_800_000
+    consumer_session_ms: int = 45_000
+    """Kafka clients that the broker assigns to do not choose their session, nor how often they heartbeat."""
+    consumer_heartbeat_ms: int = 5_000
     members_max: int = 2_000
     """Members of one group, those counted that have been given an id and are still to come back with it."""
     metadata_bytes_max: int = 4 * KiB
     """The text that goes with a committed offset."""
+    in_flight_max: int = 1_000
+    """Messages that one consumer may have out with leases; a poll for more waits until some are settled."""
+    offsets_retention_ms: int = 7 * 24 * HOUR_MS
+    """How long the offsets of a group without members are kept after its last commit or member."""
 
     def __post_init__(self) -> None:
         require(self.initial_delay_ms >= 0, "the initial delay of a group must be 0 or more")
@@ -67,8 +108,54 @@ class GroupConfig:
             0 < self.session_ms_min <= self.session_ms_max,
             "the shortest session must be above 0 and not above the longest",
         )
+        require(
+            0 < self.consumer_heartbeat_ms < self.consumer_session_ms,
+            "consumers must heartbeat more often than their session ends",
+        )
         require(self.members_max > 0, "a group must have room for a member")
         require(self.metadata_bytes_max >= 0, "the room for metadata of an offset must be 0 or more")
+        require(self.in_flight_max > 0, "a consumer must be able to have a message out")
+        require(self.offsets_retention_ms > 0, "committed offsets must be kept for a while")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionConfig:
+    """How the broker treats transactions."""
+
+    timeout_ms: int = MINUTE_MS
+    """How long a transaction may stay open when its producer does not say."""
+    timeout_ms_max: int = 15 * MINUTE_MS
+    id_expiry_ms: int = 7 * 24 * HOUR_MS
+    """How long a transactional id is remembered after its last transaction."""
+
+    def __post_init__(self) -> None:
+        require(
+            0 < self.timeout_ms <= self.timeout_ms_max,
+            "the time-out of transactions must be above 0 and not above the longest",
+        )
+        require(self.timeout_ms_max < 2**31, "the longest time-out of transactions must be below 25 days")
+        require(self.id_expiry_ms > 0, "transactional ids must be remembered for a while")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelayConfig:
+    """How the broker keeps delayed messages. With small numbers a test meets what large ones would hide."""
+
+    fresh_max: int = 64 * KiB
+    """Entries that are kept in memory before they go into a run on the disk; a restart reads as many back."""
+    runs_max: int = 8
+    wasted_entries_max: int = 16 * KiB
+    wasted_bytes_max: int = 128 * MiB
+    """So much that is done with may lie about, or as much as is still pending, before it is cleared away."""
+    round_max: int = 2_000
+    """So many messages are delivered before others get their turn on the loop."""
+
+    def __post_init__(self) -> None:
+        require(self.fresh_max > 0, "there must be room for a delayed message")
+        require(self.runs_max > 0, "there must be room for a run of delayed messages")
+        require(self.wasted_entries_max >= 0, "waste cannot be below 0")
+        require(self.wasted_bytes_max >= 0, "waste cannot be below 0")
+        require(self.round_max > 0, "a round must deliver something")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +168,8 @@ class BrokerConfig:
     topic_defaults: TopicSettings = TopicSettings()
     limits: Limits = Limits()
     groups: GroupConfig = GroupConfig()
+    delays: DelayConfig = DelayConfig()
+    transactions: TransactionConfig = TransactionConfig()
     flush_interval_ms: int = 1_000
     """acks=leader: on disk at the latest after this; acks=all never waits for it."""
     upkeep_interval_ms: int = 5_000

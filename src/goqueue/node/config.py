@@ -12,7 +12,14 @@ from typing import TypeVar
 
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.kafka.config import KafkaConfig
-from goqueue.model.settings import BrokerConfig, Limits, TopicSettings
+from goqueue.model.settings import (
+    MINUTE_MS,
+    BrokerConfig,
+    GroupConfig,
+    Limits,
+    TopicSettings,
+    TransactionConfig,
+)
 from goqueue.node import config_table as table
 from goqueue.node.config_sources import Given, read_sources
 from goqueue.node.config_table import Setting
@@ -123,6 +130,30 @@ def _broker(reader: _Reader) -> BrokerConfig:
         segment_bytes=reader(table.SEGMENT_BYTES),
         max_message_bytes=message_bytes,
     )
+    groups = reader.built(
+        lambda: GroupConfig(
+            initial_delay_ms=reader(table.GROUP_INITIAL_DELAY_MS),
+            session_ms_min=reader(table.GROUP_SESSION_MS_MIN),
+            session_ms_max=reader(table.GROUP_SESSION_MS_MAX),
+            consumer_session_ms=reader(table.CONSUMER_SESSION_MS),
+            consumer_heartbeat_ms=reader(table.CONSUMER_HEARTBEAT_MS),
+            members_max=reader(table.GROUP_MEMBERS_MAX),
+            metadata_bytes_max=reader(table.OFFSET_METADATA_BYTES),
+            in_flight_max=reader(table.GROUP_IN_FLIGHT_MAX),
+            offsets_retention_ms=reader(table.OFFSETS_RETENTION_MINUTES) * MINUTE_MS,
+        ),
+        GroupConfig(),
+        told_at=table.GROUP_SESSION_MS_MIN,
+    )
+    transactions = reader.built(
+        lambda: TransactionConfig(
+            timeout_ms=reader(table.TRANSACTION_TIMEOUT_MS),
+            timeout_ms_max=reader(table.TRANSACTION_TIMEOUT_MS_MAX),
+            id_expiry_ms=reader(table.TRANSACTIONAL_ID_EXPIRY_MS),
+        ),
+        TransactionConfig(),
+        told_at=table.TRANSACTION_TIMEOUT_MS,
+    )
     return reader.built(
         lambda: BrokerConfig(
             node_id=reader(table.NODE_ID),
@@ -130,6 +161,8 @@ def _broker(reader: _Reader) -> BrokerConfig:
             default_partitions=reader(table.DEFAULT_PARTITIONS),
             topic_defaults=topic_defaults,
             limits=limits,
+            groups=groups,
+            transactions=transactions,
             flush_interval_ms=reader(table.FLUSH_INTERVAL_MS),
             upkeep_interval_ms=reader(table.UPKEEP_INTERVAL_MS),
             producer_expiry_ms=reader(table.PRODUCER_EXPIRY_MS),

@@ -192,6 +192,80 @@ SINK_EXPIRY_MS: Setting[int] = Setting(
     read=whole_number(least=1, most=_INT64_MAX),
     help="How long the last epoch of an exactly-once sink is remembered after its last commit (90 days).",
 )
+GROUP_INITIAL_DELAY_MS: Setting[int] = Setting(
+    name="GROUPS_INITIAL_DELAY_MS",
+    default="1000",
+    read=whole_number(least=0, most=_INT32_MAX),
+    help="How long the first member of an empty consumer group waits for others, so that a start is one "
+    "rebalance.",
+)
+GROUP_SESSION_MS_MIN: Setting[int] = Setting(
+    name="GROUPS_SESSION_MS_MIN",
+    default="1000",
+    read=whole_number(least=1, most=_INT32_MAX),
+    help="The shortest session time-out that a member of a group may ask for.",
+)
+GROUP_SESSION_MS_MAX: Setting[int] = Setting(
+    name="GROUPS_SESSION_MS_MAX",
+    default="1800000",
+    read=whole_number(least=1, most=_INT32_MAX),
+    help="The longest session time-out that a member of a group may ask for.",
+)
+CONSUMER_SESSION_MS: Setting[int] = Setting(
+    name="GROUPS_CONSUMER_SESSION_MS",
+    default="45000",
+    read=whole_number(least=1, most=_INT32_MAX),
+    help="After how long a silent Kafka client with `group.protocol=consumer` is no longer a member.",
+)
+CONSUMER_HEARTBEAT_MS: Setting[int] = Setting(
+    name="GROUPS_CONSUMER_HEARTBEAT_MS",
+    default="5000",
+    read=whole_number(least=1, most=_INT32_MAX),
+    help="How often such a client is told to send a heartbeat.",
+)
+GROUP_MEMBERS_MAX: Setting[int] = Setting(
+    name="GROUPS_MEMBERS",
+    default="2000",
+    read=whole_number(least=1, most=_INT32_MAX),
+    help="The most members a consumer group may have.",
+)
+OFFSET_METADATA_BYTES: Setting[int] = Setting(
+    name="GROUPS_OFFSET_METADATA_BYTES",
+    default="4KiB",
+    read=size(least=0, most=_INT32_MAX),
+    help="The longest text that is kept with a committed offset.",
+)
+GROUP_IN_FLIGHT_MAX: Setting[int] = Setting(
+    name="GROUPS_IN_FLIGHT_MAX",
+    default="1000",
+    read=whole_number(least=1, most=_INT32_MAX),
+    help="Messages that one consumer may have out with leases; a poll for more waits.",
+)
+OFFSETS_RETENTION_MINUTES: Setting[int] = Setting(
+    name="GROUPS_OFFSETS_RETENTION_MINUTES",
+    default="10080",
+    read=whole_number(least=1, most=_INT32_MAX),
+    help="How long the offsets of a group without members are kept after its last commit or member "
+    "(7 days). A group with members keeps them.",
+)
+TRANSACTION_TIMEOUT_MS: Setting[int] = Setting(
+    name="TRANSACTIONS_TIMEOUT_MS",
+    default="60000",
+    read=whole_number(least=1, most=_INT32_MAX),
+    help="How long a transaction may stay open when its producer does not say; then it is aborted.",
+)
+TRANSACTION_TIMEOUT_MS_MAX: Setting[int] = Setting(
+    name="TRANSACTIONS_TIMEOUT_MS_MAX",
+    default="900000",
+    read=whole_number(least=1, most=_INT32_MAX),
+    help="The longest time that a producer may ask for.",
+)
+TRANSACTIONAL_ID_EXPIRY_MS: Setting[int] = Setting(
+    name="TRANSACTIONS_ID_EXPIRY_MS",
+    default="604800000",
+    read=whole_number(least=1, most=_INT64_MAX),
+    help="How long a transactional id is remembered after its last transaction (7 days).",
+)
 LOGGING_LEVEL: Setting[int] = Setting(
     name="LOGGING_LEVEL",
     default="info",
@@ -219,6 +293,18 @@ SETTINGS: tuple[Setting[object], ...] = (
     PRODUCER_EXPIRY_MS,
     STAGE_EXPIRY_MS,
     SINK_EXPIRY_MS,
+    GROUP_INITIAL_DELAY_MS,
+    GROUP_SESSION_MS_MIN,
+    GROUP_SESSION_MS_MAX,
+    CONSUMER_SESSION_MS,
+    CONSUMER_HEARTBEAT_MS,
+    GROUP_MEMBERS_MAX,
+    OFFSET_METADATA_BYTES,
+    GROUP_IN_FLIGHT_MAX,
+    OFFSETS_RETENTION_MINUTES,
+    TRANSACTION_TIMEOUT_MS,
+    TRANSACTION_TIMEOUT_MS_MAX,
+    TRANSACTIONAL_ID_EXPIRY_MS,
     LOGGING_LEVEL,
 )
 

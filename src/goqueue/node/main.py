@@ -16,10 +16,13 @@ from goqueue.node.lock import FolderInUse, FolderLock
 from goqueue.node.logging_lines import start_logging
 
 _REFUSED = 1
+_PIPELINES = "pipelines"
 
 
 def main() -> None:
-    """Run a broker until a signal ends it."""
+    """Run a broker until a signal ends it, or with `pipelines` as the first word a driver of pipelines."""
+    if sys.argv[1:2] == [_PIPELINES]:
+        _become_pipelines_driver(sys.argv[2:])
     _forbid_test_tools()
     sys.exit(run(sys.argv[1:], os.environ))
 
@@ -40,6 +43,11 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         print(f"goqueue: {refusal}", file=sys.stderr)
         return _REFUSED
     return 0
+
+
+def _become_pipelines_driver(arguments: Sequence[str]) -> None:
+    """Go on as another program: the server's own process never imports Spark."""
+    os.execv(sys.executable, [sys.executable, "-m", "goqueue.spark.pipelines", *arguments])
 
 
 def _serve(config: NodeConfig) -> None:

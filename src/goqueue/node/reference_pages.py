@@ -118,9 +118,12 @@ def kafka_page() -> str:
     lines += [
         "",
         "Consumer groups follow the classic protocol (`group.protocol=classic`, every client's default): "
-        "eager and cooperative assignors, static members, protocol types other than `consumer`. Committed "
+        "eager and cooperative assignors, static members, protocol types other than `consumer`. Or the newer "
+        "one (`group.protocol=consumer`, tried with librdkafka): the broker assigns (`uniform` or `range`), "
+        "a partition stays with its owner until the owner lets go, topics may be subscribed to by regular "
+        "expression and may come later. A group is of one protocol as long as it has members. Committed "
         "offsets are on the disk before a commit is answered; they and a group's members survive a restart. "
-        "Transactions are not served yet: a transactional producer is refused.",
+        "Transactions are served by the first version of their protocol; see transactions.md.",
         "",
         "What is different from Kafka:",
         "",
@@ -135,6 +138,9 @@ def kafka_page() -> str:
         "- Names that begin with `__` belong to the broker.",
         "- Committed offsets do not expire. Those of a topic that was deleted do not count for a new one of "
         "the same name. A group with neither members nor offsets is forgotten at once.",
+        "- Regular expressions in subscriptions match whole names and cannot take for ever: at most three "
+        "parts repeat, none inside another; nothing refers back or looks around.",
+        "- Groups of HTTP members are listed and described to Kafka's tools as groups of type `consumer`.",
         "- A client that disconnects while it waits to join a group is not waited for.",
         "",
         "## Settings of a topic",

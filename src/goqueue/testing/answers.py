@@ -98,10 +98,14 @@ class Answers:
             self._disk.faults.heal()
             self._trouble_until_ns = self._loop.clock.monotonic_ns() + CONVALESCENCE_S * NS_PER_SECOND
 
+    @property
+    def is_in_trouble(self) -> bool:
+        """Whether an error of the disk would be an answer now."""
+        return self._loop.clock.monotonic_ns() < self._trouble_until_ns
+
     def permit(self, error: GoQueueError) -> None:
         """Take an error as an answer, if a fault can have caused it."""
-        has_trouble = self._loop.clock.monotonic_ns() < self._trouble_until_ns
-        is_explained = (isinstance(error, (StorageFailed, StorageFull)) and has_trouble) or (
+        is_explained = (isinstance(error, (StorageFailed, StorageFull)) and self.is_in_trouble) or (
             isinstance(error, ShuttingDown) and self.is_closing
         )
         if not is_explained:

@@ -156,6 +156,7 @@ class Clients:
             if isinstance(reply, GoQueueError):
                 self._answers.permit(reply)
                 continue
+            assert isinstance(reply, Placed), "no message here asks for a delay"
             demand(message.partition in (None, reply.partition), f"{message} went to {reply}")
             self._note_placed(topic.partitions[reply.partition], reply, message, acks, now_ns)
 

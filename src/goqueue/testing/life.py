@@ -9,7 +9,9 @@ from goqueue.model.errors import GoQueueError
 from goqueue.testing.answers import Answers, PowerLost
 from goqueue.testing.clients import Clients
 from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.group_clients import GroupClients
 from goqueue.testing.loop import SimulatedLoop
+from goqueue.testing.member_clients import MemberClients
 from goqueue.testing.misfortunes import Misfortunes
 from goqueue.testing.story import Story
 from goqueue.testing.topic_changes import TopicChanges
@@ -37,6 +39,8 @@ class Life:
         self._topics = TopicChanges(story, broker)
         self.answers = Answers(loop, disk)
         clients = Clients(story, broker, self.answers)
+        self._groups = GroupClients(story, broker, self.answers)
+        self._members = MemberClients(story, broker, self.answers)
         misfortunes = Misfortunes(story, disk, self.answers)
         self._actions: dict[Callable[[], Awaitable[None]], float] = {
             clients.publish: 20,
@@ -67,6 +71,8 @@ class Life:
                     return self._story.random.choice(list(Fate))
                 (action,) = self._story.random.choices(list(self._actions), list(self._actions.values()))
                 await action()
+                await self._groups.act()
+                await self._members.act()
                 if self._story.is_chosen(0.7):
                     await asyncio.sleep(0)  # let what is under way begin
                 self._story.note_time(self._broker.clock.wall_ms())

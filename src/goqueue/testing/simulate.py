@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     told_at = started_at = time.monotonic()
     for number, seed in enumerate(range(options.seed, options.seed + options.seeds), 1):
         try:
-            counts += simulate(seed, options.steps, tell=tell)
+            counts += simulate(seed, options.steps, has_groups=options.groups, tell=tell)
         except Violation as violation:
             print(f"seed {seed} failed: {violation}", file=sys.stderr)
             return 1
@@ -38,6 +38,12 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="the first seed (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds to run (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=400, help="steps a seed (default: %(default)s)")
+    parser.add_argument(
+        "--groups",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="whether consumer groups take part (default: yes)",
+    )
     parser.add_argument("-v", "--verbose", action="store_true", help="tell every step")
     return parser.parse_args(arguments)
 

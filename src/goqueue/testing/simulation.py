@@ -16,6 +16,7 @@ from goqueue.model.settings import BrokerConfig
 from goqueue.testing.answers import Answers, PowerLost
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.group_clients import check_groups
 from goqueue.testing.life import Fate, Life
 from goqueue.testing.loop import SimulatedLoop, Stalled
 from goqueue.testing.misfortunes import folder_of, rot
@@ -29,20 +30,30 @@ ROT_SHARE = 0.1
 _DOWN_MS = (0, 10, 1_000, 60_000)
 
 
-def simulate(seed: int, steps: int, *, tell: Callable[[str], None] | None = None) -> Counter[str]:
+def simulate(
+    seed: int, steps: int, *, has_groups: bool = True, tell: Callable[[str], None] | None = None
+) -> Counter[str]:
     """Run one seed; counts what happened, or raises Violation with the command that repeats it."""
-    simulation = Simulation(seed, steps, tell=tell)
+    simulation = Simulation(seed, steps, has_groups=has_groups, tell=tell)
     try:
         return simulation.run()
     except Violation as violation:
-        raise Violation(f"{violation}\nreplay: make sim SEED={seed} STEPS={steps}") from violation
+        how = f"make sim SEED={seed} STEPS={steps}{'' if has_groups else ' ARGS=--no-groups'}"
+        raise Violation(f"{violation}\nreplay: {how}") from violation
 
 
 class Simulation:
     """The machine: a disk and a clock that outlive the broker's lives."""
 
-    def __init__(self, seed: int, steps: int, *, tell: Callable[[str], None] | None = None) -> None:
-        self.story = Story(seed, steps, tell=tell)
+    def __init__(
+        self,
+        seed: int,
+        steps: int,
+        *,
+        has_groups: bool = True,
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
+        self.story = Story(seed, steps, has_groups=has_groups, tell=tell)
         self._random = self.story.random
         # Chances of their own, so that one call more in the broker does not change what the clients do.
         self._threads = SimulatedThreads(Random(f"threads {seed}"))
@@ -88,6 +99,7 @@ class Simulation:
             broker = await answers.wait_for(self._open())
             self.disk.faults.heal()
             await answers.wait_for(check_restart(broker, self.story))
+            await answers.wait_for(check_groups(broker, self.story))
         except PowerLost:
             return Fate.POWER_CUT
         except GoQueueError as error:

@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Annotated
 
-from litestar import Litestar, Router, post
+from litestar import Router, post
 from litestar.config.cors import CORSConfig
 from litestar.di import NamedDependency, Provide
 from litestar.params import PathParameter, QueryParameter, RawBody
@@ -14,9 +14,43 @@ from goqueue.edge.http.batches import append_batches_route
 from goqueue.edge.http.bodies import AcksWord, CreateTopicBody, PublishBody, PublishReply
 from goqueue.edge.http.bulk_bodies import OffsetsAtBody, SettleEpochBody, WatchOffsetsBody
 from goqueue.edge.http.config import HttpConfig
+from goqueue.edge.http.cooperative import (
+    all_rebalances_route,
+    assignment_route,
+    describe_cooperatively_route,
+    group_rebalances_route,
+    heartbeat_cooperatively_route,
+    join_cooperatively_route,
+    leave_cooperatively_route,
+    revoke_route,
+)
+from goqueue.edge.http.dead_letters import dead_letters_route, redrive_route
+from goqueue.edge.http.delay_bodies import CreateScheduleBody, MoveBody
+from goqueue.edge.http.delayed import DELAY_ROUTES
 from goqueue.edge.http.errors import EXCEPTION_HANDLERS
 from goqueue.edge.http.fast_lane import FastLane
 from goqueue.edge.http.frames import read_frames_route, split_route
+from goqueue.edge.http.framework import MsgspecLitestar
+from goqueue.edge.http.group_bodies import (
+    CommitOffsetsBody,
+    JoinBody,
+    MemberBody,
+    ResetOffsetsBody,
+    RevokeBody,
+)
+from goqueue.edge.http.group_offsets import (
+    commit_offsets_route,
+    committed_offsets_route,
+    reset_offsets_route,
+)
+from goqueue.edge.http.groups import (
+    delete_group_route,
+    describe_group_route,
+    heartbeat_route,
+    join_group_route,
+    leave_group_route,
+    list_groups_route,
+)
 from goqueue.edge.http.health import (
     health_route,
     healthz_route,
@@ -26,12 +60,19 @@ from goqueue.edge.http.health import (
     stats_route,
     version_route,
 )
+from goqueue.edge.http.lag import group_lag_route
 from goqueue.edge.http.long_polls import LongPolls
 from goqueue.edge.http.offsets import offsets_at_route, watch_offsets_route
 from goqueue.edge.http.openapi import docs_route, document, errors, openapi_route, takes
+from goqueue.edge.http.polling import poll_route
 from goqueue.edge.http.publishing import publish_messages
+from goqueue.edge.http.queue_stats import priority_route, reliability_route
 from goqueue.edge.http.reading import read_route
 from goqueue.edge.http.replies import Line, options_route
+from goqueue.edge.http.schedules import SCHEDULE_OPTIONS, SCHEDULE_ROUTES
+from goqueue.edge.http.schemas import SCHEMA_OPTIONS, SCHEMA_REQUESTS, SCHEMA_ROUTES
+from goqueue.edge.http.settle_bodies import AckBody, NackBody, RedriveBody, RejectBody, VisibilityBody
+from goqueue.edge.http.settling import ack_route, nack_route, reject_route, visibility_route
 from goqueue.edge.http.sinks import (
     abort_route,
     commit_route,
@@ -41,6 +82,7 @@ from goqueue.edge.http.sinks import (
     stage_route,
     take_generation_route,
 )
+from goqueue.edge.http.slashes import EncodedSlashes, restore_slashes
 from goqueue.edge.http.topics import (
     create_topic_route,
     delete_topic_route,
@@ -48,6 +90,7 @@ from goqueue.edge.http.topics import (
     list_partitions_route,
     list_topics_route,
 )
+from goqueue.edge.http.transactions import TRANSACTION_REQUESTS, TRANSACTION_ROUTES
 
 _HEALTH_ROUTES = [
     health_route,
@@ -98,6 +141,10 @@ _API_ROUTES = [
     options_route("/topics", "GET", "POST"),
     options_route("/topics/{topic:str}", "GET", "DELETE"),
     options_route("/sinks/{sink:str}", "GET", "DELETE"),
+    options_route("/groups/{group:str}", "GET", "DELETE"),
+    options_route("/groups/{group:str}/offsets", "GET", "POST"),
+    *SCHEMA_OPTIONS,
+    *SCHEDULE_OPTIONS,
     create_topic_route,
     list_topics_route,
     describe_topic_route,
@@ -117,8 +164,59 @@ _API_ROUTES = [
     list_sinks_route,
     describe_sink_route,
     forget_sink_route,
+    list_groups_route,
+    describe_group_route,
+    delete_group_route,
+    join_group_route,
+    heartbeat_route,
+    leave_group_route,
+    commit_offsets_route,
+    committed_offsets_route,
+    reset_offsets_route,
+    group_lag_route,
+    join_cooperatively_route,
+    heartbeat_cooperatively_route,
+    revoke_route,
+    leave_cooperatively_route,
+    assignment_route,
+    describe_cooperatively_route,
+    group_rebalances_route,
+    all_rebalances_route,
+    poll_route,
+    ack_route,
+    nack_route,
+    reject_route,
+    visibility_route,
+    dead_letters_route,
+    redrive_route,
+    reliability_route,
+    priority_route,
+    *SCHEMA_ROUTES,
+    *DELAY_ROUTES,
+    *SCHEDULE_ROUTES,
+    *TRANSACTION_ROUTES,
 ]
-_REQUEST_BODIES = (CreateTopicBody, PublishBody, WatchOffsetsBody, OffsetsAtBody, SettleEpochBody)
+_REQUEST_BODIES = (
+    CreateTopicBody,
+    PublishBody,
+    MoveBody,
+    CreateScheduleBody,
+    WatchOffsetsBody,
+    OffsetsAtBody,
+    SettleEpochBody,
+    JoinBody,
+    MemberBody,
+    RevokeBody,
+    CommitOffsetsBody,
+    ResetOffsetsBody,
+    AckBody,
+    NackBody,
+    RejectBody,
+    VisibilityBody,
+    RedriveBody,
+    *SCHEMA_REQUESTS,
+    *TRANSACTION_REQUESTS,
+)
 
 
 @cache
@@ -135,7 +233,7 @@ def create_app(broker: Broker, config: HttpConfig, long_polls: LongPolls | None 
         "config": Provide(lambda: config, sync_to_thread=False),
         "long_polls": Provide(lambda: polls, sync_to_thread=False),
     }
-    app = Litestar(
+    app = MsgspecLitestar(
         [
             *_HEALTH_ROUTES,
             *_API_ROUTES,
@@ -145,10 +243,11 @@ def create_app(broker: Broker, config: HttpConfig, long_polls: LongPolls | None 
         ],
         dependencies=dependencies,
         exception_handlers=EXCEPTION_HANDLERS,
+        before_request=restore_slashes,
         request_max_body_size=config.body_bytes,
         response_class=Line,
         cors_config=_CORS,
         logging_config=None,
         openapi_config=None,
     )
-    return FastLane(broker, config, app)
+    return FastLane(broker, config, polls, EncodedSlashes(app))

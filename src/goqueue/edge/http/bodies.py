@@ -109,6 +109,9 @@ class MessageBody(Struct, gc=False):
     deliver_at: Annotated[str, Meta(description="An RFC 3339 time; a past one is now.")] | None = field(
         default=None, name="deliverAt"
     )
+    ttl: Annotated[str, Meta(description="Older than this it is not delivered to groups: 1h30m.")] | None = (
+        None
+    )
 
 
 class PublishBody(Struct, gc=False):
@@ -120,13 +123,30 @@ class PublishBody(Struct, gc=False):
 
 
 class PublishResult(Struct, omit_defaults=True, gc=False):
-    """Where one message was stored; or, with `error` and `code`, why it was not, and then both are -1."""
+    """Where one message was stored; or, with `error` and `code`, why it was not, and then both are -1.
+
+    With `delayed`, the offset is the number by which the message can be looked at, cancelled and moved.
+    """
 
     partition: int
     offset: int
     priority: PriorityWord | None = None
+    delayed: bool = False
+    deliver_at: Annotated[str, Meta(description="Only with `delayed`.")] | None = field(
+        default=None, name="deliverAt"
+    )
     error: str | None = None
     code: str | None = None
+    quarantined: (
+        Annotated[
+            str,
+            Meta(
+                description="The message does not fit its schemas and is in this topic; `reason` tells why."
+            ),
+        ]
+        | None
+    ) = None
+    reason: str | None = None
 
 
 class PublishReply(Struct, gc=False):

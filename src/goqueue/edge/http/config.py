@@ -20,6 +20,8 @@ class HttpConfig:
     read_bytes_max: int = 64 * MiB
     wait_ms_max: int = 30_000
     """A long poll that asks for more is shortened to this."""
+    poll_wait_ms_max: int = 60_000
+    """The same for a poll of a group."""
     idle_timeout_s: float = 60.0
     """A connection with no request on it is closed after this."""
     stall_timeout_s: float = 30.0
@@ -38,7 +40,7 @@ class HttpConfig:
         require(
             0 < self.read_bytes <= self.read_bytes_max, "the read bytes must be between 1 and their maximum"
         )
-        require(self.wait_ms_max >= 0, "a long poll cannot wait less than 0 ms")
+        require(min(self.wait_ms_max, self.poll_wait_ms_max) >= 0, "a long poll cannot wait less than 0 ms")
         require(
             min(self.idle_timeout_s, self.stall_timeout_s, self.stop_timeout_s) > 0,
             "the timeouts of the HTTP door must be above 0",

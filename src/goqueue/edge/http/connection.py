@@ -4,7 +4,8 @@ As it comes, that protocol takes a head of any length and waits forever for a cl
 request, or has sent nothing at all. Here such clients are turned away; a well-behaved one, whose
 request comes in one piece, pays for none of it. It also loses the body of a request that offers to
 go on in another protocol, as Java's client does with HTTP/2 on every request; here the offer is
-declined and the request read on.
+declined and the request read on. And a connection at rest, or in a long poll, is to hold little memory:
+what uvicorn makes for each and hardly ever uses is replaced.
 """
 
 import asyncio
@@ -15,16 +16,33 @@ from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from goqueue.edge.http.caller import CALLER, Caller
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.errors import ErrorBody
+from goqueue.edge.http.flow import Flow, LazyEvent, Pipeline
+
+_NO_STATE: dict[str, object] = {}
 
 
 class GuardedConnection(HttpToolsProtocol):
     """Reads requests of a bounded head, from clients that keep sending."""
 
+    # With more than 30 attributes outside of slots, a connection's dict would be larger by 1,300 bytes.
+    __slots__ = (
+        "_bounds",
+        "_caller",
+        "_head_bytes",
+        "_is_in_head",
+        "_is_repeating_head",
+        "_is_whole",
+        "_stall",
+    )
+
     def __init__(self, config: Config, state: ServerState, bounds: HttpConfig) -> None:
-        super().__init__(config, state, {})
+        super().__init__(config, state, _NO_STATE)
         self.access_log = False  # a line a request would cost more than the request
+        self.pipeline = Pipeline()  # type: ignore[assignment]  # see `flow`: all that uvicorn asks of it
+        self._caller = Caller()
         self._bounds = bounds
         self._head_bytes = 0
         self._is_in_head = False
@@ -34,6 +52,7 @@ class GuardedConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own narrowing
         super().connection_made(transport)
+        self.flow = Flow(transport)  # type: ignore[assignment]  # as above
         self.timeout_keep_alive_task = self.loop.call_later(
             self._bounds.idle_timeout_s, self.timeout_keep_alive_handler
         )
@@ -42,6 +61,7 @@ class GuardedConnection(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         self._end_stall()
         super().connection_lost(exc)
+        self._caller.hang_up()
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
@@ -86,7 +106,9 @@ class GuardedConnection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if not self._is_repeating_head:
             self._is_in_head = False
+            self.scope[CALLER] = self._caller  # type: ignore[literal-required]  # a key of our own
             super().on_headers_complete()
+            self.cycle.message_event = LazyEvent()  # type: ignore[assignment]  # as above; nobody waits yet
 
     def on_message_complete(self) -> None:
         if self.parser.should_upgrade():

@@ -32,6 +32,7 @@ class HttpDoor:
         self._uvicorn = Config(
             create_app(broker, config, self._long_polls),
             http=GuardedConnection,
+            interface="asgi3",
             ws="none",
             lifespan="off",
             log_config=None,

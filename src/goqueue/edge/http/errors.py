@@ -22,13 +22,29 @@ from goqueue.model.errors import (
     GoQueueError,
     GroupNotEmpty,
     GroupSubscribed,
+    IncompatibleSchema,
+    InconsistentProtocol,
     Invalid,
+    InvalidCompatibility,
+    InvalidRegistryMode,
+    InvalidSchema,
+    InvalidSchemaVersion,
     MessageTooLarge,
     NotFound,
+    NotSoftDeleted,
+    OutOfSequence,
+    RegistryReadOnly,
+    RegistrySettingNotFound,
     RequestTooLarge,
+    ScheduleExists,
+    SchemaNotFound,
+    SchemaReferenced,
+    SchemaVersionNotFound,
     StorageFull,
+    SubjectNotFound,
     TopicExists,
     Unavailable,
+    UnknownMember,
 )
 
 logger = logging.getLogger("goqueue.edge.http")
@@ -41,14 +57,42 @@ STATUS_OF: dict[type[GoQueueError], HTTPStatus] = {
     NotFound: HTTPStatus.NOT_FOUND,
     Fenced: HTTPStatus.CONFLICT,
     TopicExists: HTTPStatus.CONFLICT,
+    ScheduleExists: HTTPStatus.CONFLICT,
     GroupNotEmpty: HTTPStatus.CONFLICT,
     GroupSubscribed: HTTPStatus.CONFLICT,
+    InconsistentProtocol: HTTPStatus.CONFLICT,
+    UnknownMember: HTTPStatus.NOT_FOUND,
+    InvalidSchema: HTTPStatus.UNPROCESSABLE_ENTITY,
+    InvalidSchemaVersion: HTTPStatus.UNPROCESSABLE_ENTITY,
+    InvalidCompatibility: HTTPStatus.UNPROCESSABLE_ENTITY,
+    InvalidRegistryMode: HTTPStatus.UNPROCESSABLE_ENTITY,
+    RegistryReadOnly: HTTPStatus.UNPROCESSABLE_ENTITY,
+    SchemaReferenced: HTTPStatus.UNPROCESSABLE_ENTITY,
+    IncompatibleSchema: HTTPStatus.CONFLICT,
+    NotSoftDeleted: HTTPStatus.NOT_FOUND,
+    OutOfSequence: HTTPStatus.BAD_REQUEST,
     Busy: HTTPStatus.TOO_MANY_REQUESTS,
     Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     StorageFull: HTTPStatus.INSUFFICIENT_STORAGE,
     Corrupt: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
 """An error stands for itself and for those below it in the tree, unless they have a line of their own."""
+
+REGISTRY_CODE_OF: dict[type[GoQueueError], int] = {
+    SubjectNotFound: 40401,
+    SchemaVersionNotFound: 40402,
+    SchemaNotFound: 40403,
+    NotSoftDeleted: 40405,
+    RegistrySettingNotFound: 40408,
+    IncompatibleSchema: 409,
+    InvalidSchema: 42201,
+    InvalidSchemaVersion: 42202,
+    InvalidCompatibility: 42203,
+    InvalidRegistryMode: 42204,
+    RegistryReadOnly: 42205,
+    SchemaReferenced: 42206,
+}
+"""The numbers by which clients of Confluent's registry know these errors."""
 
 _CODE_OF_STATUS = {
     400: Invalid.code,
@@ -68,6 +112,8 @@ class ErrorBody(msgspec.Struct, omit_defaults=True):
     topic: str | None = None
     partition: int | None = None
     offset: int | None = None
+    error_code: int | None = None
+    message: str | None = None
 
 
 INTERNAL = ErrorBody("internal error; the log of the server has the story", 500, "internal")
@@ -82,6 +128,8 @@ def body_of(error: GoQueueError) -> ErrorBody:
     body = ErrorBody(str(error), status_of(type(error)), error.code)
     if isinstance(error, Corrupt):
         body.topic, body.partition, body.offset = error.topic, error.partition, error.offset
+    if registry_code := REGISTRY_CODE_OF.get(type(error)):
+        body.error_code, body.message = registry_code, str(error)
     return body
 
 

@@ -72,7 +72,7 @@ async def read_frames_route(
     found = await long_polls.hold(
         lambda wait_ms: read_frames(broker, source, offset, max_bytes=room_bytes, wait_ms=wait_ms),
         min(max(wait_ms, 0), config.wait_ms_max),
-        request.receive,
+        request.scope,
     )
     return Frames(found)
 
@@ -116,7 +116,7 @@ class Frames:
             (b"content-length", b"%d" % found.size),
             (b"x-goqueue-next-offset", b"%d" % found.end_offset),
             (b"x-goqueue-start-offset", b"%d" % found.start_offset),
-            (b"x-goqueue-end-offset", b"%d" % found.high_watermark),
+            (b"x-goqueue-end-offset", b"%d" % found.last_stable_offset),
         ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -61,7 +61,7 @@ async def watch_offsets_route(
             WatchOffsets(topics=asked.topics or (), pattern=asked.pattern, past=past or {}, wait_ms=wait_ms),
         ),
         min(max(wait_ms, 0), config.wait_ms_max),
-        request.receive,
+        request.scope,
     )
     return OffsetsReply(_by_topic({at: OffsetRangeBody(*found) for at, found in ranges.items()}))
 

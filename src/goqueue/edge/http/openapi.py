@@ -11,7 +11,7 @@ from http import HTTPStatus
 from importlib.resources import files
 
 import msgspec
-from litestar import Litestar, MediaType, Response, get
+from litestar import MediaType, Response, get
 from litestar.di import Provide
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
@@ -29,6 +29,7 @@ from litestar.openapi.spec import (
 
 import goqueue
 from goqueue.edge.http.errors import ErrorBody
+from goqueue.edge.http.framework import MsgspecLitestar
 
 BYTES = "application/octet-stream"
 _COMPONENTS = "#/components/schemas/"
@@ -82,7 +83,7 @@ def document(
     Drawn by an app that serves nothing: one that serves would add pages of its own, in a look of
     their own and with parts from the internet.
     """
-    app = Litestar(
+    app = MsgspecLitestar(
         routes,
         dependencies={name: Provide(lambda: None, sync_to_thread=False) for name in dependencies},
         logging_config=None,

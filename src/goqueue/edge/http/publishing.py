@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.delays import checked_due
 from goqueue.broker.publish import publish
 from goqueue.broker.topics import describe_topic
 from goqueue.edge.http.bodies import (
@@ -22,9 +23,11 @@ from goqueue.edge.http.bodies import (
 )
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.decoding import decode
-from goqueue.edge.http.times import parse_duration_ns, parse_time
-from goqueue.model.commands import Placed, Publish
-from goqueue.model.errors import GoQueueError, Invalid, NotSupported
+from goqueue.edge.http.times import format_time, parse_duration_ns, parse_time
+from goqueue.model.commands import Placed, Publish, Quarantined
+from goqueue.model.delays import Postponed
+from goqueue.model.delivery import TTL_HEADER
+from goqueue.model.errors import GoQueueError, Invalid
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Acks, Headers, Lane, Message
 
@@ -49,7 +52,7 @@ async def publish_messages(
     refused: dict[int, PublishResult] = {}
     for index, given in enumerate(request.messages):
         try:
-            messages.append(_message_of(given, is_base64, now_ms))
+            messages.append(message_of(given, is_base64, now_ms))
         except GoQueueError as error:
             refused[index] = _refusal(error)
     if not messages:
@@ -59,7 +62,7 @@ async def publish_messages(
     results = [
         PublishResult(outcome[0], outcome[1], PRIORITY_OF_LANE[message[3]])
         if isinstance(outcome, Placed)
-        else _refusal(outcome, message[3])
+        else _otherwise(outcome, message[3])
         for message, outcome in zip(messages, published, strict=True)
     ]
     for index, refusal in refused.items():  # in rising order, so each lands where its message stood
@@ -81,10 +84,11 @@ def _acks_of(word: str | None) -> Acks:
     return acks
 
 
-def _message_of(given: MessageBody, is_base64: bool, now_ms: int) -> Message:
+def message_of(given: MessageBody, is_base64: bool, now_ms: int) -> Message:
     """The message a client means; refuses what it says wrongly."""
+    due_ms = None
     if given.delay is not None or given.deliver_at is not None:
-        _refuse_delay(given, now_ms)
+        due_ms = due_time(given.delay, given.deliver_at, now_ms)
     if given.encoding is not None:
         is_base64 = _is_base64(given.encoding)
     key_text = given.key
@@ -102,16 +106,25 @@ def _message_of(given: MessageBody, is_base64: bool, now_ms: int) -> Message:
         (
             value,
             key,
-            _headers_of(headers) if headers else (),
+            _headers_of(headers, given.ttl) if headers or given.ttl else (),
             _NORMAL if priority is None else _lane_of(priority),
             given.partition,
             None,
+            due_ms,
         ),
     )
 
 
-def _headers_of(given: dict[str, str | None]) -> Headers:
-    return tuple((name, None if value is None else value.encode()) for name, value in given.items())
+def _headers_of(given: dict[str, str | None] | None, ttl: str | None) -> Headers:
+    headers = tuple(
+        (name, None if value is None else value.encode()) for name, value in (given or {}).items()
+    )
+    if not ttl:
+        return headers
+    ttl_ms = parse_duration_ns(ttl) // 1_000_000
+    if ttl_ms <= 0:
+        raise Invalid("ttl must be longer than 0 ms")
+    return (*headers, (TTL_HEADER, b"%d" % ttl_ms))
 
 
 def _lane_of(priority: str) -> Lane:
@@ -134,20 +147,31 @@ def _from_base64(text: str, field: str) -> bytes:
         raise Invalid(f"{field} is not base64: {error}") from error
 
 
-def _refuse_delay(given: MessageBody, now_ms: int) -> None:
-    """Let pass what is due already; `delay` goes before `deliverAt`."""
-    if given.delay:
-        is_due = parse_duration_ns(given.delay) <= 0
-    elif given.deliver_at:
-        is_due = parse_time(given.deliver_at) <= now_ms
+def due_time(delay: str | None, deliver_at: str | None, now_ms: int) -> int | None:
+    """When a message is to be delivered; None: now. `delay` goes before `deliverAt`."""
+    if delay:
+        # A started millisecond counts as a whole one: never early.
+        due_ms = now_ms - -parse_duration_ns(delay) // 1_000_000
+    elif deliver_at:
+        due_ms = parse_time(deliver_at)
     else:
-        is_due = True
-    if not is_due:
-        raise NotSupported(
-            "delayed delivery is not served by this version: publish the message when it is due"
-        )
+        return None
+    return checked_due(due_ms) if due_ms > now_ms else None
+
+
+def _otherwise(outcome: Postponed | Quarantined | GoQueueError, lane: Lane) -> PublishResult:
+    """A message that is not in its partition: it waits, is in quarantine, or was refused."""
+    if isinstance(outcome, GoQueueError):
+        return _refusal(outcome, lane)
+    if isinstance(outcome, Quarantined):
+        topic, partition, offset, reason = outcome
+        return PublishResult(partition, offset, PRIORITY_OF_LANE[lane], quarantined=topic, reason=reason)
+    partition, number, due_ms = outcome
+    return PublishResult(
+        partition, number, PRIORITY_OF_LANE[lane], delayed=True, deliver_at=format_time(due_ms)
+    )
 
 
 def _refusal(error: GoQueueError, lane: Lane | None = None) -> PublishResult:
     label = None if lane is None else PRIORITY_OF_LANE[lane]
-    return PublishResult(-1, -1, label, str(error), error.code)
+    return PublishResult(-1, -1, label, error=str(error), code=error.code)

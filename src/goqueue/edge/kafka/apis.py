@@ -17,19 +17,25 @@ from goqueue.edge.kafka.handlers import (
     alter_configs,
     cluster,
     configs,
+    consumer_groups,
     groups,
     groups_admin,
     groups_offsets,
     offsets,
     producers,
+    share_fetch,
+    share_groups,
     topics,
+    transactions,
+    transactions_admin,
 )
+from goqueue.edge.kafka.later import Answer
 from goqueue.edge.kafka.schemas import Reply, decode_request, encode_reply
 from goqueue.edge.kafka.wire import Reader
 from goqueue.model.ports import Buffer
 
-Serve = Callable[[Context, int, Reader], Awaitable[list[Buffer]]]
-"""Version and the rest of the frame in, the body of the reply out."""
+Serve = Callable[[Context, int, Reader], Answer | Awaitable[Answer]]
+"""Version and the rest of the frame in, the body of the reply out: at once, or when it can be had."""
 Handler = Callable[[Context, Any], Awaitable[Reply]]
 """The request's type is the row's business: each handler declares the newest version it serves."""
 
@@ -56,6 +62,11 @@ class ApiKey(IntEnum):
     DELETE_RECORDS = 21
     INIT_PRODUCER_ID = 22
     OFFSET_FOR_LEADER_EPOCH = 23
+    ADD_PARTITIONS_TO_TXN = 24
+    ADD_OFFSETS_TO_TXN = 25
+    END_TXN = 26
+    WRITE_TXN_MARKERS = 27
+    TXN_OFFSET_COMMIT = 28
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
     CREATE_PARTITIONS = 37
@@ -63,6 +74,15 @@ class ApiKey(IntEnum):
     INCREMENTAL_ALTER_CONFIGS = 44
     OFFSET_DELETE = 47
     DESCRIBE_CLUSTER = 60
+    DESCRIBE_PRODUCERS = 61
+    DESCRIBE_TRANSACTIONS = 65
+    LIST_TRANSACTIONS = 66
+    CONSUMER_GROUP_HEARTBEAT = 68
+    CONSUMER_GROUP_DESCRIBE = 69
+    SHARE_GROUP_HEARTBEAT = 76
+    SHARE_GROUP_DESCRIBE = 77
+    SHARE_FETCH = 78
+    SHARE_ACKNOWLEDGE = 79
 
 
 class Api(NamedTuple):
@@ -139,6 +159,11 @@ _TABLE = (
     _by_schema(ApiKey.DELETE_RECORDS, 0, 2, 2, offsets.delete_records),
     _by_schema(ApiKey.INIT_PRODUCER_ID, 0, 5, 2, producers.init_producer_id),
     _by_schema(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, 4, offsets.offset_for_leader_epoch),
+    _by_schema(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 3, 3, transactions.add_partitions_to_txn),
+    _by_schema(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, 3, transactions.add_offsets_to_txn),
+    _by_schema(ApiKey.END_TXN, 0, 4, 3, transactions.end_txn),
+    _by_schema(ApiKey.WRITE_TXN_MARKERS, 1, 1, 1, transactions_admin.write_txn_markers),
+    _by_schema(ApiKey.TXN_OFFSET_COMMIT, 0, 4, 3, transactions.txn_offset_commit),
     _by_schema(ApiKey.DESCRIBE_CONFIGS, 1, 4, 4, configs.describe_configs),
     _by_schema(ApiKey.ALTER_CONFIGS, 0, 2, 2, alter_configs.alter_configs),
     _by_schema(ApiKey.CREATE_PARTITIONS, 0, 3, 2, topics.create_partitions),
@@ -146,6 +171,15 @@ _TABLE = (
     _by_schema(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, 1, alter_configs.incremental_alter_configs),
     _by_schema(ApiKey.OFFSET_DELETE, 0, 0, _NEVER, groups_offsets.offset_delete),
     _by_schema(ApiKey.DESCRIBE_CLUSTER, 0, 2, 0, cluster.describe_cluster),
+    _by_schema(ApiKey.DESCRIBE_PRODUCERS, 0, 0, 0, producers.describe_producers),
+    _by_schema(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, 0, transactions_admin.describe_transactions),
+    _by_schema(ApiKey.LIST_TRANSACTIONS, 0, 1, 0, transactions_admin.list_transactional_ids),
+    _by_schema(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, 0, consumer_groups.consumer_group_heartbeat),
+    _by_schema(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, 0, consumer_groups.consumer_group_describe),
+    _by_schema(ApiKey.SHARE_GROUP_HEARTBEAT, 1, 1, 0, share_groups.share_group_heartbeat),
+    _by_schema(ApiKey.SHARE_GROUP_DESCRIBE, 1, 1, 0, share_groups.share_group_describe),
+    _by_schema(ApiKey.SHARE_FETCH, 1, 2, 0, share_fetch.share_fetch),
+    _by_schema(ApiKey.SHARE_ACKNOWLEDGE, 1, 2, 0, share_fetch.share_acknowledge),
 )
 APIS: dict[int, Api] = {api.key: api for api in _TABLE}
 

@@ -2,9 +2,9 @@
 
 Requests begin in the order of their arrival and are answered in that order. A Produce is in the log as
 soon as it begins, and only its reply waits for the disk; the next request does not wait for that, so
-that requests sent one behind the other share one fsync. Any other request runs alone, in a task that
-ends with it: a connection at rest costs no task. Every reply has a slot, taken when its request begins;
-slots are sent from the front as far as they are filled.
+that requests sent one behind the other share one fsync; so does an OffsetCommit. Any other request runs
+alone, in a task that ends with it: a connection at rest costs no task. Every reply has a slot, taken when
+its request begins; slots are sent from the front as far as they are filled.
 """
 
 import asyncio
@@ -19,7 +19,8 @@ from goqueue.edge.kafka.apis import APIS, UNSUPPORTED_API_VERSIONS, Api, ApiKey,
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.frame_memory import FrameMemory
 from goqueue.edge.kafka.frames import RequestHeader, frame_reply, read_header
-from goqueue.edge.kafka.produce import PartitionOutcome, Produced, encode_produced, produce
+from goqueue.edge.kafka.later import Answer, Later, Outcome
+from goqueue.edge.kafka.produce import encode_produced, produce
 from goqueue.edge.kafka.wire import Malformed, Reader
 from goqueue.model.errors import GoQueueError, ShuttingDown
 from goqueue.model.ports import Buffer
@@ -62,7 +63,7 @@ class _Slot:
         self.reply: Sequence[Buffer] | None = None
         self.reply_size = 0
         self.commits: set[asyncio.Future[None]] = set()
-        """What a Produce still waits for. Held here because the loop alone would not keep it alive."""
+        """What the reply still waits for. Held here because the loop alone would not keep it alive."""
 
 
 class Connection:
@@ -89,7 +90,7 @@ class Connection:
         self._memory = memory
         self._arrived: deque[Request] = deque()
         self._slots: deque[_Slot] = deque()
-        self._running: asyncio.Task[None] | None = None
+        self._running: asyncio.Future[Answer] | None = None
         self._unanswered_count = 0
         self._unanswered_bytes = 0
         self._unsent_bytes = 0
@@ -147,8 +148,8 @@ class Connection:
         """Begin nothing more, end long waits, send what is under way; then the outlet hears of it."""
         self._is_stopping = True
         self._arrived.clear()
-        if self._running is not None and self._slots[-1].request.header.api_key in _LONG_WAITS:
-            self._running.cancel()
+        running = self._running
+        if running is not None and self._slots[-1].request.header.api_key in _LONG_WAITS and running.cancel():
             self._running = None
             self._slots.pop()
         self._finish_if_stopped()
@@ -163,7 +164,7 @@ class Connection:
             self._running = None
 
     def _advance(self) -> None:
-        """Begin what may begin: requests in order, and none while one that is not a Produce runs."""
+        """Begin what may begin: requests in order, and none while one runs in its task."""
         reply_bytes_max = self._context.config.unanswered_bytes_max
         while (
             self._arrived
@@ -176,33 +177,43 @@ class Connection:
             if request.api.serve is None:
                 self._begin_produce(request)
             else:
-                slot = _Slot(request)
-                self._slots.append(slot)
-                self._running = asyncio.get_running_loop().create_task(self._serve(request.api.serve, slot))
+                self._begin(request.api.serve, request)
 
-    async def _serve(self, serve: Serve, slot: _Slot) -> None:
-        request = slot.request
+    def _begin(self, serve: Serve, request: Request) -> None:
+        slot = _Slot(request)
+        self._slots.append(slot)
         try:
-            body = await serve(self._context, request.header.version, request.body)
-        except (Malformed, GoQueueError) as error:
-            self._give_up("kafka_request_refused", str(error), request)
-        except Exception:
-            logger.exception("kafka_request_failed", extra=_fields(request))
-            self._give_up("kafka_request_failed", "a bug of the broker", request)
+            answer = serve(self._context, request.header.version, request.body)
+        except Exception as error:
+            self._fail(error, request)
+            return
+        if isinstance(answer, list | Later):
+            self._answer(slot, answer)
+        else:
+            self._running = asyncio.ensure_future(answer)
+            self._running.add_done_callback(partial(self._served, slot))
+
+    def _served(self, slot: _Slot, running: asyncio.Future[Answer]) -> None:
+        if running.cancelled():
+            return  # by `stop` or `lose`, who have seen to everything
+        if error := running.exception():
+            self._fail(error, slot.request)
         else:
             self._running = None
-            self._fill(slot, body)
+            self._answer(slot, running.result())
             self._advance()
+
+    def _answer(self, slot: _Slot, answer: Answer) -> None:
+        if isinstance(answer, Later):
+            self._fill_later(slot, answer)
+        else:
+            self._fill(slot, answer)
 
     def _begin_produce(self, request: Request) -> None:
         try:
             produced = produce(self._context, request.header.version, request.body)
-        except Malformed as error:
-            self._give_up("kafka_request_refused", str(error), request)
-            return
-        except Exception:
-            logger.exception("kafka_request_failed", extra=_fields(request))
-            self._give_up("kafka_request_failed", "a bug of the broker", request)
+        except Exception as error:
+            self._fail(error, request)
             return
         if not produced.wants_reply:
             self._forget(request)
@@ -212,26 +223,26 @@ class Connection:
             return
         slot = _Slot(request)
         self._slots.append(slot)
-        if not produced.waits:
+        if produced.waits:
+            self._fill_later(slot, Later(produced.waits, partial(encode_produced, produced)))
+        else:
             self._fill(slot, [encode_produced(produced)])
-            return
-        for outcome, committed in produced.waits:
+
+    def _fill_later(self, slot: _Slot, reply: Later) -> None:
+        for outcome, committed in reply.waits:
             commit = asyncio.ensure_future(committed)
             slot.commits.add(commit)
-            commit.add_done_callback(partial(self._committed, slot, produced, outcome))
+            commit.add_done_callback(partial(self._committed, slot, reply, outcome))
 
-    def _committed(
-        self, slot: _Slot, produced: Produced, outcome: PartitionOutcome, commit: asyncio.Future[None]
-    ) -> None:
+    def _committed(self, slot: _Slot, reply: Later, outcome: Outcome, commit: asyncio.Future[None]) -> None:
         slot.commits.discard(commit)
         error = ShuttingDown() if commit.cancelled() else commit.exception()
         if isinstance(error, GoQueueError):
             outcome.fail(error)
         elif error is not None:
-            logger.error("kafka_request_failed", exc_info=error, extra=_fields(slot.request))
-            self._give_up("kafka_request_failed", "a bug of the broker", slot.request)
+            self._fail(error, slot.request)
         if not slot.commits and self._is_open:
-            self._fill(slot, [encode_produced(produced)])
+            self._fill(slot, [reply.encode()])
             # Replies that stood behind this one have left too, and may have made room to begin more.
             self._advance()
 
@@ -265,6 +276,14 @@ class Connection:
         if self._is_stopping and self._is_open and not self._slots:
             self._is_open = False
             self._outlet.finish()
+
+    def _fail(self, error: BaseException, request: Request) -> None:
+        """A request that cannot even be refused: its client is lost."""
+        if isinstance(error, Malformed | GoQueueError):
+            self._give_up("kafka_request_refused", str(error), request)
+        else:
+            logger.error("kafka_request_failed", exc_info=error, extra=_fields(request))
+            self._give_up("kafka_request_failed", "a bug of the broker", request)
 
     def _give_up(self, event: str, reason: str, request: Request | None = None) -> None:
         if self._is_open:

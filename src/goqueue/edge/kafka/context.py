@@ -1,9 +1,10 @@
 """What a handler may look at besides its request."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from goqueue.broker.broker import Broker
 from goqueue.edge.kafka.config import KafkaConfig
+from goqueue.edge.kafka.share_sessions import ShareSessions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,3 +17,5 @@ class Context:
     port: int
     client_host: str = ""
     client_id: str = ""
+    share_sessions: ShareSessions = field(default_factory=ShareSessions)
+    """Those of all clients of the door: a share consumer may come back on another connection."""

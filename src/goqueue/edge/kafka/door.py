@@ -7,6 +7,7 @@ from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.frame_memory import FrameMemory
 from goqueue.edge.kafka.protocol import KafkaProtocol
+from goqueue.edge.kafka.share_sessions import ShareSessions
 
 _BACKLOG = 1_024
 _WILDCARDS = ("", "0.0.0.0", "::")
@@ -20,6 +21,7 @@ class KafkaDoor:
         self._broker = broker
         self._config = config
         self.memory = FrameMemory()
+        self._share_sessions = ShareSessions()
         self._clients: set[KafkaProtocol] = set()
         self._server: asyncio.Server | None = None
         self._host = ""
@@ -83,6 +85,7 @@ class KafkaDoor:
             host=self._config.advertised_host or self._reached_at(transport),
             port=self._config.advertised_port or self._port,
             client_host=str((transport.get_extra_info("peername") or ("",))[0]),
+            share_sessions=self._share_sessions,
         )
 
     def leave(self, client: KafkaProtocol) -> None:

@@ -25,40 +25,79 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.RequestTooLarge: ErrorCode.message_too_large,
     errors.OffsetOutOfRange: ErrorCode.offset_out_of_range,
     errors.NotSupported: ErrorCode.unsupported_version,
+    errors.InvalidSchedule: ErrorCode.invalid_request,
+    errors.InvalidReceipt: ErrorCode.invalid_request,
     errors.InvalidGroupName: ErrorCode.invalid_group_id,
     errors.InvalidSessionTimeout: ErrorCode.invalid_session_timeout,
     errors.InconsistentProtocol: ErrorCode.inconsistent_group_protocol,
     errors.MetadataTooLarge: ErrorCode.offset_metadata_too_large,
+    errors.UnsupportedAssignor: ErrorCode.unsupported_assignor,
+    errors.InvalidTransactionTimeout: ErrorCode.invalid_transaction_timeout,
+    errors.InvalidPattern: ErrorCode.invalid_regular_expression,
+    errors.InvalidSchema: ErrorCode.invalid_request,
+    errors.InvalidSchemaVersion: ErrorCode.invalid_request,
+    errors.InvalidCompatibility: ErrorCode.invalid_request,
+    errors.InvalidRegistryMode: ErrorCode.invalid_request,
+    errors.IncompatibleSchema: ErrorCode.invalid_request,
+    errors.SchemaMismatch: ErrorCode.invalid_record,
     # What was named is not here: clients refresh their metadata.
     errors.NotFound: ErrorCode.unknown_topic_or_partition,
     errors.TopicNotFound: ErrorCode.unknown_topic_or_partition,
     errors.PartitionNotFound: ErrorCode.unknown_topic_or_partition,
     errors.SinkNotFound: ErrorCode.unknown_server_error,  # sinks have no place in Kafka's protocol
     errors.StageNotFound: ErrorCode.unknown_server_error,
+    errors.DelayedNotFound: ErrorCode.unknown_server_error,  # nor have delays and schedules
+    errors.ScheduleNotFound: ErrorCode.unknown_server_error,
+    errors.ReceiptNotFound: ErrorCode.invalid_record_state,
+    errors.SubjectNotFound: ErrorCode.unknown_server_error,  # nor have schemas
+    errors.SchemaVersionNotFound: ErrorCode.unknown_server_error,
+    errors.SchemaNotFound: ErrorCode.unknown_server_error,
+    errors.RegistrySettingNotFound: ErrorCode.unknown_server_error,
     errors.GroupNotFound: ErrorCode.group_id_not_found,
+    errors.TransactionNotFound: ErrorCode.transactional_id_not_found,
+    errors.ProducerNotFound: ErrorCode.invalid_producer_id_mapping,
     errors.Denied: ErrorCode.topic_authorization_failed,
     errors.InternalTopic: ErrorCode.invalid_topic_exception,
+    errors.NotPartitionOwner: ErrorCode.group_authorization_failed,
+    errors.RegistryReadOnly: ErrorCode.unknown_server_error,
     # The caller's view is out of date.
     errors.Fenced: ErrorCode.fenced_leader_epoch,
     errors.LeaderEpochFenced: ErrorCode.fenced_leader_epoch,
     errors.OutOfSequence: ErrorCode.out_of_order_sequence_number,
     errors.DuplicateSequence: ErrorCode.duplicate_sequence_number,
     errors.ProducerFenced: ErrorCode.invalid_producer_epoch,
+    errors.InvalidTransactionState: ErrorCode.invalid_txn_state,
     errors.UnknownMember: ErrorCode.unknown_member_id,
     errors.MemberIdRequired: ErrorCode.member_id_required,
     errors.InstanceFenced: ErrorCode.fenced_instance_id,
     errors.IllegalGeneration: ErrorCode.illegal_generation,
     errors.RebalanceInProgress: ErrorCode.rebalance_in_progress,
+    errors.NotRebalancing: ErrorCode.illegal_generation,
+    errors.MemberEpochFenced: ErrorCode.fenced_member_epoch,
+    errors.StaleMemberEpoch: ErrorCode.stale_member_epoch,
+    errors.RecordNotHeld: ErrorCode.invalid_record_state,
+    errors.ShareSessionNotFound: ErrorCode.share_session_not_found,
+    errors.ShareSessionStale: ErrorCode.invalid_share_session_epoch,
     errors.SinkFenced: ErrorCode.invalid_producer_epoch,
+    errors.SinkOfAnother: ErrorCode.invalid_producer_epoch,
+    errors.LeaseLost: ErrorCode.invalid_record_state,
+    errors.AlreadySettled: ErrorCode.invalid_record_state,
     # Later, or elsewhere: these are retriable for every client.
     errors.Busy: ErrorCode.request_timed_out,
     errors.TopicExists: ErrorCode.topic_already_exists,
+    errors.ScheduleExists: ErrorCode.unknown_server_error,
     errors.GroupNotEmpty: ErrorCode.non_empty_group,
     errors.GroupSubscribed: ErrorCode.group_subscribed_to_topic,
     errors.GroupFull: ErrorCode.group_max_size_reached,
+    errors.TransactionBusy: ErrorCode.concurrent_transactions,
+    errors.OffsetsUnstable: ErrorCode.unstable_offset_commit,
+    errors.InstanceInUse: ErrorCode.unreleased_instance_id,
+    errors.SchemaReferenced: ErrorCode.unknown_server_error,
+    errors.NotSoftDeleted: ErrorCode.unknown_server_error,
     errors.Unavailable: ErrorCode.leader_not_available,
     errors.LeaderEpochUnknown: ErrorCode.unknown_leader_epoch,
     errors.ShuttingDown: ErrorCode.not_leader_or_follower,
+    errors.QuarantineNotReady: ErrorCode.leader_not_available,
     errors.StorageFailed: ErrorCode.kafka_storage_error,
     errors.StorageFull: ErrorCode.kafka_storage_error,
     errors.Corrupt: ErrorCode.corrupt_message,
@@ -78,6 +117,13 @@ def coordinator_code(error: errors.GoQueueError) -> ErrorCode:
     if isinstance(error, errors.Unavailable):
         return ErrorCode.coordinator_not_available
     return kafka_code(error)
+
+
+def transaction_code(error: errors.GoQueueError, *, knows_fenced: bool = False) -> ErrorCode:
+    """The same for requests about transactions; newer versions have a word for a fenced producer."""
+    if knows_fenced and isinstance(error, errors.ProducerFenced):
+        return ErrorCode.producer_fenced
+    return coordinator_code(error)
 
 
 def kafka_text(error: errors.GoQueueError) -> str:

@@ -2,20 +2,24 @@
 
 Almost always the text beside an offset is empty. Then all partitions of a topic have the same size, and
 one call reads them all; the first row that says otherwise sends the reader down the long way.
+
+A client may send commits without waiting for replies. They are begun one behind the other and share an
+fsync, and the heartbeat behind them is heard before the disk is done with all of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable
 from functools import lru_cache
 from struct import Struct
 
-from goqueue.broker.group_offsets import commit_offsets
+from goqueue.broker.group_journal import GroupJournal
+from goqueue.broker.group_offsets import Refusals, begin_commit, open_journal
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import coordinator_code
+from goqueue.edge.kafka.later import Answer, Later, Wait
 from goqueue.edge.kafka.wire import INT32, NO_TAGS, Reader, count, string
 from goqueue.model.errors import GoQueueError
 from goqueue.model.groups import Membership, OffsetRow, TopicCommit
 from goqueue.model.ids import TopicName, TopicPartition
-from goqueue.model.ports import Buffer
 
 FIRST_FLEXIBLE = 8
 _WITH_THROTTLE_TIME = 3
@@ -35,15 +39,79 @@ _OUTCOME_FLEXIBLE = Struct(">ihx")
 _NOT_THROTTLED = INT32.pack(0)
 
 
-async def offset_commit(context: Context, version: int, reader: Reader) -> list[Buffer]:
+class CommitOutcome:
+    """What became of one request."""
+
+    __slots__ = ("_commits", "_version", "refusals")
+
+    def __init__(self, version: int, commits: list[TopicCommit]) -> None:
+        self._version = version
+        self._commits = commits
+        self.refusals: Refusals = {}
+
+    def fail(self, error: GoQueueError) -> None:
+        """Refuse all of it."""
+        self.refusals = {
+            TopicPartition(commit.topic, row[0]): error for commit in self._commits for row in commit.rows
+        }
+
+    def encode(self) -> bytes:
+        """The body of the reply."""
+        codes = {target: coordinator_code(error).value for target, error in self.refusals.items()}
+        flexible = self._version >= FIRST_FLEXIBLE
+        parts = [_NOT_THROTTLED] if self._version >= _WITH_THROTTLE_TIME else []
+        parts.append(count(len(self._commits), flexible=flexible))
+        for topic, rows in self._commits:
+            parts += (string(topic, flexible=flexible), count(len(rows), flexible=flexible))
+            if codes:
+                outcome = _OUTCOME_FLEXIBLE if flexible else _OUTCOME
+                parts += [outcome.pack(row[0], codes.get(TopicPartition(topic, row[0]), 0)) for row in rows]
+            else:
+                parts.append(_all_well(len(rows), flexible=flexible).pack(*[row[0] for row in rows]))
+            if flexible:
+                parts.append(NO_TAGS)
+        if flexible:
+            parts.append(NO_TAGS)
+        return b"".join(parts)
+
+
+def offset_commit(context: Context, version: int, reader: Reader) -> Answer | Awaitable[Answer]:
     """Keep offsets; the reply waits for the disk."""
     who, commits = decode_commit(version, reader)
+    outcome = CommitOutcome(version, commits)
+    journal = context.broker.coordinator.journals.find(who.group)
+    if journal is None or not who.group:
+        return _open_and_commit(context, who, commits, outcome)
+    return _commit(context, journal, who, commits, outcome)
+
+
+async def _open_and_commit(
+    context: Context, who: Membership, commits: list[TopicCommit], outcome: CommitOutcome
+) -> Answer:
+    """The first of a group may have to wait for its journal."""
     try:
-        refusals = await commit_offsets(context.broker, who, commits)
+        journal = await open_journal(context.broker, who.group)
     except GoQueueError as error:
-        refusals = {TopicPartition(c.topic, row[0]): error for c in commits for row in c.rows}
-    codes = {target: coordinator_code(error).value for target, error in refusals.items()}
-    return [_encode(version, commits, codes)]
+        outcome.fail(error)
+        return [outcome.encode()]
+    return _commit(context, journal, who, commits, outcome)
+
+
+def _commit(
+    context: Context,
+    journal: GroupJournal,
+    who: Membership,
+    commits: list[TopicCommit],
+    outcome: CommitOutcome,
+) -> Answer:
+    try:
+        outcome.refusals, committed = begin_commit(context.broker, journal, who, commits)
+    except GoQueueError as error:
+        outcome.fail(error)
+        committed = None
+    if committed is None:
+        return [outcome.encode()]
+    return Later([Wait(outcome, committed)], outcome.encode)
 
 
 def decode_commit(version: int, reader: Reader) -> tuple[Membership, list[TopicCommit]]:
@@ -88,24 +156,6 @@ def _row(version: int, reader: Reader, *, flexible: bool) -> OffsetRow:
     if flexible:
         reader.skip_tags()
     return partition, offset, epoch, text or ""
-
-
-def _encode(version: int, commits: list[TopicCommit], codes: Mapping[TopicPartition, int]) -> bytes:
-    flexible = version >= FIRST_FLEXIBLE
-    parts = [_NOT_THROTTLED] if version >= _WITH_THROTTLE_TIME else []
-    parts.append(count(len(commits), flexible=flexible))
-    for topic, rows in commits:
-        parts += (string(topic, flexible=flexible), count(len(rows), flexible=flexible))
-        if codes:
-            outcome = _OUTCOME_FLEXIBLE if flexible else _OUTCOME
-            parts += [outcome.pack(row[0], codes.get(TopicPartition(topic, row[0]), 0)) for row in rows]
-        else:
-            parts.append(_all_well(len(rows), flexible=flexible).pack(*[row[0] for row in rows]))
-        if flexible:
-            parts.append(NO_TAGS)
-    if flexible:
-        parts.append(NO_TAGS)
-    return b"".join(parts)
 
 
 @lru_cache(maxsize=64)
