@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -55,10 +55,11 @@ def standalone(folder: Path, *, workers: int) -> Iterator[str]:
 
 
 @contextmanager
-def connect_server(folder: Path, *, master: str) -> Iterator[str]:
+def connect_server(folder: Path, *, master: str, settings: Mapping[str, str]) -> Iterator[str]:
     """A Spark Connect server that runs its work on a master; gives its address."""
     port = free_port()
     settings = {
+        **settings,
         "spark.connect.grpc.binding.address": LOOPBACK,
         "spark.connect.grpc.binding.port": str(port),
         "spark.driver.host": LOOPBACK,

@@ -1,23 +1,17 @@
-"""The same job on a standalone cluster of two workers, and through Spark Connect."""
+"""The same job on a standalone cluster of two workers, asked for through Spark Connect."""
 
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 from tests.integration.clients import create_topic, read_all
 from tests.integration.running_broker import RunningBroker
-from tests.integration.spark.cluster import LOOPBACK, QUICK_JAVA, connect_server, environment, standalone
+from tests.integration.spark.cluster import QUICK_JAVA, connect_server, environment, standalone
 from tests.integration.spark.published import Publisher
 
 _TIMEOUT_S = 240
-_ON_LOOPBACK = {
-    "spark.driver.host": LOOPBACK,
-    "spark.driver.bindAddress": LOOPBACK,
-    "spark.ui.enabled": "false",
-    "spark.driver.extraJavaOptions": QUICK_JAVA,
+_BOTH_WORKERS = {
     "spark.executor.extraJavaOptions": QUICK_JAVA,
-    "spark.executor.memory": "512m",
     # Nothing begins before both workers have come.
     "spark.cores.max": "2",
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
@@ -25,35 +19,30 @@ _ON_LOOPBACK = {
 }
 
 
-def copied(
-    broker: RunningBroker, name: str, folder: Path, *, master: str, settings: Mapping[str, str]
-) -> list[int]:
+def copied(broker: RunningBroker, folder: Path, *, master: str) -> list[int]:
     """Run the example on a master; the numbers that it has copied."""
-    create_topic(broker.kafka, f"{name}-in", partitions=2)
-    create_topic(broker.kafka, f"{name}-out", partitions=2)
-    Publisher(broker.kafka, f"{name}-in").publish_numbers(range(2_000), partitions=2)
+    create_topic(broker.kafka, "clustered-in", partitions=2)
+    create_topic(broker.kafka, "clustered-out", partitions=2)
+    Publisher(broker.kafka, "clustered-in").publish_numbers(range(2_000), partitions=2)
     command = [sys.executable, "-m", "examples.spark.on_a_cluster", "--master", master, "--memory", "512m"]
-    command += ["--bootstrap", broker.http, "--source", f"{name}-in", "--target", f"{name}-out"]
+    command += ["--bootstrap", broker.http, "--source", "clustered-in", "--target", "clustered-out"]
     command += ["--checkpoint", str(folder / "checkpoint")]
-    command += [f"--conf={key}={value}" for key, value in settings.items()]
     ended = subprocess.run(
         command, env=environment(), capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    found = read_all(broker.kafka, f"{name}-out", partitions=2)
+    found = read_all(broker.kafka, "clustered-out", partitions=2)
     return sorted(int(value) for values in found.values() for value in values)
 
 
-def test_a_cluster_of_two_workers_copies_each_row_once(shared_broker: RunningBroker, tmp_path: Path) -> None:
-    with standalone(tmp_path, workers=2) as master:
-        numbers = copied(shared_broker, "clustered", tmp_path, master=master, settings=_ON_LOOPBACK)
+def test_a_cluster_of_two_workers_behind_spark_connect_copies_each_row_once(
+    shared_broker: RunningBroker, tmp_path: Path
+) -> None:
+    with (
+        standalone(tmp_path, workers=2) as master,
+        connect_server(tmp_path, master=master, settings=_BOTH_WORKERS) as address,
+    ):
+        numbers = copied(shared_broker, tmp_path, master=address)
 
     assert numbers == list(range(0, 2_000, 2))
     assert all(list((tmp_path / f"work-{number}").glob("app-*/*/stderr")) for number in range(2))
-
-
-def test_a_client_of_spark_connect_copies_each_row_once(shared_broker: RunningBroker, tmp_path: Path) -> None:
-    with connect_server(tmp_path, master="local[2]") as address:
-        numbers = copied(shared_broker, "connected", tmp_path, master=address, settings={})
-
-    assert numbers == list(range(0, 2_000, 2))
