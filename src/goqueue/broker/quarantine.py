@@ -50,7 +50,7 @@ async def open_quarantine(broker: Broker, topic: str, target: TopicName) -> None
         with suppress(TopicExists):  # somebody else was quicker
             await create_topic(broker, CreateTopic(name=target, partitions=count))
     if len(broker.topic(target).partitions) < count:
-        with suppress(InvalidPartitionCount):
+        with suppress(InvalidPartitionCount):  # and here
             await add_partitions(broker, target, count)
 
 

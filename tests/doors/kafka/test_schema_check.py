@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from itertools import islice
 from struct import pack
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as AiokafkaPartition
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from kafka import KafkaConsumer
+from kafka import TopicPartition as KafkaPythonPartition
 from kio.schema.errors import ErrorCode
 
 from goqueue.broker.schemas import register_schema
@@ -160,19 +163,22 @@ def test_an_idempotent_producer_is_not_disturbed_by_what_is_kept_aside(
     assert kept == [(0, b'"x"'), (1, b'"y"'), (2, b'"z"'), (3, b'"w"')]
 
 
-def test_readers_of_other_clients_pass_over_what_is_missing(
-    door: DoorThread, new_checked: NewChecked, framed: Callable[[bytes], bytes]
-) -> None:
+@pytest.fixture
+def with_holes(door: DoorThread, new_checked: NewChecked, framed: Callable[[bytes], bytes]) -> str:
+    """A topic of four batches of one message each, of which the first and the third are empty by now."""
     topic = new_checked("quarantine", has_quarantine=True)
     sender = Sender(door, topic, **{"linger.ms": 0})
-    for payload in (b'"x"', b"1", b'"y"', b"2"):  # a batch each, of which some are empty then
+    for payload in (b'"x"', b"1", b'"y"', b"2"):
         assert sender.send(framed(payload)) == [None]
+    return topic
 
+
+def test_aiokafka_passes_over_what_is_missing(door: DoorThread, with_holes: str) -> None:
     async def look() -> list[tuple[int, bytes | None]]:
         consumer = AIOKafkaConsumer(bootstrap_servers=door.address)
         await consumer.start()
         try:
-            source = AiokafkaPartition(topic, 0)
+            source = AiokafkaPartition(with_holes, 0)
             consumer.assign([source])
             await consumer.seek_to_beginning(source)
             async with asyncio.timeout(PATIENCE_S):
@@ -181,6 +187,17 @@ def test_readers_of_other_clients_pass_over_what_is_missing(
             await consumer.stop()
 
     assert asyncio.run(look()) == [(1, b"1"), (3, b"2")]
+
+
+def test_kafka_python_passes_over_what_is_missing(door: DoorThread, with_holes: str) -> None:
+    consumer = KafkaConsumer(bootstrap_servers=door.address, consumer_timeout_ms=PATIENCE_S * 1_000)
+    try:
+        source = KafkaPythonPartition(with_holes, 0)
+        consumer.assign([source])
+        consumer.seek_to_beginning(source)
+        assert [(m.offset, m.value[5:]) for m in islice(consumer, 2)] == [(1, b"1"), (3, b"2")]
+    finally:
+        consumer.close()
 
 
 def test_a_transaction_commits_around_what_is_kept_aside(

@@ -28,7 +28,13 @@ from goqueue.model.commands import (
     SettingChange,
 )
 from goqueue.model.delays import CreateSchedule, Postponed, ScheduledMessage
-from goqueue.model.errors import InvalidSetting, OutOfSequence, QuarantineNotReady, SchemaMismatch
+from goqueue.model.errors import (
+    InvalidSetting,
+    MessageTooLarge,
+    OutOfSequence,
+    QuarantineNotReady,
+    SchemaMismatch,
+)
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Message, StoredMessage
 from goqueue.model.schemas import SchemaKind, SchemaText
@@ -297,6 +303,30 @@ def test_quarantine_grows_with_its_topic_and_has_none_of_its_own(tmp_path: Path)
         await alter_settings(broker, QUARANTINE, changes)
         with pytest.raises(SchemaMismatch):
             await send(broker, batch_of(BAD), QUARANTINE_0)
+
+    walk(tmp_path, steps)
+
+
+def test_a_name_that_leaves_no_room_for_a_quarantine_refuses(tmp_path: Path) -> None:
+    async def steps(broker: Broker) -> None:
+        name = TopicName("x" * 240)
+        settings = {"goqueue.schema.validation": "id", "goqueue.schema.on.invalid": "quarantine"}
+        await create_topic(broker, CreateTopic(name=name, partitions=1, settings=settings))
+        [refused] = await publish(broker, Publish(topic=name, messages=[Message(GOOD)]))
+        assert isinstance(refused, SchemaMismatch)
+
+    walk(tmp_path, steps)
+
+
+def test_bad_messages_that_quarantine_cannot_take_do_not_spoil_the_rest(tmp_path: Path) -> None:
+    async def steps(broker: Broker) -> None:
+        await orders(broker, "quarantine")
+        await create_topic(
+            broker, CreateTopic(name=QUARANTINE, partitions=1, settings={"max.message.bytes": "1"})
+        )
+        bad, good = await put(broker, Message(BAD), Message(GOOD))
+        assert isinstance(bad, MessageTooLarge)
+        assert good == Placed(0, 0)
 
     walk(tmp_path, steps)
 
