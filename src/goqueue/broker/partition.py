@@ -336,6 +336,8 @@ def _collector_off() -> Iterator[None]:
 class ReadWaiter:
     """A reader that waits until enough bytes have come to any of its partitions, or its time is up."""
 
+    __slots__ = ("_missing_bytes", "ready")
+
     def __init__(self, missing_bytes: int) -> None:
         self._missing_bytes = missing_bytes
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -8,7 +8,7 @@ import pytest
 from litestar.types import Scope
 
 from goqueue.edge.http.caller import CALLER, Caller
-from goqueue.edge.http.flow import LazyEvent, Pipeline
+from goqueue.edge.http.flow import Flow, LazyEvent, Pipeline
 from goqueue.edge.http.long_polls import LongPolls
 
 
@@ -27,12 +27,16 @@ class Read:
         return "nothing"
 
 
+def new_caller() -> Caller:
+    return Caller(Flow(asyncio.Transport()))
+
+
 class Waiting:
     """A request in which a read waits."""
 
     def __init__(self) -> None:
         self.polls = LongPolls()
-        self.caller = Caller()
+        self.caller = new_caller()
         self.read = Read()
         scope = cast(Scope, {CALLER: self.caller})
         self.request = asyncio.ensure_future(self.polls.hold(self.read, 1_000, scope))
@@ -84,7 +88,7 @@ def test_a_request_that_is_given_up_as_a_whole_stays_given_up() -> None:
 
 def test_nothing_waits_for_a_client_that_has_gone_already() -> None:
     async def main() -> None:
-        caller, read = Caller(), Read()
+        caller, read = new_caller(), Read()
         caller.hang_up()
 
         assert await LongPolls().hold(read, 1_000, cast(Scope, {CALLER: caller})) == "nothing"

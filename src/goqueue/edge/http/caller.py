@@ -9,6 +9,8 @@ from typing import cast
 
 from litestar.types import Scope
 
+from goqueue.edge.http.flow import Flow
+
 CALLER = "goqueue.caller"
 """Where a connection puts it into the scope of each of its requests."""
 
@@ -16,9 +18,10 @@ CALLER = "goqueue.caller"
 class Caller:
     """A client that is there or has hung up. Its requests are served one at a time, so one waits at most."""
 
-    __slots__ = ("_is_let_go", "_waiting", "has_hung_up")
+    __slots__ = ("_flow", "_is_let_go", "_waiting", "has_hung_up")
 
-    def __init__(self) -> None:
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
         self.has_hung_up = False
         self._waiting: asyncio.Task[object] | None = None
         self._is_let_go = False
@@ -27,6 +30,8 @@ class Caller:
         """From now on, whatever ends the wait cancels what the running task awaits."""
         self._waiting = asyncio.current_task()
         self._is_let_go = False
+        # It may have sent more requests already, which are not read meanwhile; nor would its hanging up be.
+        self._flow.resume_reading()
 
     def end_to_wait(self) -> None:
         self._waiting = None

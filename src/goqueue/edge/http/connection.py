@@ -13,7 +13,8 @@ import asyncio
 import httptools
 import msgspec
 from uvicorn import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn._types import ASGIVersions
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from goqueue.edge.http.caller import CALLER, Caller
@@ -22,6 +23,8 @@ from goqueue.edge.http.errors import ErrorBody
 from goqueue.edge.http.flow import Flow, LazyEvent, Pipeline
 
 _NO_STATE: dict[str, object] = {}
+_ASGI: ASGIVersions = {"version": "3.0", "spec_version": "2.3"}
+"""The same for all: uvicorn makes one for each request."""
 
 
 class GuardedConnection(HttpToolsProtocol):
@@ -35,6 +38,7 @@ class GuardedConnection(HttpToolsProtocol):
         "_is_in_head",
         "_is_repeating_head",
         "_is_whole",
+        "_served",
         "_stall",
     )
 
@@ -42,7 +46,7 @@ class GuardedConnection(HttpToolsProtocol):
         super().__init__(config, state, _NO_STATE)
         self.access_log = False  # a line a request would cost more than the request
         self.pipeline = Pipeline()  # type: ignore[assignment]  # see `flow`: all that uvicorn asks of it
-        self._caller = Caller()
+        self._served: RequestResponseCycle | None = None
         self._bounds = bounds
         self._head_bytes = 0
         self._is_in_head = False
@@ -52,7 +56,9 @@ class GuardedConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own narrowing
         super().connection_made(transport)
-        self.flow = Flow(transport)  # type: ignore[assignment]  # as above
+        flow = Flow(transport)
+        self.flow = flow  # type: ignore[assignment]  # as above
+        self._caller = Caller(flow)
         self.timeout_keep_alive_task = self.loop.call_later(
             self._bounds.idle_timeout_s, self.timeout_keep_alive_handler
         )
@@ -61,6 +67,9 @@ class GuardedConnection(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         self._end_stall()
         super().connection_lost(exc)
+        if self._served is not None:
+            # uvicorn says so only to the request that came last, which may be one behind.
+            self._served.disconnected = True
         self._caller.hang_up()
 
     def data_received(self, data: bytes) -> None:
@@ -106,9 +115,12 @@ class GuardedConnection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if not self._is_repeating_head:
             self._is_in_head = False
+            self.scope["asgi"] = _ASGI
             self.scope[CALLER] = self._caller  # type: ignore[literal-required]  # a key of our own
             super().on_headers_complete()
             self.cycle.message_event = LazyEvent()  # type: ignore[assignment]  # as above; nobody waits yet
+            if not self.pipeline:
+                self._served = self.cycle
 
     def on_message_complete(self) -> None:
         if self.parser.should_upgrade():
@@ -116,6 +128,11 @@ class GuardedConnection(HttpToolsProtocol):
         self._is_whole = True
         self._end_stall()
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        if self.pipeline:
+            self._served, _ = self.pipeline[-1]
+        super().on_response_complete()
 
     def _decline(self, rest: bytes) -> None:
         """Stay with HTTP/1.1 when a client offers more, as RFC 9110 lets a server do.
