@@ -6,7 +6,7 @@ from goqueue.testing.simulation import simulate
 
 STEPS = 200
 SEEDS_A_CHUNK = 10
-CHUNKS = 32
+CHUNKS = 20
 
 RECORDED = {
     405: "a power cut tore every recovery point, and a torn tail was taken for damage",

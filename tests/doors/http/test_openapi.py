@@ -30,7 +30,7 @@ schema = schemathesis.openapi.from_dict(msgspec.json.decode(api_document()))
 # invalid requests refused, undocumented methods answered with 405 and Allow.
 @schema.parametrize()
 @settings(
-    max_examples=25,
+    max_examples=10,
     derandomize=True,
     deadline=None,
     phases=[Phase.explicit, Phase.generate],
