@@ -28,7 +28,7 @@ from goqueue.edge.http.dead_letters import dead_letters_route, redrive_route
 from goqueue.edge.http.delay_bodies import CreateScheduleBody, MoveBody
 from goqueue.edge.http.delayed import DELAY_ROUTES
 from goqueue.edge.http.errors import EXCEPTION_HANDLERS
-from goqueue.edge.http.fast_lane import FastLane
+from goqueue.edge.http.fast_lane import FastLane, served
 from goqueue.edge.http.frames import read_frames_route, split_route
 from goqueue.edge.http.framework import MsgspecLitestar
 from goqueue.edge.http.group_bodies import (
@@ -227,12 +227,12 @@ def api_document() -> bytes:
 
 def create_app(broker: Broker, config: HttpConfig, long_polls: LongPolls | None = None) -> ASGIApp:
     """The app that serves a broker. Whoever ends `long_polls` has all waiting reads answered."""
-    polls = long_polls or LongPolls()
-    dependencies = {
-        "broker": Provide(lambda: broker, sync_to_thread=False),
-        "config": Provide(lambda: config, sync_to_thread=False),
-        "long_polls": Provide(lambda: polls, sync_to_thread=False),
-    }
+    return FastLane(broker, config, long_polls or LongPolls(), _framework(config.body_bytes))
+
+
+@cache
+def _framework(body_bytes: int) -> ASGIApp:
+    """All routes. Made once, because it takes a while; whom a request is for stands in its scope."""
     app = MsgspecLitestar(
         [
             *_HEALTH_ROUTES,
@@ -241,13 +241,13 @@ def create_app(broker: Broker, config: HttpConfig, long_polls: LongPolls | None 
             docs_route,
             openapi_route(api_document()),
         ],
-        dependencies=dependencies,
+        dependencies={name: Provide(served(name), sync_to_thread=False) for name in _DEPENDENCIES},
         exception_handlers=EXCEPTION_HANDLERS,
         before_request=restore_slashes,
-        request_max_body_size=config.body_bytes,
+        request_max_body_size=body_bytes,
         response_class=Line,
         cors_config=_CORS,
         logging_config=None,
         openapi_config=None,
     )
-    return FastLane(broker, config, polls, EncodedSlashes(app))
+    return EncodedSlashes(app)

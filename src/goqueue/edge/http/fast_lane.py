@@ -7,7 +7,8 @@ behaviour is `publish_messages`, `ack_messages` and `hold_poll`, which Litestar'
 paths call too.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
 
 import msgspec
 from litestar.enums import ScopeType
@@ -30,6 +31,18 @@ _JSON = (b"content-type", b"application/json")
 _ANY_ORIGIN = (b"access-control-allow-origin", b"*")
 
 
+_SERVED = "goqueue"
+
+
+def served(name: str) -> Callable[[Scope], Any]:
+    """What of the served broker a route wants, looked up in the scope of its request."""
+
+    def look_up(scope: Scope) -> Any:
+        return cast(dict[str, Any], scope)[_SERVED][name]
+
+    return look_up
+
+
 class FastLane:
     """Hot requests are served here, all others by the app behind."""
 
@@ -38,6 +51,7 @@ class FastLane:
         self._config = config
         self._long_polls = long_polls
         self._app = app
+        self._served = {"broker": broker, "config": config, "long_polls": long_polls}
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         # Not a coroutine itself: thousands of polls wait behind it, and each would hold one more.
@@ -53,6 +67,7 @@ class FastLane:
                 wanted = poll_in_request(path, scope["query_string"], self._config)
                 if wanted is not None:
                     return self._answer(self._poll(wanted, scope), scope, send)
+            cast(dict[str, Any], scope)[_SERVED] = self._served
         return self._app(scope, receive, send)
 
     async def _publish(self, topic: str, scope: Scope, receive: Receive) -> object:
