@@ -141,8 +141,8 @@ def _named_in_order(
 ) -> tuple[tuple[GroupJournal, Delivery, int], dict[int, int]] | None:
     """The same for receipts of neighbours under one lease, in order, as a poll gives them; None for others.
 
-    Then all of them follow from the first, and to write them anew and compare takes a quarter of the time
-    that reading each takes.
+    Then all of them follow from the first, and to write them anew and compare takes half the time that
+    reading each takes.
     """
     count = len(receipts)
     if count < 2:

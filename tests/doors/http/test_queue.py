@@ -155,6 +155,17 @@ def test_a_rejected_message_is_among_the_dead_letters_and_can_be_sent_back(queue
     assert queue.client.get(f"/topics/{queue.topic}/dlq").json()["count"] == 0
 
 
+@pytest.mark.parametrize("body", [b"", b"{}", b'{"filter": null, "dry_run": null, "limit": null}'])
+def test_a_redrive_needs_no_body(queue: Queue, body: bytes) -> None:
+    queue.publish("a")
+    [message] = queue.poll()
+    queue.settle("reject", receipt_handle=message["receipt_handle"])
+
+    done = queue.client.post(f"/topics/{queue.topic}/dlq/redrive", content=body).json()
+
+    assert (done["redriven"], done["dry_run"]) == (1, False)
+
+
 @pytest.mark.parametrize("length", [{"timeout": "60s"}, {"extension_seconds": 60}])
 def test_a_message_can_be_kept_for_longer(queue: Queue, length: Json) -> None:
     queue.publish("a")
@@ -164,6 +175,20 @@ def test_a_message_can_be_kept_for_longer(queue: Queue, length: Json) -> None:
 
     assert (reply["success"], reply["extended"], reply["extended_by"]) == (True, True, 60)
     assert queue.poll(timeout="400ms") == [], "it would have come back by now"
+
+
+def test_many_receipts_that_are_all_good_are_answered_one_by_one_too(queue: Queue) -> None:
+    queue.publish(*({"value": f"{n}", "partition": 0} for n in range(3)))
+    handles = [message["receipt_handle"] for message in queue.poll()]
+
+    reply = queue.settle("ack", receipt_handles=handles)
+
+    results = [{"receipt_handle": handle, "success": True} for handle in handles]
+    assert reply == {"results": results, "success": True, "settled": 3, "failed": 0}
+    # The offset of this one is read as the number that it stands for, and it is told as it was given.
+    topic, partition, offset, more = handles[0].split(":", 3)
+    odd = f"{topic}:{partition}:\n{offset}:{more}"
+    assert queue.settle("ack", receipt_handles=[odd])["results"] == [{"receipt_handle": odd, "success": True}]
 
 
 def test_many_receipts_are_answered_one_by_one(queue: Queue) -> None:

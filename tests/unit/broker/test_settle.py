@@ -96,6 +96,32 @@ def test_each_receipt_of_a_request_gets_its_own_answer() -> None:
     Lives(3).live(story)
 
 
+@pytest.mark.parametrize("wrong", [0, 2])
+@pytest.mark.parametrize("bend", ["other offset", "twice", "two in one", "other nonce", "other partition"])
+def test_among_receipts_in_order_a_wrong_one_is_still_told(wrong: int, bend: str) -> None:
+    async def story(broker: Broker) -> None:
+        await orders(broker)
+        await put(broker, "a", "b", "c", "d")
+        ann = await join(broker)
+        receipts = [one.receipt for one in await take(broker, ann)]
+        topic, partition, offset, count, nonce = receipts[wrong].split(":")
+        receipts[wrong] = {
+            "other offset": f"{topic}:{partition}:{int(offset) + 9}:{count}:{nonce}",
+            "twice": receipts[wrong - 1],
+            "two in one": f"{receipts[wrong]}\n{receipts[wrong]}",
+            "other nonce": f"{topic}:{partition}:{offset}:{count}:{int(nonce, 16) ^ 1:016x}",
+            "other partition": f"{topic}:7:{offset}:{count}:{nonce}",
+        }[bend]
+
+        outcome = await settle(broker, Settle(action=Action.ACK, receipts=receipts))
+
+        assert set(outcome.refusals) == ({wrong} if bend != "twice" else set())
+        await asyncio.sleep(31)
+        assert values(await take(broker, ann)) == ["abcd"[wrong]]
+
+    Lives(4).live(story)
+
+
 def test_a_nack_gives_the_message_to_a_live_consumer_after_a_back_off_that_doubles() -> None:
     async def story(broker: Broker) -> None:
         await orders(broker, retries_max="10", retry_backoff_max_ms="4000")
