@@ -38,11 +38,13 @@ async def poll(broker: Broker, command: Poll) -> Polled:
     """Messages of the partitions that the member may take from, as soon as there are any."""
     deadline_ns = broker.clock.monotonic_ns() + command.wait_ms * _NS_PER_MS
     while True:
+        changes = broker.delivery_room.changes[command.group]
         polled = await poll_now(broker, command)
         left_ns = deadline_ns - broker.clock.monotonic_ns()
         if polled.parts or left_ns <= 0:
             return polled
-        await _wait(broker, command, polled, left_ns)
+        if broker.delivery_room.changes[command.group] == changes:
+            await _wait(broker, command, polled, left_ns)
 
 
 async def poll_now(broker: Broker, command: Poll) -> Polled:
@@ -88,7 +90,8 @@ async def _take(
         if part is not None:
             polled.parts.append(part)
             limit -= len(part.messages)
-            max_bytes -= sum(map(len, filter(None, map(_value_of, part.messages))))
+            if limit > 0:
+                max_bytes -= sum(map(len, filter(None, map(_value_of, part.messages))))
     if failure is not None and not polled.parts:
         raise failure
     return polled
@@ -117,8 +120,10 @@ async def _choose(
 ) -> PolledPart | None:
     settings = broker.metadata.topic(delivery.topic).settings
     held: list[Run] = []
+    passed: set[bytes] = set()
+    looked = 0
     try:
-        while count_of(held) < _LOOK_MAX:
+        while looked < _LOOK_MAX:
             at_hand = await scan(broker, journal, delivery, limit)
             runs = delivery.shelf.take(
                 min(limit, _room(broker, journal, command)),
@@ -130,13 +135,19 @@ async def _choose(
                 return None
             delivery.hold(runs)
             held += runs
+            looked += count_of(runs)
             opened = await open_runs(broker, delivery.source, runs, max_bytes, at_hand)
             if opened.void:
                 journal.note(Settled(delivery.number, NO_LEASE, tuple(opened.void)))
             messages = settle_too_old(broker, journal, delivery, opened.messages, settings)
             if is_by_key and messages:
                 await learn_keys(broker, delivery)
-                messages = by_key(delivery, messages, command.member_id)
+                if delivery.has_come_back_before(messages):
+                    # Begin again: what has come back goes first.
+                    delivery.put_back(held)
+                    held, passed = [], set()
+                    continue
+                messages = by_key(delivery, messages, command.member_id, passed)
             if part := _lease(broker, journal, delivery, command, messages, settings.visibility_ms):
                 return part
             # All of these were too old, or are not for this consumer now: others may be.

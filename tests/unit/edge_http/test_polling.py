@@ -4,6 +4,7 @@ import pytest
 
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.polling import poll_in_request, reply_of
+from goqueue.edge.http.settle_bodies import PolledMessage
 from goqueue.model.delivery import Poll, Polled, PolledPart
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Lane, StoredMessage
@@ -44,10 +45,45 @@ def test_a_plain_poll_is_taken() -> None:
         ("/groups/workers/poll", b"member_id=ann&visibility_timeout=0s"),
         ("/groups/workers/poll", b"member_id=ann&generation=x"),
         ("/groups/workers/poll", b"member_id=ann&encoding=rot13"),
+        ("/groups/workers/poll", b"member_id=ann&more=" + b"x" * 2_000),
     ],
 )
 def test_what_needs_a_closer_look_is_left_to_the_framework(path: str, query: bytes) -> None:
     assert poll_in_request(path, query, CONFIG) is None
+
+
+@pytest.mark.parametrize("as_base64", [False, True])
+def test_a_message_is_shown_alike_alone_and_among_others(as_base64: bool) -> None:
+    source = TopicPartition(TopicName("orders"), 0)
+    messages = [
+        StoredMessage(0, 5, None, b"plain", (), Lane.NORMAL),
+        StoredMessage(1, 6, None, 'sch\u00f6n "\\\n'.encode(), (), Lane.HIGH),
+        StoredMessage(2, 5, b"", b"an empty key", (), Lane.NORMAL),
+        StoredMessage(3, 5, b"k", None, (), Lane.NORMAL),
+        StoredMessage(4, 5, None, b"\xff", (), Lane.NORMAL),
+        StoredMessage(5, 5, b"\xff", b"text", (), Lane.NORMAL),
+        StoredMessage(6, 5, None, b"told", (("a", b"1"), ("a", b"\xff")), Lane.NORMAL),
+    ]
+
+    def shown(some: list[StoredMessage]) -> list[PolledMessage]:
+        return reply_of(
+            Polled([PolledPart(source, 0xAB, some, {2: 7})], {}, {}), as_base64=as_base64
+        ).messages
+
+    together = shown(messages)
+    assert together == [alone for message in messages for alone in shown([message])]
+    if not as_base64:
+        assert [message.value for message in together] == [
+            "plain",
+            'sch\u00f6n "\\\n',
+            "an empty key",
+            None,
+            "/w==",
+            "dGV4dA==",
+            "told",
+        ]
+        assert [message.key for message in together] == [None, None, "", "k", None, "/w==", None]
+        assert [message.encoding for message in together] == [None] * 4 + ["base64"] * 2 + [None]
 
 
 def test_a_reply_goes_on_behind_the_largest_offset_whatever_the_order_of_lanes() -> None:
