@@ -38,6 +38,8 @@ _memmem.argtypes = (c_void_p, c_size_t, c_char_p, c_size_t)
 _new_message = tuple.__new__
 """Past the named tuple's own constructor, which is Python and takes as long as finding the record."""
 _lane_of = itemgetter(Message._fields.index("lane"))
+_NO_HEADERS: list[tuple[str, bytes | None]] = []
+"""For all messages that have none: the builder only looks at it."""
 _LANE_BY_TEXT = {text: lane for lane in Lane for text in (lane.label.encode(), b"%d" % lane)}
 _PRIORITY_HEADER_BYTES = PRIORITY_HEADER.encode()
 _WISH_BYTES = b"goqueue-"
@@ -55,11 +57,9 @@ class LaneBatch(NamedTuple):
 
 def encode(messages: Sequence[Message], *, now_ms: int) -> list[LaneBatch]:
     """Batches for messages in the order given; a new one begins where the lane changes or one is full."""
-    return [
-        LaneBatch(body, lane)
-        for lane, run in groupby(messages, key=_lane_of)
-        for body in _build(run, now_ms=now_ms)
-    ]
+    lanes = set(map(_lane_of, messages))
+    runs = groupby(messages, key=_lane_of) if len(lanes) > 1 else ((lane, messages) for lane in lanes)
+    return [LaneBatch(body, lane) for lane, run in runs for body in _build(run, now_ms=now_ms)]
 
 
 def _build(messages: Iterable[Message], *, now_ms: int) -> Iterator[memoryview]:
@@ -68,7 +68,7 @@ def _build(messages: Iterable[Message], *, now_ms: int) -> Iterator[memoryview]:
     for value, key, headers, _, _, timestamp_ms, _ in messages:
         if timestamp_ms is None:
             timestamp_ms = now_ms
-        pairs = list(headers)
+        pairs = list(headers) if headers else _NO_HEADERS
         if append(index, timestamp_ms, key, value, pairs) is None:
             yield memoryview(builder.build())
             builder, index = _plain_builder(), 0

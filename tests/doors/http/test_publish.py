@@ -86,6 +86,20 @@ def test_null_stands_for_an_absent_field(client: httpx.Client, orders: str) -> N
     assert results == [{"partition": 0, "offset": 0, "priority": "normal"}]
 
 
+@pytest.mark.parametrize("said", [{"key": "k"}, {"key": ""}, {"key": None}, {}])
+def test_a_message_that_says_little_is_stored_like_one_that_says_more(
+    client: httpx.Client, orders: str, said: dict[str, str | None]
+) -> None:
+    [little] = publish(client, {"value": "v", **said}, acks="leader")
+    [more] = publish(client, {"value": "v", **said, "partition": little["partition"], "comment": "ignored"})
+
+    assert (more["partition"], more["priority"]) == (little["partition"], little["priority"])
+    first, second = read(client, int(str(little["partition"])))
+    for message in (first, second):
+        del message["offset"], message["timestamp"]
+    assert first == second
+
+
 def test_headers_are_kept(client: httpx.Client, orders: str) -> None:
     publish(client, {"value": "x", "partition": 0, "headers": {"trace": "ü", "empty": "", "none": None}})
 
