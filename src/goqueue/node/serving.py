@@ -21,6 +21,7 @@ from goqueue.node.door_wiring import close_doors, open_doors
 from goqueue.node.threads import WorkerThreads
 
 logger = logging.getLogger(__name__)
+_YOUNG_OBJECTS = 20_000
 
 
 def serve(config: NodeConfig) -> None:
@@ -79,10 +80,13 @@ async def _opened_broker(config: NodeConfig) -> Broker:
 def _settle_memory() -> None:
     """Spare the garbage collector what lives as long as the process: modules, routes, schemas.
 
-    Measured with requests of 1,000 messages over HTTP: 2.4 µs of broker CPU a message instead of 2.7.
+    Measured with requests of 1,000 messages over HTTP: 2.4 µs of broker CPU a message instead of 2.7. A
+    request makes thousands of objects that are gone with its reply, so the young are looked through less
+    often than by default: 8.35 µs instead of 8.76 for a message published, polled and acknowledged.
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(_YOUNG_OBJECTS, 20, 50)
 
 
 def _stop_signal() -> asyncio.Event:
