@@ -3,7 +3,7 @@
 Partitions go by the ids of their topics here, so one that was deleted and made anew is another one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -197,13 +197,18 @@ class DescribeReply(Reply):
 async def consumer_group_describe(context: Context, request: "ConsumerGroupDescribeRequest") -> DescribeReply:
     """State and members of groups that the broker assigns to, those of HTTP too; no others."""
     operations = GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_NOT_ASKED
-    return DescribeReply(groups=tuple(_described(context, name, operations) for name in request.group_ids))
+    return DescribeReply(
+        groups=tuple(described(context, name, _DESCRIBED_KINDS, operations) for name in request.group_ids)
+    )
 
 
-def _described(context: Context, name: str, operations: int) -> DescribedConsumerGroup:
+def described(
+    context: Context, name: str, kinds: Collection[GroupKind], operations: int
+) -> DescribedConsumerGroup:
+    """A group of some kinds; one of another kind is not found."""
     try:
         view = describe_group(context.broker, name)
-        if view.kind not in _DESCRIBED_KINDS:
+        if view.kind not in kinds:
             raise GroupNotFound(name)
     except GoQueueError as error:
         return DescribedConsumerGroup(
