@@ -1,8 +1,9 @@
-"""Group commit: one round of fsyncs covers all that waits, and the next begins when it is done.
+"""Group commit: one fsync of a partition covers all that waits for it, and the next begins when it is done.
 
 A publish with acks=all asks for a flush and waits; one with acks=leader leaves its partition dirty,
 and a timer sees to it that nothing stays so for longer than the flush interval. All flushes of a
-partition go through here, one at a time: that is what makes `flushed_offset` true.
+partition go through here, one at a time: that is what makes `flushed_offset` true. Different partitions
+do not wait for each other, a few lanes at a time: files that are synced together share the disk's work.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from goqueue.log.flush import Flush
 from goqueue.model.ports import Threads
 
 log = logging.getLogger(__name__)
-_SIDE_BY_SIDE = 4
+_LANES = 4
 
 
 class Flusher:
@@ -26,8 +27,9 @@ class Flusher:
         self._wanted: dict[Partition, bool] = {}
         self._dirty: dict[Partition, None] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._rounds: asyncio.Task[None] | None = None
-        self._round_end: asyncio.Future[None] | None = None
+        self._starting: asyncio.Handle | None = None
+        self._lanes: set[asyncio.Task[None]] = set()
+        self._in_flight: set[Partition] = set()
 
     def request(self, partition: Partition) -> None:
         """Flush soon: somebody waits."""
@@ -48,13 +50,14 @@ class Flusher:
     async def drain(self) -> None:
         """Flush all that is dirty and wait for it."""
         self._flush_dirty()
-        while self._rounds is not None:
-            await self._rounds
+        while self._lanes or self._wanted:
+            self._fill_lanes()
+            await self.settle()
 
     async def settle(self) -> None:
         """Return when the flushes that are under way now have ended."""
-        if self._round_end is not None:
-            await asyncio.shield(self._round_end)
+        if self._lanes:
+            await asyncio.wait(self._lanes)
 
     def _flush_dirty(self) -> None:
         if self._timer is not None:
@@ -66,41 +69,50 @@ class Flusher:
         self._start()
 
     def _start(self) -> None:
-        if self._rounds is None and self._wanted:
-            self._rounds = asyncio.get_running_loop().create_task(self._run_rounds())
+        # A turn later: what is asked for at the same time shares the lanes evenly.
+        if self._starting is None and self._wanted:
+            self._starting = asyncio.get_running_loop().call_soon(self._fill_lanes)
 
-    async def _run_rounds(self) -> None:
+    def _fill_lanes(self) -> None:
+        self._starting = None
+        while len(self._lanes) < _LANES and (work := self._take()):
+            lane = asyncio.get_running_loop().create_task(self._run_lane(work))
+            self._lanes.add(lane)
+            lane.add_done_callback(self._end_lane)
+
+    def _end_lane(self, lane: "asyncio.Task[None]") -> None:
+        self._lanes.discard(lane)
+        self._start()
+
+    def _take(self) -> list[tuple[Partition, Flush]]:
+        """A lane's share of what is wanted and not being flushed already."""
+        ready = [partition for partition in self._wanted if partition not in self._in_flight]
+        work = []
+        for partition in ready:
+            flush = partition.begin_flush(with_snapshot=self._wanted.pop(partition))
+            # None: it has stopped. And what was asked for during the last flush that may have covered.
+            if flush is not None and flush.has_work:
+                work.append((partition, flush))
+                self._in_flight.add(partition)
+                if len(work) * _LANES >= len(ready):
+                    break
+        return work
+
+    async def _run_lane(self, work: Sequence[tuple[Partition, Flush]]) -> None:
         try:
-            while self._wanted:
-                wanted, self._wanted = self._wanted, {}
-                work = [(p, p.begin_flush(with_snapshot=snapshot)) for p, snapshot in wanted.items()]
-                self._round_end = asyncio.get_running_loop().create_future()
-                outcomes = await self._run_side_by_side([flush for _, flush in work])
-                self._round_end.set_result(None)
-                for (partition, flush), (error, snapshot_error) in zip(work, outcomes, strict=True):
-                    partition.finish_flush(flush, error, snapshot_error)
+            outcomes = await self._threads.run(_run_all, [flush for _, flush in work])
         finally:
-            self._rounds = None
-
-    async def _run_side_by_side(
-        self, flushes: Sequence[Flush | None]
-    ) -> list[tuple[OSError | None, OSError | None]]:
-        """Files that are synced at the same time share the disk's own work for it: a few at a time."""
-        if len(flushes) == 1:  # as a rule; and a task less
-            return await self._threads.run(_run_all, flushes)
-        lanes = [flushes[number::_SIDE_BY_SIDE] for number in range(min(_SIDE_BY_SIDE, len(flushes)))]
-        done = await asyncio.gather(*(self._threads.run(_run_all, lane) for lane in lanes))
-        return [done[at % len(lanes)][at // len(lanes)] for at in range(len(flushes))]
+            self._in_flight.difference_update(partition for partition, _ in work)
+        for (partition, flush), (error, snapshot_error) in zip(work, outcomes, strict=True):
+            partition.finish_flush(flush, error, snapshot_error)
 
 
-def _run_all(flushes: Sequence[Flush | None]) -> list[tuple[OSError | None, OSError | None]]:
+def _run_all(flushes: Sequence[Flush]) -> list[tuple[OSError | None, OSError | None]]:
     return [_run_one(flush) for flush in flushes]
 
 
-def _run_one(flush: Flush | None) -> tuple[OSError | None, OSError | None]:
+def _run_one(flush: Flush) -> tuple[OSError | None, OSError | None]:
     """What went wrong with the data, and with the recovery point."""
-    if flush is None:
-        return None, None
     try:
         return None, flush.run()
     except OSError as error:

@@ -26,6 +26,11 @@ class Flush:
     """Segments that the snapshot's start offset gives up; their files go once it is safe."""
     end_offset: int
 
+    @property
+    def has_work(self) -> bool:
+        """Whether the disk has to be asked at all: an earlier flush may have covered everything."""
+        return bool(self.files) or self.sync_folder or self.snapshot is not None
+
     def run(self) -> OSError | None:
         """Raises OSError when the data is refused; then nothing is certain but what earlier flushes covered.
 
