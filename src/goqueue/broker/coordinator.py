@@ -107,7 +107,7 @@ class Coordinator:
             self.carry_out(room, Outcome())
 
     def follow(self, topics: TopicCounts) -> None:
-        """Topics have come, gone or grown: those who wait in a poll hear of it, and not with their next one."""
+        """Topics have come, gone or grown: groups hear of it at once, and so do polls that wait."""
         for room in tuple(self._rooms.values()):
             group = room.membership
             if isinstance(group, AssignedGroup) and (events := group.follow(topics, now_ns=self.now_ns())):

@@ -19,6 +19,7 @@ from goqueue.core.delivery.events import MovesBegun
 from goqueue.core.delivery.lease import NO_LEASE
 from goqueue.model.delivery import (
     DEAD_LETTER_SUFFIX,
+    REDRIVE_GROUP_PREFIX,
     DeadLetter,
     DeadLetters,
     Move,
@@ -31,7 +32,6 @@ from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import StoredMessage
 from goqueue.model.settings import MiB
 
-GROUP_PREFIX = "goqueue.redrive."
 _LOOK_COUNT = 500
 _CHUNKS_PER_S = 10
 _PATIENCE_NS = 20_000_000_000
@@ -45,12 +45,12 @@ async def browse(
     broker.topic(topic)
     found = DeadLetters([], {})
     dead_topic = broker.topics.get(TopicName(topic + DEAD_LETTER_SUFFIX))
-    journal = await broker.coordinator.journals.ensure(GROUP_PREFIX + topic)
+    journal = await broker.coordinator.journals.ensure(REDRIVE_GROUP_PREFIX + topic)
     for number in range(0 if dead_topic is None else len(dead_topic.partitions)):
         if from_offsets is not None and number not in from_offsets:
             continue
         source = TopicPartition(TopicName(topic + DEAD_LETTER_SUFFIX), number)
-        delivery = journal.deliveries.find(GROUP_PREFIX + topic, source)
+        delivery = journal.deliveries.find(REDRIVE_GROUP_PREFIX + topic, source)
         offset = 0 if from_offsets is None else from_offsets[number]
         async for messages, end_offset in _unsettled(broker, source, delivery, offset):
             room = limit - len(found.letters)
@@ -69,7 +69,7 @@ async def redrive(broker: Broker, command: Redrive) -> Redriven:
         raise ShuttingDown
     broker.topic(command.topic)
     dead_topic = broker.topics.get(TopicName(command.topic + DEAD_LETTER_SUFFIX))
-    group = GROUP_PREFIX + command.topic
+    group = REDRIVE_GROUP_PREFIX + command.topic
     journal = await broker.coordinator.journals.ensure(group)
     pace = _Pace(broker, command)
     for number in range(0 if dead_topic is None else len(dead_topic.partitions)):

@@ -76,6 +76,8 @@ class DeliveryRoom:
     def __init__(self) -> None:
         self.counters = QueueCounters()
         self.opened = OpenedBatches()
+        self.changes: Counter[str] = Counter()
+        """How often the polls of a group were woken: one that was reading meanwhile looks again."""
         self._polls: dict[str, dict[ReadWaiter, str]] = {}
         self._samples: deque[tuple[int, tuple[int, ...]]] = deque(maxlen=_SAMPLES)
         self._move_locks: WeakKeyDictionary[Delivery, asyncio.Lock] = WeakKeyDictionary()
@@ -107,6 +109,7 @@ class DeliveryRoom:
 
     def wake(self, group: str, consumer: str | None = None) -> None:
         """Something has changed for a group's polls, or for those of one consumer."""
+        self.changes[group] += 1
         for waiter, who in tuple(self._polls.get(group, {}).items()):
             if consumer is None or consumer == who:
                 waiter.wake()

@@ -11,7 +11,7 @@ from goqueue.core.delivery.events import Event, Settled
 from goqueue.core.delivery.lease import NO_LEASE
 from goqueue.core.delivery.retries import Story, bury
 from goqueue.core.delivery.runs import runs_of
-from goqueue.model.delivery import TTL_HEADER, Reason
+from goqueue.model.delivery import DEAD_LETTER_SUFFIX, TTL_HEADER, Reason
 from goqueue.model.messages import Headers, StoredMessage
 from goqueue.model.settings import UNLIMITED, TopicSettings
 
@@ -29,7 +29,9 @@ def settle_too_old(
     if settings.ttl_ms == UNLIMITED and not any(map(_headers_of, messages)):
         return messages
     now_ms = broker.clock.wall_ms()
-    too_old = {m.offset for m in messages if _is_too_old(m, settings.ttl_ms, now_ms)}
+    # What a dead letter says of itself was meant for the topic it comes from: it waits here for somebody.
+    heeds_headers = not delivery.topic.endswith(DEAD_LETTER_SUFFIX)
+    too_old = {m.offset for m in messages if _is_too_old(m, settings.ttl_ms, now_ms, heeds_headers)}
     if not too_old:
         return messages
     runs = runs_of(sorted(too_old))
@@ -42,8 +44,8 @@ def settle_too_old(
     return [message for message in messages if message.offset not in too_old]
 
 
-def _is_too_old(message: StoredMessage, topic_ttl_ms: int, now_ms: int) -> bool:
-    ttl_ms = _own_ttl_ms(message.headers) if message.headers else None
+def _is_too_old(message: StoredMessage, topic_ttl_ms: int, now_ms: int, heeds_headers: bool) -> bool:
+    ttl_ms = _own_ttl_ms(message.headers) if message.headers and heeds_headers else None
     if ttl_ms is None:
         ttl_ms = topic_ttl_ms
     return ttl_ms != UNLIMITED and message.timestamp_ms + ttl_ms <= now_ms

@@ -29,14 +29,22 @@ async def learn_keys(broker: Broker, delivery: Delivery) -> None:
             return  # what is void has no key, and would be missing again
 
 
-def by_key(delivery: Delivery, messages: Sequence[StoredMessage], consumer: str) -> Sequence[StoredMessage]:
-    """Those of the messages that a consumer may have now."""
+def by_key(
+    delivery: Delivery, messages: Sequence[StoredMessage], consumer: str, passed: set[bytes]
+) -> Sequence[StoredMessage]:
+    """Those of the messages that a consumer may have now. The keys of the others are added to `passed`.
+
+    What a poll has passed over it takes no more of, although its key may be free by now: the first of
+    them would be overtaken.
+    """
     holders = delivery.keys.holders(delivery.leases.values(), delivery.waiting)
-    free = [
-        message
-        for message in messages
-        if message.key is None or holders.get(message.key, consumer) == consumer
-    ]
+    free = []
+    for message in messages:
+        key = message.key
+        if key is None or (key not in passed and holders.get(key, consumer) == consumer):
+            free.append(message)
+        else:
+            passed.add(key)
     # They are about to be leased: whoever asks next finds their keys taken.
     delivery.keys.learn(free)
     return free

@@ -12,6 +12,8 @@ from goqueue.model.messages import StoredMessage
 from goqueue.model.settings import MiB
 
 DEAD_LETTER_SUFFIX = ".dlq"
+REDRIVE_GROUP_PREFIX = "goqueue.redrive."
+"""Of the broker's own groups, one a topic: what was sent back is settled for them."""
 TTL_HEADER = "goqueue-ttl-ms"
 NONCE_DIGITS = 16
 

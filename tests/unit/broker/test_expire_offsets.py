@@ -7,11 +7,13 @@ from random import Random
 import pytest
 
 from goqueue.broker.broker import Broker, open_broker
+from goqueue.broker.dead_letters_redrive import redrive
 from goqueue.broker.expire_offsets import expire_offsets
 from goqueue.broker.group_offsets import commit_offsets
 from goqueue.broker.groups import join_group, list_groups, sync_group
 from goqueue.broker.topics import create_topic
 from goqueue.model.commands import CreateTopic
+from goqueue.model.delivery import Redrive
 from goqueue.model.errors import TopicExists
 from goqueue.model.groups import JoinGroup, Membership, SyncGroup, TopicCommit
 from goqueue.model.settings import MINUTE_MS, BrokerConfig, GroupConfig
@@ -19,6 +21,8 @@ from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.loop import SimulatedLoop
 from goqueue.testing.threads import SimulatedThreads
+from tests.unit.broker.queue_steps import join as join_queue
+from tests.unit.broker.queue_steps import orders, put, reject, take
 from tests.unit.broker.running import ORDERS
 
 RETENTION_MS = 60 * MINUTE_MS
@@ -138,3 +142,19 @@ def test_a_full_disk_only_puts_it_off(caplog: pytest.LogCaptureFixture) -> None:
 
     SimulatedLoop(machine.clock).run(walk())
     assert "offsets_not_expired" in caplog.text
+
+
+def test_what_was_sent_back_from_the_dead_letters_is_remembered_for_as_long_as_they_are_kept() -> None:
+    machine = Machine()
+
+    async def walk() -> None:
+        broker = await machine.open()
+        await orders(broker)
+        await put(broker, "a")
+        await reject(broker, await take(broker, await join_queue(broker)))
+        assert (await redrive(broker, Redrive(topic=ORDERS))).moved == 1
+        await asyncio.sleep(3 * RETENTION_MS / 1000)
+
+        assert (await redrive(broker, Redrive(topic=ORDERS))).moved == 0
+
+    SimulatedLoop(machine.clock).run(walk())

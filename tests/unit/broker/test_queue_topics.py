@@ -11,7 +11,7 @@ from goqueue.broker.publish import publish
 from goqueue.broker.settle import settle
 from goqueue.broker.topics import add_partitions, create_topic, delete_topic
 from goqueue.model.commands import CreateTopic, Publish
-from goqueue.model.delivery import Action, Settle
+from goqueue.model.delivery import TTL_HEADER, Action, Settle
 from goqueue.model.errors import ReceiptNotFound
 from goqueue.model.groups import JoinAssigned
 from goqueue.model.ids import TopicName
@@ -19,6 +19,7 @@ from goqueue.model.messages import Message
 from goqueue.model.topic_names import NAME_LENGTH_MAX
 from tests.unit.broker.lives import Lives
 from tests.unit.broker.queue_steps import (
+    DEAD_ORDERS,
     Consumer,
     floor,
     join,
@@ -117,3 +118,19 @@ def test_a_topic_with_the_longest_name_has_dead_letters_too() -> None:
         assert floor(broker, topic=name) == 1
 
     Lives(5).live(story)
+
+
+def test_a_message_that_grew_too_old_can_be_taken_from_the_dead_letters() -> None:
+    async def story(broker: Broker) -> None:
+        await orders(broker, ttl_dead_letters="true")
+        await put(broker, "a", headers=((TTL_HEADER, b"50"),))
+        await asyncio.sleep(0.1)
+        assert await take(broker, await join(broker)) == []
+        await asyncio.sleep(1)
+
+        [dead] = await take(broker, await join(broker, group="undertakers", topic=DEAD_ORDERS))
+
+        assert dead.value == "a"
+        assert dict(dead.headers)["goqueue-dlq-attempts"] == b"0", "nobody has ever had it"
+
+    Lives(6).live(story)

@@ -32,6 +32,7 @@ from goqueue.core.delivery.moves import Moves
 from goqueue.core.delivery.runs import Run, Runs
 from goqueue.core.delivery.shelf import Shelf
 from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.messages import StoredMessage
 
 
 class Holding(Enum):
@@ -131,6 +132,13 @@ class Delivery:
             for held in self.held.within(*run):
                 self.held.remove(*held)
                 self.shelf.put(*held)
+
+    def has_come_back_before(self, messages: Iterable[StoredMessage]) -> bool:
+        """Whether the shelf has by now what goes before these, which were its first when they were taken."""
+        oldest = self.shelf.oldest
+        return any(
+            (first := oldest[message.lane]) is not None and first < message.offset for message in messages
+        )
 
     def lease(self, runs: Iterable[Run], *, lease: int, consumer: str, until_ms: int) -> Leased:
         """Hand out what is held, and still is: it may have been settled meanwhile."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.events import Event, MovesBegun, Returned, Settled
+from goqueue.core.delivery.lease import NO_LEASE
 from goqueue.core.delivery.runs import Run, runs_of
 from goqueue.model.delivery import Move, Reason
 from goqueue.model.ids import TopicPartition
@@ -82,13 +83,14 @@ def bury(
     target = policy.dead_letters
     if target is None:
         return Settled(delivery.number, lease, tuple(runs))
+    out_now = 0 if lease == NO_LEASE else 1
     moves = tuple(
         Move(
             offset,
             target.topic,
             target.partition,
             story.reason,
-            delivery.delivery_count(offset),
+            delivery.attempts.get(offset, 0) + out_now,
             story.consumer,
             story.error,
             story.time_ms,

@@ -21,6 +21,7 @@ from goqueue.core.groups.group import Group
 from goqueue.core.groups.offsets import CommittedOffsets
 from goqueue.core.groups.pending_offsets import PendingOffsets
 from goqueue.core.groups.rebalances import Rebalances, summed
+from goqueue.model.delivery import REDRIVE_GROUP_PREFIX
 from goqueue.model.errors import (
     GroupNotEmpty,
     GroupNotFound,
@@ -166,8 +167,8 @@ class Groups:
         events: list[GroupSeen | GroupDeleted] = []
         for name, record in self._groups.items():
             idle_ms = now_ms - record.seen_ms
-            if not record.offsets:
-                continue
+            if not record.offsets or name.startswith(REDRIVE_GROUP_PREFIX):
+                continue  # dead letters that were sent back must not be sent again while they are kept
             if record.membership.is_vacant and record.seen_ms and not record.pending:
                 if idle_ms > retention_ms + note_ms:
                     events.append(GroupDeleted(name))

@@ -12,7 +12,7 @@ from goqueue.broker.dead_letters import STORY_PREFIX
 from goqueue.broker.dead_letters_redrive import browse, redrive
 from goqueue.edge.http.bodies import PRIORITY_OF_LANE
 from goqueue.edge.http.config import HttpConfig
-from goqueue.edge.http.decoding import decode
+from goqueue.edge.http.decoding import decode_if_any
 from goqueue.edge.http.openapi import errors, takes
 from goqueue.edge.http.reading import base64_of, shown_headers
 from goqueue.edge.http.settle_bodies import DeadLetterBody, DeadLetterList, RedriveBody, RedriveReply
@@ -63,11 +63,11 @@ async def dead_letters_route(
     operation_id="redriveDeadLetters",
     summary="Send dead letters back to the partitions they came from, each once",
     tags=["queue"],
-    operation_class=takes(RedriveBody),
+    operation_class=takes(RedriveBody, is_required=False),
     responses=errors(400, 404, 413, 500, 503, 507),
 )
 async def redrive_route(broker: NamedDependency[Broker], topic: _Topic, body: RawBody) -> RedriveReply:
-    request = decode(_decoder, body)
+    request = decode_if_any(_decoder, body)
     wanted = request.filter
     reason = None if wanted is None else wanted.reason
     command = Redrive(
@@ -79,11 +79,11 @@ async def redrive_route(broker: NamedDependency[Broker], topic: _Topic, body: Ra
         until_ms=None if wanted is None or wanted.until is None else parse_time(wanted.until),
         rate_per_s=request.rate,
         limit=request.limit,
-        is_dry_run=request.dry_run,
+        is_dry_run=bool(request.dry_run),
     )
     done = await redrive(broker, command)
     return RedriveReply(
-        topic, topic + DEAD_LETTER_SUFFIX, done.matched, done.moved, done.is_complete, request.dry_run
+        topic, topic + DEAD_LETTER_SUFFIX, done.matched, done.moved, done.is_complete, command.is_dry_run
     )
 
 

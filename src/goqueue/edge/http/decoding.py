@@ -14,6 +14,11 @@ class ClientGone(Exception):
     """The client hung up before its request was whole; there is nobody to answer."""
 
 
+def decode_if_any(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
+    """The same where every field may be left out: then so may the body."""
+    return decode(decoder, body or b"{}")
+
+
 def decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     """What a JSON body holds, strictly typed."""
     try:

@@ -116,7 +116,7 @@ async def reset_offsets_route(
     resets = await reset_offsets(broker, reset_of(group, given))
     return ResetOffsetsReply(
         group_id=group,
-        dry_run=given.dry_run,
+        dry_run=bool(given.dry_run),
         reset_count=len(resets),
         partitions=[OffsetResetBody(*reset) for reset in resets],
         new_offsets=_by_topic({TopicPartition(r.topic, r.partition): r.new_offset for r in resets}),
@@ -148,8 +148,8 @@ def reset_of(group: str, body: ResetOffsetsBody) -> ResetOffsets:
         partition=body.partition if body.partition is not None and body.partition >= 0 else None,
         spot=spot,
         offsets=offsets,
-        is_dry_run=body.dry_run,
-        is_forced=body.force,
+        is_dry_run=bool(body.dry_run),
+        is_forced=bool(body.force),
     )
 
 

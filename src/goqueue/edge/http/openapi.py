@@ -42,7 +42,7 @@ class RootOnly(Operation):
     servers: list[Server] | None = field(default_factory=lambda: [Server(url="/")])
 
 
-def takes(body: type[msgspec.Struct]) -> type[Operation]:
+def takes(body: type[msgspec.Struct], *, is_required: bool = True) -> type[Operation]:
     """An operation whose body is decoded by ourselves, into this struct."""
 
     @dataclass
@@ -50,7 +50,7 @@ def takes(body: type[msgspec.Struct]) -> type[Operation]:
         def __post_init__(self) -> None:
             reference = Reference(ref=_COMPONENTS + body.__name__)
             self.request_body = RequestBody(
-                content={"application/json": OpenAPIMediaType(schema=reference)}, required=True
+                content={"application/json": OpenAPIMediaType(schema=reference)}, required=is_required
             )
 
     return Taking

@@ -194,7 +194,7 @@ class RedriveBody(Struct):
         Annotated[float, Meta(gt=0, description="Messages a second; without it as fast as it goes.")] | None
     ) = None
     limit: Annotated[int, Meta(ge=1, le=2**31 - 1)] | None = None
-    dry_run: bool = False
+    dry_run: bool | None = False
 
 
 class RedriveReply(Struct):
