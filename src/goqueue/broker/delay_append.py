@@ -1,5 +1,7 @@
 """Batches of Kafka producers with delayed messages: those go among the delayed ones, the rest into the log.
 
+Delayed messages of a transaction are held there until it ends.
+
 The two parts are stored in two logs, and a crash may leave one of them. A producer that numbers its messages
 then sends the batch again, and each part is recognised by itself: the one by the sequence numbers in the
 partition's log, the other by the marks that stand beside the delayed messages.
@@ -13,7 +15,7 @@ from goqueue.broker.delay_targets import Target
 from goqueue.broker.partition import Partition
 from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.commands import Appended
-from goqueue.model.errors import DuplicateSequence, InvalidRecord, OutOfSequence
+from goqueue.model.errors import DuplicateSequence, OutOfSequence
 from goqueue.model.messages import Acks
 from goqueue.records.batch import DelaySplit, split_delays, split_lanes
 from goqueue.records.layout import NO_SEQUENCE, TRANSACTIONAL, BatchHeader, read_header
@@ -24,9 +26,36 @@ def find_stored(broker: Broker, partition: Partition, header: BatchHeader, count
     try:
         return partition.producers.duplicate(header, count)
     except OutOfSequence:
-        if not _follows(broker, partition, header):
+        if not explains_gap(broker, partition, header):
             raise
         return None
+
+
+def explains_gap(broker: Broker, partition: Partition, header: BatchHeader, *, first_max: int = 0) -> bool:
+    """Whether all that the log misses before a batch of a producer was delayed.
+
+    A producer begins to count at 0, or anywhere up to `first_max`.
+    """
+    target = find_target(broker, partition)
+    if target is None:
+        return False
+    producer_id, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
+    expected = partition.producers.next_sequence(producer_id, epoch)
+    firsts = range(expected, (expected or first_max) + 1)
+    return any(
+        broker.delays.store.marks.explains(
+            target.index, producer_id, epoch, expected=first, sequence=sequence
+        )
+        for first in firsts
+    )
+
+
+def find_target(broker: Broker, partition: Partition) -> Target | None:
+    """The partition as one that delayed messages go to, if there have been any."""
+    topic = broker.metadata.topics.get(partition.source.topic)
+    if topic is None:
+        return None
+    return broker.delays.store.targets.find(topic.topic_id, partition.source.partition)
 
 
 def find_delays(
@@ -40,8 +69,6 @@ def find_delays(
     ]
     if not any(splits):
         return []
-    if any(header.attributes & TRANSACTIONAL for header in headers):
-        raise InvalidRecord("a message that is part of a transaction cannot be delayed")
     return [
         split or DelaySplit(split_lanes(body, header, inspect_compressed=inspect_compressed), [], 0)
         for split, body, header in zip(splits, bodies, headers, strict=True)
@@ -93,7 +120,10 @@ def _postpone(
         is_numbered = producer_id >= 0 and sequence != NO_SEQUENCE
         if not split.later or (is_numbered and store.marks.holds(target.index, producer_id, epoch, sequence)):
             continue
-        records += (Waiting(NEW, message.due_ms or 0, topic_id, number, message) for message in split.later)
+        waiting = [Waiting(NEW, message.due_ms or 0, topic_id, number, message) for message in split.later]
+        if header.attributes & TRANSACTIONAL:
+            waiting = [message.held(producer_id, epoch) for message in waiting]
+        records += waiting
         if is_numbered:
             count = header.record_count
             records.append(Sequences(topic_id, number, producer_id, epoch, sequence, count, split.trailing))
@@ -114,28 +144,13 @@ def _find_part(partition: Partition, header: BatchHeader) -> int | None:
 
 def _follows(broker: Broker, partition: Partition, header: BatchHeader) -> bool:
     """Whether nothing is missing between what is stored of a producer and this batch."""
-    producer_id, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
     try:
         partition.producers.duplicate(header, header.record_count)
     except DuplicateSequence:
         return True
     except OutOfSequence:
-        target = _target_of(broker, partition)
-        return target is not None and broker.delays.store.marks.explains(
-            target.index,
-            producer_id,
-            epoch,
-            expected=partition.producers.next_sequence(producer_id, epoch),
-            sequence=sequence,
-        )
+        return explains_gap(broker, partition, header)
     return True
-
-
-def _target_of(broker: Broker, partition: Partition) -> Target | None:
-    topic = broker.metadata.topics.get(partition.source.topic)
-    if topic is None:
-        return None
-    return broker.delays.store.targets.find(topic.topic_id, partition.source.partition)
 
 
 async def _all(waits: Sequence[Awaitable[None]]) -> None:

@@ -14,6 +14,7 @@ from crc32c import crc32c
 
 from goqueue.broker.delay_runs import RunName
 from goqueue.core.delays.delivered import Step
+from goqueue.core.delays.held import HeldMessage
 from goqueue.core.delays.marks import Mark
 from goqueue.model.errors import Corrupt
 from goqueue.model.ports import Disk
@@ -52,6 +53,7 @@ class Checkpoint(msgspec.Struct):
     dead: str = ""
     moved: list[tuple[int, int]] = []
     marks: list[Mark] = []
+    held: list[HeldMessage] = []
     schedules: list[str] = []
     totals: Totals = msgspec.field(default_factory=Totals)
 

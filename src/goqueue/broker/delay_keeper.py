@@ -310,7 +310,8 @@ class DelayKeeper:
         """The topic was deleted, and with it what was to come."""
         if not target.is_gone:
             target.is_gone = True
-            self.store.totals.dropped += target.pending
+            # What transactions hold counts as cancelled when they end.
+            self.store.totals.dropped += target.pending - self.store.held.count(target.index)
             target.pending = 0
             self.store.is_changed = True
 

@@ -20,7 +20,12 @@ from goqueue.records.batch import LaneBatch, encode
 
 _HEAD = Struct(">BBqq16siB")
 _MARK = Struct(">qhiii")
+_HOLDER = Struct(">qqh")
 _HAS_KEY = 1
+_IS_HELD = 2
+"""Behind the 39 bytes stand 18 more: when the message will be due, and whose transaction decides on it."""
+HELD_MS = 2**62
+"""The due time of a message whose transaction is open: behind all that can be asked for."""
 PIECE_BYTES = 4096
 """A batch of `__delayed` takes no more messages beyond this: each is read by itself when it falls due."""
 _RECORD_BYTES = 64
@@ -40,6 +45,14 @@ class Kind(IntEnum):
 _MESSAGE = int(Kind.MESSAGE)
 
 
+class Holder(NamedTuple):
+    """The producer whose transaction decides on a message, and when that is due once it has committed."""
+
+    due_ms: int
+    producer_id: int
+    producer_epoch: int
+
+
 class Waiting(NamedTuple):
     """A message and when it goes where."""
 
@@ -48,6 +61,17 @@ class Waiting(NamedTuple):
     topic_id: UUID
     partition: int
     message: Message
+    holder: Holder | None = None
+
+    def held(self, producer_id: int, producer_epoch: int) -> "Waiting":
+        """The same as part of an open transaction."""
+        holder = Holder(self.due_ms, producer_id, producer_epoch)
+        return self._replace(due_ms=HELD_MS, holder=holder)
+
+    def let_go(self) -> "Waiting":
+        """The same once its transaction has committed."""
+        assert self.holder is not None, f"delayed message {self.number} is not part of a transaction"
+        return self._replace(due_ms=self.holder.due_ms, holder=None)
 
 
 class Cancelled(NamedTuple):
@@ -94,9 +118,12 @@ def decode_record(stored: StoredMessage) -> Record:
     kind, flags, due_ms, number, topic_id, partition, lane = _HEAD.unpack_from(key)
     rest = key[_HEAD.size :]
     if kind == _MESSAGE:  # a start reads many of these
+        holder = None
+        if flags & _IS_HELD:
+            holder, rest = Holder(*_HOLDER.unpack_from(rest)), rest[_HOLDER.size :]
         message = Message(stored.value, rest if flags & _HAS_KEY else None, stored.headers, _LANES[lane])
         number = stored.offset if number == NEW else number
-        return Waiting(number, due_ms, _topic_id(topic_id), partition, message)
+        return Waiting(number, due_ms, _topic_id(topic_id), partition, message, holder)
     match kind:
         case Kind.CANCELLED:
             return Cancelled(number)
@@ -122,10 +149,14 @@ def _topic_id(data: bytes) -> UUID:
 
 def _to_message(record: Record) -> Message:
     if isinstance(record, Waiting):  # a thousand of these come at a time, and a pattern is slower
-        number, due_ms, topic_id, partition, message = record
+        number, due_ms, topic_id, partition, message, holder = record
         value, key, headers, lane = message[:4]
         flags = 0 if key is None else _HAS_KEY
+        if holder is not None:
+            flags |= _IS_HELD
         head = _HEAD.pack(_MESSAGE, flags, due_ms, number, topic_id.bytes, partition, lane)
+        if holder is not None:
+            head += _HOLDER.pack(*holder)
         return Message(value, head + (key or b""), headers)
     match record:
         case Cancelled(number):

@@ -40,6 +40,7 @@ from goqueue.broker.delay_targets import Target, Targets
 from goqueue.broker.partition import Partition
 from goqueue.core.delays.delivered import Delivered
 from goqueue.core.delays.entries import Entries, Fresh, rows
+from goqueue.core.delays.held import Held, HeldMessage
 from goqueue.core.delays.marks import Mark, Marks
 from goqueue.core.delays.near import Row
 from goqueue.core.delays.schedules import Schedules
@@ -75,6 +76,7 @@ class DelayStore:
         self.moved: dict[int, int] = {}
         """Where messages lie that were moved, by their number."""
         self.marks = Marks()
+        self.held = Held()
         self.schedules = Schedules()
         self.totals = Totals()
         self.entries_offset = 0
@@ -99,6 +101,8 @@ class DelayStore:
         self.moved = dict(checkpoint.moved)
         for mark in checkpoint.marks:
             self.marks.apply(mark)
+        for message in checkpoint.held:
+            self.held.add(message)
         for text in checkpoint.schedules:
             self.schedules.apply(decode_event(text.encode()))
         self.totals = checkpoint.totals
@@ -148,6 +152,7 @@ class DelayStore:
         match record:
             case Cancelled(number):
                 self.dead.add(self.moved.pop(number, number))
+                self.held.drop(number)
                 self.totals.cancelled += is_new
             case Sequences(topic_id, partition):
                 target = self.targets.at(topic_id, partition)
@@ -156,9 +161,15 @@ class DelayStore:
                 self.schedules.apply(record)
 
     def _apply_waiting(self, record: Waiting, offset: int, *, now_ms: int, is_new: bool) -> None:
-        number, due_ms, topic_id, partition, _ = record
+        number, due_ms, topic_id, partition, _, holder = record
         target = self.targets.at(topic_id, partition)
         self.fresh.add(due_ms, offset, target.index)
+        if holder is not None:
+            due_ms = holder.due_ms
+            name = offset if number == NEW else number
+            self.held.add(HeldMessage(name, holder.producer_id, holder.producer_epoch, target.index))
+        elif number not in (NEW, offset):
+            self.held.drop(number)
         if number not in (NEW, offset):
             earlier = self.moved.get(number, number)
             if earlier < offset:
@@ -288,6 +299,7 @@ class DelayStore:
             dead=as_text(self.dead.serialize()) if self.dead else "",
             moved=list(self.moved.items()),
             marks=list(self.marks),
+            held=list(self.held),
             schedules=[encode_event(event).decode() for event in self.schedules.whole_state()],
             totals=self.totals,
         )

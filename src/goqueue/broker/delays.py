@@ -1,6 +1,7 @@
 """The verbs of delays: postpone, list, look, cancel, move, count.
 
-A delayed message is named by its partition and its number until it is delivered.
+A delayed message is named by its partition and its number until it is delivered. While it is part of an
+open transaction nobody sees it.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goqueue.broker.delay_keeper import Change
-from goqueue.broker.delay_records import NEW, Cancelled, Record, Waiting
+from goqueue.broker.delay_records import HELD_MS, NEW, Cancelled, Record, Waiting
 from goqueue.broker.delay_runs import Source, kept, walk
 from goqueue.broker.delay_store import DelayStore
 from goqueue.broker.delay_targets import Target
@@ -113,18 +114,23 @@ def delay_stats(broker: "Broker") -> DelayStats:
     """How many messages wait, and have waited."""
     store = broker.delays.store
     pending: dict[TopicName, int] = {}
+    held = 0
     for target in store.targets.all:
         name = broker.metadata.names.get(target.topic_id)
         if name is not None and target.pending:
-            pending[name] = pending.get(name, 0) + target.pending
+            held_here = store.held.count(target.index)
+            held += held_here
+            if target.pending > held_here:
+                pending[name] = pending.get(name, 0) + target.pending - held_here
     totals = store.totals
     return DelayStats(
         scheduled=totals.scheduled,
-        delivered=totals.scheduled - totals.cancelled - totals.dropped - sum(pending.values()),
+        delivered=totals.scheduled - totals.cancelled - totals.dropped - sum(pending.values()) - held,
         cancelled=totals.cancelled,
         dropped=totals.dropped,
         delay_ms_sum=totals.delay_ms_sum,
         pending_by_topic=pending,
+        held=held,
         near=len(broker.delays.stock),
     )
 
@@ -153,6 +159,8 @@ async def _locate(
     waiting = found.get(offset)
     if waiting is None or waiting.number != number or partition not in (None, waiting.partition):
         raise missing
+    if waiting.holder is not None:
+        raise missing  # who could cancel it would end half of a transaction
     target = store.targets.at(waiting.topic_id, waiting.partition)
     is_here = waiting.topic_id == broker.metadata.topic(topic).topic_id
     if not is_here or not store.is_pending(target, waiting.due_ms, offset):
@@ -167,7 +175,7 @@ def _find(
     indexes = [target.index for target in targets]
 
     def is_wanted(entries: Entries) -> NDArray[np.bool_]:
-        wanted = np.isin(entries["target"], indexes)
+        wanted = np.isin(entries["target"], indexes) & (entries["due"] < HELD_MS)
         wanted[wanted] = store.is_live(entries[wanted])
         return wanted
 

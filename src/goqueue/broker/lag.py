@@ -3,6 +3,10 @@
 In time: how long ago the first message that the group has not read was stored. Its time stands in its
 batch, so a batch is read for it, in a thread and a few partitions at a time; the answer is remembered,
 because a group that stands still is asked for again and again.
+
+Members over HTTP and consumers of queues see nothing behind the first open transaction of a partition, so
+they cannot be behind there. Of the consumers of Kafka clients nobody knows what they read: their end is the
+high watermark, as Kafka's tools have it.
 """
 
 from collections.abc import Iterator
@@ -10,17 +14,20 @@ from itertools import islice
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.partition import Partition
 from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.core.groups.groups import GroupRecord
 from goqueue.log.partition_log import PartitionLog, from_disk
 from goqueue.model.errors import GoQueueError, GroupNotFound, InvalidGroupName, ShuttingDown
 from goqueue.model.groups import GroupKind, GroupLag, PartitionLag
-from goqueue.model.ids import TopicPartition
+from goqueue.model.ids import ProducerId, TopicPartition
+from goqueue.model.transactions import Isolation, OpenTransaction, ProducerEpoch
 from goqueue.records.batch import open_batch
 from goqueue.records.layout import read_header
 
 _LOOK_UPS_AT_ONCE = 32
 _UNKNOWN = _NEVER = -1
+_ISOLATIONS = {GroupKind.HTTP: Isolation.COMMITTED, GroupKind.SHARE: Isolation.COMMITTED}
 
 
 class _Unread(NamedTuple):
@@ -42,8 +49,9 @@ async def group_lag(broker: Broker, group: str) -> GroupLag:
         raise GroupNotFound(group)
     lags: list[PartitionLag] = []
     unread: list[_Unread] = []
+    isolation = _ISOLATIONS.get(record.kind, Isolation.UNCOMMITTED)
     for target, committed_offset in _positions(broker, record):
-        lag, log, offset = _lag_of(broker, target, committed_offset)
+        lag, log, offset = _lag_of(broker, target, committed_offset, isolation)
         if log is not None and lag.lag > 0:
             unread.append(_Unread(len(lags), log, offset))
         lags.append(lag)
@@ -71,17 +79,33 @@ def _positions(broker: Broker, record: GroupRecord) -> Iterator[tuple[TopicParti
 
 
 def _lag_of(
-    broker: Broker, target: TopicPartition, committed_offset: int
+    broker: Broker, target: TopicPartition, committed_offset: int, isolation: Isolation
 ) -> tuple[PartitionLag, PartitionLog | None, int]:
     """The lag in messages, and where the first of them is. What retention has removed is no longer behind."""
     try:
         partition = broker.partition(target)
-        log, end_offset = partition.log, partition.high_watermark
+        log, end_offset = partition.log, partition.end_for(isolation)
     except GoQueueError:
         return PartitionLag(*target, committed_offset, _UNKNOWN, _UNKNOWN, _UNKNOWN), None, 0
     offset = max(committed_offset, log.start_offset)
     lag = max(end_offset - offset, 0)
-    return PartitionLag(*target, committed_offset, end_offset, lag, 0), log, offset
+    held_back_by = _open_transaction(broker, partition)
+    return PartitionLag(*target, committed_offset, end_offset, lag, 0, held_back_by), log, offset
+
+
+def _open_transaction(broker: Broker, partition: Partition) -> OpenTransaction | None:
+    """The transaction that holds back readers of committed messages, if one does."""
+    if not partition.transactions:
+        return None
+    oldest = partition.transactions.all()[0]
+    owner = broker.transactions.of_producer(oldest.producer_id)
+    return OpenTransaction(
+        transaction_id="" if owner is None else owner.transaction_id,
+        transactional_id="" if owner is None else owner.transactional_id,
+        producer=ProducerEpoch(ProducerId(oldest.producer_id), oldest.epoch),
+        first_offset=oldest.first_offset,
+        started_ms=oldest.started_ms if owner is None else owner.started_ms,
+    )
 
 
 async def _stored_times(broker: Broker, unread: list[_Unread]) -> dict[int, int]:

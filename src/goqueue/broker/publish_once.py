@@ -1,7 +1,7 @@
 """publish_once: one message of a producer that numbers its messages, stored once however often it comes.
 
-While the producer has a transaction open, the message is part of it; else it is seen at once. A producer
-that was fenced is refused either way.
+While the producer has a transaction open, the message is part of it; else it is seen at once, or when it is
+due. A producer that was fenced is refused either way.
 """
 
 from collections.abc import Sequence
@@ -10,15 +10,17 @@ import mmh3
 
 from goqueue.broker.append import appended
 from goqueue.broker.broker import Broker
+from goqueue.broker.delay_append import explains_gap, find_target
+from goqueue.broker.delay_records import NEW, Record, Sequences, Waiting
 from goqueue.broker.partition import Partition
-from goqueue.broker.schema_check import screen
+from goqueue.broker.schema_check import refuse_misfits, screen
 from goqueue.broker.transaction_ends import finish_later
 from goqueue.broker.transaction_writes import join_transaction
 from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.errors import (
     DuplicateSequence,
     MessageTooLarge,
-    NotSupported,
+    OutOfSequence,
     PartitionNotFound,
     ProducerNotFound,
 )
@@ -26,7 +28,7 @@ from goqueue.model.messages import Acks
 from goqueue.model.schemas import OnInvalid, SchemaValidation
 from goqueue.model.transactions import PublishedOnce, PublishOnce, TransactionState
 from goqueue.records.batch import encode
-from goqueue.records.layout import read_header, stamp_producer
+from goqueue.records.layout import TRANSACTIONAL, BatchHeader, read_header, stamp_producer
 
 _FIRST_SEQUENCE_MAX = 1
 """People count from 0 or from 1."""
@@ -42,13 +44,12 @@ async def publish_once(broker: Broker, command: PublishOnce) -> PublishedOnce:
     batch = _batch_of(broker, command, partition, is_transactional=is_transactional)
     number = partition.source.partition
     try:
-        # Where the broker chooses the partition, the producer cannot know how far it has counted there.
-        stored_offset = partition.producers.duplicate(
-            batch.header, 1, first_max=_FIRST_SEQUENCE_MAX, may_skip=command.message.partition is None
-        )
+        stored_offset = _find_stored(broker, command, partition, batch.header)
     except DuplicateSequence:
         return PublishedOnce(number, _LONG_AGO, is_duplicate=True)
     is_duplicate = stored_offset is not None
+    if command.message.due_ms is not None and not is_duplicate:
+        return await _publish_later(broker, command, partition, batch)
     batches: Sequence[CheckedBatch] = [batch]
     quarantine = None
     settings = partition.log.settings
@@ -81,8 +82,6 @@ def _route(broker: Broker, command: PublishOnce) -> Partition:
 
 def _check_size(broker: Broker, command: PublishOnce) -> None:
     message = command.message
-    if message.due_ms is not None:
-        raise NotSupported("a message with a sequence number cannot be delayed")
     size = len(message.value or b"") + len(message.key or b"")
     limit = min(
         broker.config.limits.message_bytes, broker.metadata.topic(command.topic).settings.max_message_bytes
@@ -108,6 +107,53 @@ async def _joins(broker: Broker, command: PublishOnce, partition: Partition) -> 
     while (joined := join_transaction(broker, partition, producer, may_join=True)) is not None:
         await joined  # and look again: it may have been aborted meanwhile
     return True
+
+
+def _find_stored(
+    broker: Broker, command: PublishOnce, partition: Partition, header: BatchHeader
+) -> int | None:
+    """The offset of a message that is stored already, None for a new one; refuses what does not fit.
+
+    One that was delayed and comes again may be due by now, so that is looked for first.
+    """
+    target = find_target(broker, partition)
+    if command.sequence is not None and target is not None:
+        marks = broker.delays.store.marks
+        if marks.holds(target.index, header.producer_id, header.producer_epoch, header.base_sequence):
+            raise DuplicateSequence(f"sequence {header.base_sequence} was delayed before")
+    try:
+        # Where the broker chooses the partition, the producer cannot know how far it has counted there.
+        return partition.producers.duplicate(
+            header, 1, first_max=_FIRST_SEQUENCE_MAX, may_skip=command.message.partition is None
+        )
+    except OutOfSequence:
+        if not explains_gap(broker, partition, header, first_max=_FIRST_SEQUENCE_MAX):
+            raise
+        return None
+
+
+async def _publish_later(
+    broker: Broker, command: PublishOnce, partition: Partition, batch: CheckedBatch
+) -> PublishedOnce:
+    """Keep a message among the delayed ones, and with it its sequence number; wait for the disk."""
+    message, header = command.message, batch.header
+    assert message.due_ms is not None, "a message without a due time is not delayed"
+    topic, number = partition.source
+    settings = partition.log.settings
+    if settings.schema_validation is not SchemaValidation.NONE:
+        refuse_misfits(broker, topic, settings, [batch.body])
+    topic_id = broker.metadata.topic(topic).topic_id
+    waiting = Waiting(NEW, message.due_ms, topic_id, number, message)
+    if header.attributes & TRANSACTIONAL:
+        waiting = waiting.held(*command.producer)
+    records: list[Record] = [waiting]
+    if command.sequence is not None:
+        records.append(Sequences(topic_id, number, *command.producer, command.sequence, 1, 1))
+    offset = broker.delays.write(records)
+    committed = broker.delays.store.partition.committed(offset + len(records))
+    if committed is not None:
+        await committed
+    return PublishedOnce(number, offset, is_duplicate=False, due_ms=message.due_ms)
 
 
 def _batch_of(

@@ -8,6 +8,7 @@ from goqueue.broker.partition import Partition
 from goqueue.model.errors import GroupNotFound, OffsetOutOfRange, ShuttingDown
 from goqueue.model.groups import OffsetReset, OffsetRow, ResetOffsets, TopicOffsets
 from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.transactions import Isolation
 
 
 async def reset_offsets(broker: Broker, command: ResetOffsets) -> list[OffsetReset]:
@@ -46,7 +47,9 @@ async def _found(broker: Broker, command: ResetOffsets) -> dict[TopicPartition, 
         for partition in _partitions(broker, topic, command.partition):
             # Taken before the look-up: what arrives meanwhile is behind it and is not passed over.
             end_offset = partition.high_watermark
-            offset = (await find_offset(broker, partition.source, command.spot)).offset
+            # As Kafka's tools do: what open transactions have written counts, whoever reads.
+            spot, isolation = command.spot, Isolation.UNCOMMITTED
+            offset = (await find_offset(broker, partition.source, spot, isolation=isolation)).offset
             found[partition.source] = end_offset if offset < 0 else offset
     return found
 

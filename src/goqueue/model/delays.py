@@ -43,6 +43,8 @@ class DelayStats:
     delay_ms_sum: int
     """Of all that were scheduled: how long they were to wait."""
     pending_by_topic: Mapping[TopicName, int]
+    held: int
+    """Part of open transactions, and not counted as pending before these commit."""
     near: int
     """Held in memory because they fall due soon."""
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from goqueue.model.commands import Spot
 from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.transactions import OpenTransaction
 
 Protocols = tuple[tuple[str, bytes], ...]
 """Ways to assign that a member knows, the best first, each with bytes that only members understand."""
@@ -270,6 +271,8 @@ class PartitionLag(NamedTuple):
     """Messages that are there to be read."""
     lag_ms: int
     """How long ago the first of them was stored; 0 when there is none."""
+    held_back_by: OpenTransaction | None = None
+    """The oldest transaction open in the partition: who reads committed messages waits for its end."""
 
 
 class GroupLag(NamedTuple):

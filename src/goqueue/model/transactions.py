@@ -98,6 +98,8 @@ class PublishedOnce(NamedTuple):
     is_duplicate: bool
     is_quarantined: bool = False
     """It does not fit the topic's schemas and is in quarantine; nothing stands at its offset."""
+    due_ms: int | None = None
+    """When it will be delivered. Until then the offset is its number among the delayed messages."""
 
 
 class OpenInPartition(NamedTuple):
@@ -105,6 +107,16 @@ class OpenInPartition(NamedTuple):
 
     producer_id: int
     epoch: int
+    first_offset: int
+    started_ms: int
+
+
+class OpenTransaction(NamedTuple):
+    """The same with its names, which are empty when no transactional id answers for it."""
+
+    transaction_id: str
+    transactional_id: str
+    producer: ProducerEpoch
     first_offset: int
     started_ms: int
 

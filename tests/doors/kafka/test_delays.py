@@ -73,6 +73,27 @@ def test_a_kafka_producer_delays_messages_by_a_header(
     assert all(late_ms >= 0 for _, late_ms in found)
 
 
+def test_a_transaction_delays_what_it_commits_and_nothing_else(door: DoorThread, new_topic: NewTopic) -> None:
+    topic = new_topic().name
+    producer = Producer({"bootstrap.servers": f"{HOST}:{door.port}", "transactional.id": topic})
+    producer.init_transactions(PATIENCE_S)
+    for number, end in enumerate(
+        (producer.commit_transaction, producer.abort_transaction, producer.commit_transaction)
+    ):
+        producer.begin_transaction()
+        producer.produce(
+            topic, b"%d later" % number, partition=0, headers=[("goqueue-delay-ms", b"%d" % (300 - number))]
+        )
+        producer.produce(topic, b"%d now" % number, partition=0)
+        producer.flush(PATIENCE_S)
+        end(PATIENCE_S)
+
+    found = received(door, topic, 4)
+
+    assert sorted(value for value, _ in found) == [b"0 later", b"0 now", b"2 later", b"2 now"]
+    assert all(late_ms >= 0 for value, late_ms in found if value.endswith(b"later"))
+
+
 def test_a_compressed_batch_is_opened_where_the_topic_says_so(
     raw: RawClient, door: DoorThread, new_topic: NewTopic
 ) -> None:

@@ -161,9 +161,9 @@ def test_nobody_can_write_in_the_name_of_the_keeper() -> None:
     World().run(life)
 
 
-def test_a_message_of_a_transaction_cannot_be_delayed() -> None:
+def test_a_delayed_message_of_a_transaction_that_nobody_has_opened_is_refused() -> None:
     async def life(broker: Broker) -> None:
-        with pytest.raises((InvalidRecord, ProducerNotFound)):
+        with pytest.raises(ProducerNotFound):
             await send(broker, batch_of([(b"x", LATER)], sequence=0, is_transactional=True))
         assert delay_stats(broker).pending == 0
 

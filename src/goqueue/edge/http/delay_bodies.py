@@ -71,6 +71,9 @@ class DelayStatsBody(Struct):
     cancelled_count: int
     canceled_count: int
     avg_delay: Annotated[str, Meta(description="How long messages were to wait, on average.")]
+    in_transactions: Annotated[
+        int, Meta(description="Stored, and neither pending nor cancelled before their transaction ends.")
+    ]
 
 
 class ScheduledMessageBody(Struct, omit_defaults=True):

@@ -59,7 +59,7 @@ async def list_delayed_route(
 
 
 @get(
-    "/topics/{topic:str}/delayed/{offset:int}",
+    "/topics/{topic:str}/delayed/{offset:str}",
     operation_id="getDelayed",
     summary="A message that waits for its time",
     tags=_TAGS,
@@ -72,7 +72,7 @@ async def get_delayed_route(
 
 
 @delete(
-    "/topics/{topic:str}/delayed/{partition:int}/{offset:int}",
+    "/topics/{topic:str}/delayed/{partition:str}/{offset:str}",
     status_code=200,
     operation_id="cancelDelayed",
     summary="Cancel a message that waits: it is never delivered",
@@ -87,7 +87,7 @@ async def cancel_delayed_route(
 
 
 @post(
-    "/topics/{topic:str}/delayed/{partition:int}/{offset:int}/move",
+    "/topics/{topic:str}/delayed/{partition:str}/{offset:str}/move",
     status_code=200,
     operation_id="moveDelayed",
     summary="Give a message that waits another time",
@@ -129,6 +129,7 @@ async def delay_stats_route(broker: NamedDependency[Broker]) -> DelayStatsBody:
         cancelled_count=stats.cancelled,
         canceled_count=stats.cancelled,
         avg_delay=format_duration(stats.delay_ms_sum // max(stats.scheduled, 1)),
+        in_transactions=stats.held,
     )
 
 

@@ -101,8 +101,8 @@ class ResetOffsetsBody(Struct):
     topics: Annotated[list[str], Meta(description="Absent: all it has committed for.")] | None = None
     topic: str | None = None
     partition: Annotated[int, _INT32, Meta(description="This one alone; -1: all.")] | None = None
-    dry_run: bool = False
-    force: Annotated[bool, Meta(description="Also while the group has members.")] = False
+    dry_run: bool | None = False
+    force: Annotated[bool | None, Meta(description="Also while the group has members.")] = False
 
 
 class JoinReply(Struct):
@@ -160,7 +160,19 @@ class GroupMemberBody(Struct, omit_defaults=True):
     last_heartbeat: str | None = None
 
 
-class PartitionLagBody(Struct):
+class OpenTransactionBody(Struct):
+    """A transaction that readers of committed messages wait for; POST /transactions/{id}/abort ends it."""
+
+    transaction_id: str
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    first_offset: Annotated[int, Meta(description="Where it begins: nothing is read from here on.")]
+    started_at: str
+    open_seconds: float
+
+
+class PartitionLagBody(Struct, omit_defaults=True):
     """How far behind; -1 stands for what cannot be told, or was never committed."""
 
     topic: str
@@ -169,6 +181,10 @@ class PartitionLagBody(Struct):
     end_offset: int
     lag: int
     lag_seconds: float
+    held_back_by: (
+        Annotated[OpenTransactionBody, Meta(description="The oldest transaction open there; absent: none.")]
+        | None
+    ) = None
 
 
 class LagBody(Struct):

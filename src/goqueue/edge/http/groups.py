@@ -82,7 +82,7 @@ async def describe_group_route(broker: NamedDependency[Broker], group: GroupInPa
         protocol=view.protocol,
         topics=sorted({*_topics_of(view), *(partition.topic for partition in behind.partitions)}),
         members=[_member_body(member) for member in view.members],
-        lag=lag_body(behind),
+        lag=lag_body(behind, broker.clock.wall_ms()),
         mode=view.sharing.value if view.sharing else None,
         key_order=view.key_order,
     )

@@ -8,9 +8,11 @@ from litestar.params import PathParameter
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.lag import group_lag
-from goqueue.edge.http.group_bodies import LagBody, PartitionLagBody
+from goqueue.edge.http.group_bodies import LagBody, OpenTransactionBody, PartitionLagBody
 from goqueue.edge.http.openapi import errors
+from goqueue.edge.http.times import format_time
 from goqueue.model.groups import GroupLag
+from goqueue.model.transactions import OpenTransaction
 
 
 @get(
@@ -24,10 +26,10 @@ async def group_lag_route(
     broker: NamedDependency[Broker],
     group: Annotated[str, PathParameter(description="The group's name.")],
 ) -> LagBody:
-    return lag_body(await group_lag(broker, group))
+    return lag_body(await group_lag(broker, group), broker.clock.wall_ms())
 
 
-def lag_body(behind: GroupLag) -> LagBody:
+def lag_body(behind: GroupLag, now_ms: int) -> LagBody:
     return LagBody(
         group=behind.group,
         group_id=behind.group,
@@ -41,9 +43,24 @@ def lag_body(behind: GroupLag) -> LagBody:
                 end_offset=partition.end_offset,
                 lag=partition.lag,
                 lag_seconds=_seconds(partition.lag_ms),
+                held_back_by=_open_body(partition.held_back_by, now_ms),
             )
             for partition in behind.partitions
         ],
+    )
+
+
+def _open_body(opened: OpenTransaction | None, now_ms: int) -> OpenTransactionBody | None:
+    if opened is None:
+        return None
+    return OpenTransactionBody(
+        transaction_id=opened.transaction_id,
+        transactional_id=opened.transactional_id,
+        producer_id=opened.producer.producer_id,
+        epoch=opened.producer.epoch,
+        first_offset=opened.first_offset,
+        started_at=format_time(opened.started_ms),
+        open_seconds=_seconds(max(now_ms - opened.started_ms, 0)),
     )
 
 
