@@ -30,7 +30,10 @@ def append(broker: Broker, command: Append) -> Appended:
     if wishes and (splits := find_delays(broker, bodies, headers, inspect_compressed=inspect_compressed)):
         if is_checked:
             refuse_misfits(broker, command.target.topic, settings, bodies)
-        return append_delayed(broker, partition, splits, headers, command.acks)
+        outcome = append_delayed(broker, partition, splits, headers, command.acks)
+        if command.acks is not Acks.ALL or joined is None:
+            return outcome
+        return outcome._replace(committed=_all(joined, outcome.committed))
     stored_offset = find_stored(broker, partition, headers[0], count)
     quarantine = None
     # What a crash has taken out of quarantine is put there again with a batch that is stored already.

@@ -24,7 +24,7 @@ def carry_decision(broker: "Broker", prepared: Transaction) -> list["Partition"]
     """Mark everything at once, without waiting; the partitions that must be on the disk before it counts."""
     touched = []
     for target in prepared.partitions:
-        partition = _still_there(broker, target)
+        partition = still_there(broker, target)
         if partition is not None:
             append_marker(broker, partition, prepared.producer, prepared.marker)
             touched.append(partition)
@@ -68,7 +68,7 @@ def place_of(broker: "Broker", source: TopicPartition) -> TransactionalPartition
     )
 
 
-def _still_there(broker: "Broker", target: TransactionalPartition) -> "Partition | None":
+def still_there(broker: "Broker", target: TransactionalPartition) -> "Partition | None":
     """The partition, unless its topic was deleted, and perhaps made anew."""
     known = broker.metadata.topics.get(target.topic)
     if known is None or known.topic_id != target.topic_id or target.topic not in broker.topics:

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from goqueue.broker.delays_held import cancel_hanging, decide_held
 from goqueue.broker.markers import append_marker, carry_decision, place_of
 from goqueue.core.transactions.transactions import Transaction
 from goqueue.model.delivery import Action, Settle
@@ -22,6 +23,8 @@ if TYPE_CHECKING:  # the broker recovers and keeps up its transactions through t
     from goqueue.broker.broker import Broker
 
 log = logging.getLogger(__name__)
+_TURNS_OF_A_REPLY = 3
+"""How often the loop goes round until what was decided has come to its door and left."""
 
 
 async def decide(broker: "Broker", prepared: Transaction) -> None:
@@ -35,7 +38,14 @@ async def decide(broker: "Broker", prepared: Transaction) -> None:
         carry_decision(broker, prepared)
     except GoQueueError as error:
         log.warning("markers_delayed transaction=%s reason=%s", prepared.transactional_id, error)
-    broker.keep(asyncio.get_running_loop().create_task(finish_later(broker, prepared.transactional_id)))
+    broker.keep(asyncio.get_running_loop().create_task(_finish_behind(broker, prepared.transactional_id)))
+
+
+async def _finish_behind(broker: "Broker", transactional_id: str) -> None:
+    """Finish when the reply has left: a client waits for that, and nobody yet for this."""
+    for _ in range(_TURNS_OF_A_REPLY):
+        await asyncio.sleep(0)
+    await finish_later(broker, transactional_id)
 
 
 async def finish_later(broker: "Broker", transactional_id: str) -> None:
@@ -53,17 +63,19 @@ async def finish(broker: "Broker", transactional_id: str) -> None:
         return
     touched = carry_decision(broker, known)
     await _settle_receipts(broker, known)
+    await decide_held(broker, known.producer_id, is_committed=known.marker is Marker.COMMIT)
     leader_epochs = [partition.leader_epoch for partition in touched]
-    for partition in touched:
-        committed = partition.committed(partition.log.end_offset)
+    # All are asked for before the first is waited for, so that they share a round of fsyncs.
+    for committed in [partition.committed(partition.log.end_offset) for partition in touched]:
         if committed is not None:
             await committed
     if leader_epochs != [partition.leader_epoch for partition in touched]:
         # The disk failed and a partition was opened anew, perhaps without its marker.
         raise StorageFailed(f"a partition was opened anew while {transactional_id} was being finished")
     journal = await broker.transactions.ensure(transactional_id)
-    # Nobody waits for this one on the disk. Without it the next start would find nothing left to do.
-    journal.note(journal.transactions.complete(transactional_id, now_ms=broker.clock.wall_ms()))
+    # Only the next transaction waits for this one on the disk: a start that finds this one decided and not
+    # complete would carry the decision to what the next one has written.
+    journal.begin(journal.transactions.complete(transactional_id, now_ms=broker.clock.wall_ms()))
     broker.transactions.counts.note_end(
         is_committed=known.marker is Marker.COMMIT, duration_ms=known.changed_ms - known.started_ms
     )
@@ -98,10 +110,21 @@ async def recover_transactions(broker: "Broker") -> None:
         await finish(broker, known.transactional_id)
     # A crash may have taken what the journal was about to say of a batch, but not the batch. Nobody was told
     # that it is stored; and a transaction that lost one batch must not be committed without it.
-    torn = [*_abort_hanging(broker), *_drop_hanging_offsets(broker)]
+    torn = [*_abort_hanging(broker), *_drop_hanging_offsets(broker), *await cancel_hanging(broker)]
     for owner in torn:
         if owner is not None:
-            await fence(broker, owner.transactional_id)
+            await _undo(broker, owner)
+
+
+async def _undo(broker: "Broker", torn: Transaction) -> None:
+    """Abort a transaction of which a part is lost, also if the journal has lost that it was open at all."""
+    await fence(broker, torn.transactional_id)
+    journal = await broker.transactions.ensure(torn.transactional_id)
+    known = journal.transactions.get(torn.transactional_id)
+    if known is not None and known.producer == torn.producer:
+        # In the same epoch its producer could send the batch again, hear that it is stored, and commit.
+        now_ms = broker.clock.wall_ms()
+        await journal.commit(journal.transactions.abort_nothing(torn.transactional_id, now_ms=now_ms))
 
 
 def _abort_hanging(broker: "Broker") -> Iterator[Transaction | None]:

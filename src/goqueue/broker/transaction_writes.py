@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from goqueue.broker.broker import Broker
 from goqueue.broker.markers import place_of
 from goqueue.broker.partition import Partition
-from goqueue.model.errors import InvalidRecord, InvalidTransactionState, ProducerNotFound
+from goqueue.model.errors import InvalidRecord, InvalidTransactionState, ProducerNotFound, TransactionBusy
 from goqueue.model.ids import ProducerId
-from goqueue.model.transactions import ProducerEpoch
+from goqueue.model.transactions import ProducerEpoch, TransactionState
 from goqueue.records.layout import TRANSACTIONAL, BatchHeader
 
 
@@ -17,8 +17,8 @@ def admit_batches(
 ) -> "asyncio.Future[None] | None":
     """Refuse batches that belong to no open transaction though they should, or the other way round.
 
-    `may_join`: the partition becomes part of the transaction by this. Then there may be something to wait
-    for before the producer is told that its batches are stored.
+    `may_join`: the partition becomes part of the transaction by this. There may be something to wait for
+    before the producer is told that its batches are stored: that the journal has the partition on the disk.
     """
     header = headers[0]
     if not header.attributes & TRANSACTIONAL:
@@ -44,11 +44,14 @@ def join_transaction(
     journal.transactions.held_by(known.transactional_id, producer)
     place = place_of(broker, partition.source)
     if known.is_open_in(place):
-        return None
+        return journal.safe(known.transactional_id)
     if not may_join:
         raise InvalidTransactionState(
             f"{partition.source} is not part of an open transaction of {known.transactional_id}"
         )
+    if known.state is not TransactionState.ONGOING and journal.safe(known.transactional_id) is not None:
+        # A start that finds the last transaction decided and not complete would decide so on this batch too.
+        raise TransactionBusy(known.transactional_id)
     added = journal.transactions.add(
         known.transactional_id,
         producer,
@@ -56,7 +59,8 @@ def join_transaction(
         transaction_id=new_transaction_id(broker),
         now_ms=broker.clock.wall_ms(),
     )
-    return journal.write(added)
+    journal.begin(added)
+    return journal.safe(known.transactional_id)  # batches that follow at once wait for it as well
 
 
 def new_transaction_id(broker: Broker) -> str:

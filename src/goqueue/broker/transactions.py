@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.group_offsets import Refusals, accepted_offsets
-from goqueue.broker.markers import append_marker, place_of
+from goqueue.broker.markers import append_marker, place_of, still_there
 from goqueue.broker.partition import Partition
 from goqueue.broker.producers import init_producer
 from goqueue.broker.settle import settle
@@ -73,11 +73,16 @@ async def begin_transaction(broker: Broker, transactional_id: str, producer: Pro
 async def add_partitions(
     broker: Broker, transactional_id: str, producer: ProducerEpoch, targets: Sequence[TopicPartition]
 ) -> None:
-    """Partitions that the transaction will write to. All of them must exist."""
+    """Partitions that the transaction will write to. All of them must exist.
+
+    Returns before the disk has it: the reply to the first batch in each of them waits for that. Until then
+    the producer has been promised nothing, and a crash takes the batch back.
+    """
     for target in targets:
         broker.admit(target.topic)
         broker.partition(target)
     journal = await _at_rest(broker, transactional_id)
+    await _last_one_safe(journal, transactional_id)
     places = [place_of(broker, target) for target in targets]
     added = journal.transactions.add(
         transactional_id,
@@ -86,7 +91,18 @@ async def add_partitions(
         transaction_id=new_transaction_id(broker),
         now_ms=broker.clock.wall_ms(),
     )
-    await _keep(journal, added)
+    if added is not journal.transactions.get(transactional_id):
+        journal.begin(added)
+
+
+async def verify_partition(
+    broker: Broker, transactional_id: str, producer: ProducerEpoch, target: TopicPartition
+) -> None:
+    """Refuse a partition that is not part of the open transaction."""
+    broker.partition(target)
+    journal = await _at_rest(broker, transactional_id)
+    if not journal.transactions.held_by(transactional_id, producer).is_open_in(place_of(broker, target)):
+        raise InvalidTransactionState(f"{target} is not part of an open transaction of {transactional_id}")
 
 
 async def add_group(broker: Broker, transactional_id: str, producer: ProducerEpoch, group: str) -> None:
@@ -125,9 +141,16 @@ async def pend_offsets(
     producer: ProducerEpoch,
     who: Membership,
     commits: Sequence[TopicCommit],
+    *,
+    may_join: bool = False,
 ) -> Refusals:
-    """Offsets that become the group's when the transaction commits; returns when the disk has them."""
+    """Offsets that become the group's when the transaction commits; returns when the disk has them.
+
+    `may_join`: the group becomes part of the transaction by this, if it is not yet.
+    """
     _admit(broker)
+    if may_join:
+        await add_group(broker, transactional_id, producer, who.group)
     group_journal = await broker.coordinator.journals.ensure(who.group)
     journal = await broker.transactions.ensure(transactional_id)
     if not journal.transactions.held_by(transactional_id, producer).is_open_for(who.group):
@@ -164,7 +187,50 @@ async def end_transaction(
         await journal.settled()
 
 
-async def _end(broker: Broker, transactional_id: str, producer: ProducerEpoch, marker: Marker) -> None:
+async def end_and_bump(
+    broker: Broker, transactional_id: str, producer: ProducerEpoch, marker: Marker
+) -> ProducerEpoch:
+    """The same for a producer whose transactions have an epoch each; returns the next one, safe on the disk.
+
+    What comes late from the last transaction is told by its epoch from then on. An abort is no error where
+    nothing was open: the producer may not know whether its first batch has arrived.
+    """
+    _admit(broker)
+    await broker.transactions.ensure(transactional_id)
+    lock = broker.transactions.lock(transactional_id)
+    return await broker.carry_out(_end_and_bump(broker, transactional_id, producer, marker), lock)
+
+
+async def _end_and_bump(
+    broker: Broker, transactional_id: str, producer: ProducerEpoch, marker: Marker
+) -> ProducerEpoch:
+    journal = await broker.transactions.ensure(transactional_id)
+    transactions = journal.transactions
+    await finish(broker, transactional_id)
+    if not transactions.has_ended(transactional_id, producer, marker):
+        known = transactions.held_by(transactional_id, producer)
+        if known.state is TransactionState.ONGOING or marker is Marker.COMMIT:
+            await _end(broker, transactional_id, producer, marker, is_bumped=True)
+            await finish(broker, transactional_id)
+        else:
+            journal.begin(transactions.abort_nothing(transactional_id, now_ms=broker.clock.wall_ms()))
+    if transactions.has_used_up_epochs(transactional_id):
+        fresh_id = await init_producer(broker)
+        journal.begin(transactions.renew(transactional_id, fresh_id=fresh_id, now_ms=broker.clock.wall_ms()))
+    await journal.settled()
+    ended = transactions.get(transactional_id)
+    assert ended is not None, f"{transactional_id} was forgotten while its transaction ended"
+    return ended.producer
+
+
+async def _end(
+    broker: Broker,
+    transactional_id: str,
+    producer: ProducerEpoch,
+    marker: Marker,
+    *,
+    is_bumped: bool = False,
+) -> None:
     journal = await broker.transactions.ensure(transactional_id)
     transactions = journal.transactions
     transactions.held_by(transactional_id, producer)
@@ -173,7 +239,9 @@ async def _end(broker: Broker, transactional_id: str, producer: ProducerEpoch, m
         known = transactions.held_by(transactional_id, producer)
         await _messages_safe(broker, known)
         await _hold(broker, known.receipts)
-    decided = transactions.prepare(transactional_id, producer, marker, now_ms=broker.clock.wall_ms())
+    decided = transactions.prepare(
+        transactional_id, producer, marker, is_bumped=is_bumped, now_ms=broker.clock.wall_ms()
+    )
     if decided.state.is_prepared:
         await decide(broker, decided)
 
@@ -221,6 +289,15 @@ async def _at_rest(broker: Broker, transactional_id: str) -> TransactionJournal:
     return journal
 
 
+async def _last_one_safe(journal: TransactionJournal, transactional_id: str) -> None:
+    """Return when the disk knows how the last transaction of an id ended, or another is open by now."""
+    while (safe := journal.safe(transactional_id)) is not None:
+        known = journal.transactions.get(transactional_id)
+        if known is None or known.state is TransactionState.ONGOING:
+            return
+        await safe
+
+
 async def _keep(journal: TransactionJournal, added: Transaction) -> None:
     if added is not journal.transactions.get(added.transactional_id):
         await journal.commit(added)
@@ -240,8 +317,12 @@ async def _hold(broker: Broker, receipts: Sequence[str]) -> None:
 async def _messages_safe(broker: Broker, known: Transaction) -> None:
     """Whatever its producer waited for: what is committed is on the disk."""
     for place in known.partitions:
-        if place.topic in broker.topics:
-            await _safe(broker.partition(place.source))
+        partition = still_there(broker, place)
+        if partition is not None:
+            await _safe(partition)
+    delays = broker.delays.store
+    if delays.held.of_producer(known.producer_id):
+        await _safe(delays.partition)
 
 
 async def _safe(partition: Partition) -> None:

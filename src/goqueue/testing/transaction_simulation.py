@@ -1,7 +1,8 @@
 """Transactions on a simulated machine, through crashes and failing disks: each whole or absent.
 
 A row of lives, as in the simulation of the whole broker. Clerks write transactions over several partitions
-and move a group's offset with each; power, disks and clocks fail. When a life begins, every id is taken over,
+and move a group's offset with each, some by the first version of Kafka's protocol and some by the second;
+power, disks and clocks fail. When a life begins, every id is taken over,
 which ends what was open, and then the books are read: what was answered must hold, what was under way may
 have happened or not, but not by half.
 """
@@ -19,6 +20,7 @@ from goqueue.broker.topics import create_topic
 from goqueue.broker.transactions import (
     add_group,
     add_partitions,
+    end_and_bump,
     end_transaction,
     init_transactional,
     pend_offsets,
@@ -138,9 +140,11 @@ class TransactionSimulation:
 class _Clerk:
     """A producer that holds a transactional id in one life."""
 
-    def __init__(self, name: str, producer: ProducerEpoch) -> None:
+    def __init__(self, name: str, producer: ProducerEpoch, *, has_epochs: bool) -> None:
         self.name = name
         self.producer = producer
+        self.has_epochs = has_epochs
+        """One for each transaction, which partitions join by their batches: the second version."""
         self.sequences: Counter[int] = Counter()
         self.is_busy = False
 
@@ -175,7 +179,8 @@ class _Life:
 
     async def _take_over(self, name: str) -> _Clerk:
         command = InitProducer(transactional_id=name, timeout_ms=self._random.choice(_TIMEOUTS_MS))
-        return _Clerk(name, await init_transactional(self._broker, command))
+        has_epochs = self._random.random() < 0.5
+        return _Clerk(name, await init_transactional(self._broker, command), has_epochs=has_epochs)
 
     async def _transfer(self) -> None:
         clerk = self._clerks[self._random.choice(CLERKS)]
@@ -191,7 +196,7 @@ class _Life:
         try:
             await self._write(clerk, transfer, random)
             transfer.may_commit = marker is Marker.COMMIT
-            await end_transaction(self._broker, clerk.name, clerk.producer, marker)
+            await self._end(clerk, marker)
         except GoQueueError as error:
             self._note(f"refused: {error.code}")
             if isinstance(error, ShuttingDown) or not self._answers.has_power:
@@ -208,19 +213,32 @@ class _Life:
         partitions = random.sample(range(PARTITIONS), random.choice((1, 2, 3)))
         for partition in partitions:
             target = TopicPartition(TOPIC, partition)
-            await add_partitions(broker, clerk.name, clerk.producer, [target])
+            if not clerk.has_epochs:
+                await add_partitions(broker, clerk.name, clerk.producer, [target])
             for _ in range(random.choice((1, 1, 2))):
                 value = f"{transfer.number} {len(transfer.parts)}"
                 transfer.parts.append((partition, value))
                 batch = _batch_of(clerk, partition, value, now_ms=broker.clock.wall_ms())
-                committed = append(broker, Append(target, batch, Acks.ALL)).committed
+                committed = append(broker, Append(target, batch, Acks.ALL, clerk.has_epochs)).committed
                 clerk.sequences[partition] += 1
                 if committed is not None:
                     await committed
-        await add_group(broker, clerk.name, clerk.producer, transfer.group)
+        if not clerk.has_epochs:
+            await add_group(broker, clerk.name, clerk.producer, transfer.group)
         who = Membership(transfer.group, "", NO_GENERATION)
-        row = (0, transfer.number, -1, "")
-        await pend_offsets(broker, clerk.name, clerk.producer, who, [TopicCommit(TOPIC, [row])])
+        commit = TopicCommit(TOPIC, [(0, transfer.number, -1, "")])
+        await pend_offsets(broker, clerk.name, clerk.producer, who, [commit], may_join=clerk.has_epochs)
+
+    async def _end(self, clerk: _Clerk, marker: Marker) -> None:
+        if not clerk.has_epochs:
+            await end_transaction(self._broker, clerk.name, clerk.producer, marker)
+            return
+        before = clerk.producer
+        clerk.producer = await end_and_bump(self._broker, clerk.name, before, marker)
+        clerk.sequences.clear()
+        again = await end_and_bump(self._broker, clerk.name, before, marker)
+        demand(again == clerk.producer, f"{clerk.name} was told {clerk.producer} and then {again}")
+        self._note("bumped")
 
     async def _renew(self, clerk: _Clerk) -> None:
         with suppress(GoQueueError):

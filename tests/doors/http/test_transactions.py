@@ -132,6 +132,59 @@ def test_a_producer_without_a_transactional_id_only_has_its_messages_stored_once
     assert seen(client) == ["x"]
 
 
+def test_a_delayed_and_prioritised_message_is_part_of_the_transaction(
+    writer: Writer, client: httpx.Client
+) -> None:
+    writer.begin()
+    writer.put("first", partition=0, priority="critical")
+    later = writer.put("later", partition=0, priority="low", delay="1h").json()
+    number = later.pop("offset")
+    at = later.pop("deliverAt")
+    assert later == {"partition": 0, "duplicate": False, "delayed": True}
+    assert client.delete(f"/topics/orders/delayed/0/{number}").status_code == 404
+    stats = client.get("/delay/stats").json()
+    assert (stats["pending_count"], stats["in_transactions"]) == (0, 1)
+
+    writer.ask("commit")
+
+    [waiting] = client.get("/topics/orders/delayed").json()["messages"]
+    assert (waiting["offset"], waiting["deliver_at"], waiting["priority"]) == (number, at, "low")
+    [message] = client.get("/topics/orders/partitions/0/messages").json()["messages"]
+    assert (message["value"], message["priority"]) == ("first", "critical")
+
+
+def test_a_delayed_message_goes_with_an_abort(writer: Writer, client: httpx.Client) -> None:
+    writer.begin()
+    writer.put("never", partition=0, deliverAt="2099-01-01T00:00:00Z")
+    writer.ask("abort")
+
+    stats = client.get("/delay/stats").json()
+    assert (stats["pending_count"], stats["in_transactions"], stats["cancelled_count"]) == (0, 0, 1)
+
+
+def test_lag_ends_where_an_open_transaction_begins_and_tells_of_it(
+    writer: Writer, client: httpx.Client
+) -> None:
+    client.post("/groups/readers/join", json={"topics": ["orders"], "client_id": "c"})
+    client.post("/topics/orders/messages", json={"messages": [{"value": "x", "partition": 0}] * 2})
+    name = writer.begin()
+    writer.put("open", partition=0)
+    client.post("/topics/orders/messages", json={"messages": [{"value": "behind", "partition": 0}]})
+
+    held, free, _ = client.get("/groups/readers/lag").json()["partitions"]
+    writer.ask("commit")
+    after = client.get("/groups/readers/lag").json()["partitions"][0]
+
+    opened = held["held_back_by"]
+    assert (held["end_offset"], held["lag"], opened["first_offset"]) == (2, 2, 2)
+    assert (opened["transaction_id"], opened["transactional_id"]) == (name, "writer")
+    assert (opened["producer_id"], opened["epoch"]) == (writer.who["producer_id"], writer.who["epoch"])
+    assert opened["open_seconds"] >= 0
+    assert "held_back_by" not in free
+    assert "held_back_by" not in after
+    assert (after["end_offset"], after["lag"]) == (5, 5)
+
+
 def test_a_fenced_producer_is_refused_everywhere(writer: Writer, client: httpx.Client) -> None:
     writer.begin()
     writer.put("open", partition=0)

@@ -1,4 +1,4 @@
-"""Transactions of confluent-kafka and aiokafka: what is committed is seen whole, what is aborted never."""
+"""Transactions of three client libraries: what is committed is seen whole, what is aborted never."""
 
 import asyncio
 from collections.abc import Iterator
@@ -9,6 +9,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka import TopicPartition as AiokafkaPartition
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from kafka import KafkaProducer
 
 from goqueue.model.commands import TopicView
 from tests.doors.kafka.conftest import NewTopic
@@ -239,3 +240,18 @@ def test_aiokafka_commits_and_aborts(door: DoorThread, topic: TopicView) -> None
         return sorted(found), committed
 
     assert asyncio.run(asyncio.wait_for(walk(), PATIENCE_S)) == ([b"0", b"2"], 2)
+
+
+def test_kafka_python_commits_and_aborts(door: DoorThread, readers: dict[str, Any], topic: TopicView) -> None:
+    producer = KafkaProducer(bootstrap_servers=door.address, transactional_id=f"python of {topic.name}")
+    producer.init_transactions()
+    for number in range(4):
+        producer.begin_transaction()
+        producer.send(topic.name, b"%d" % number, partition=number % 2).get(PATIENCE_S)
+        if number % 2:
+            producer.abort_transaction()
+        else:
+            producer.commit_transaction()
+    producer.close()
+
+    assert read_all(readers["read_committed"], topic.name) == [b"0", b"2"]

@@ -151,6 +151,8 @@ def test_init_producer_id_never_gives_an_id_twice(raw: RawClient, version: int) 
             transaction_timeout=requests.SECOND,
             producer_id=-1,
             producer_epoch=-1,
+            enable2_pc=False,
+            keep_prepared_txn=False,
         )
 
     first, second = init(), init()

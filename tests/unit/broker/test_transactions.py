@@ -241,13 +241,14 @@ def test_only_what_is_committed_is_left_of_a_read(tmp_path: Path) -> None:
     walk(tmp_path, steps)
 
 
-def test_a_topic_deleted_meanwhile_does_not_hold_up_the_rest(tmp_path: Path) -> None:
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_topic_deleted_meanwhile_does_not_hold_up_the_rest(tmp_path: Path, partitions: int) -> None:
     async def steps(broker: Broker) -> None:
         writer = await new_writer(broker)
         await writer.add(0, 1)
         await writer.put(0, "gone")
         await delete_topic(broker, ORDERS)
-        await create_topic(broker, CreateTopic(name=ORDERS, partitions=2))
+        await create_topic(broker, CreateTopic(name=ORDERS, partitions=partitions))
         await writer.commit()
         await until(lambda: describe_transaction(broker, WRITER).state is TransactionState.COMPLETE_COMMIT)
         assert await values(broker, 0) == []

@@ -136,6 +136,60 @@ def test_what_is_decided_cannot_be_called_back() -> None:
         add(machine)
 
 
+def end_with_bump(machine: Transactions, marker: Marker, producer: ProducerEpoch = PRODUCER) -> ProducerEpoch:
+    machine.apply(machine.prepare(NAME, producer, marker, is_bumped=True, now_ms=2))
+    completed = machine.complete(NAME, now_ms=3)
+    machine.apply(completed)
+    return completed.producer
+
+
+def test_an_end_that_bumps_the_epoch_is_known_again_by_the_one_before() -> None:
+    machine = machine_with_producer()
+    add(machine)
+
+    assert end_with_bump(machine, Marker.COMMIT) == (7, 1)
+    assert machine.has_ended(NAME, PRODUCER, Marker.COMMIT)
+    with pytest.raises(InvalidTransactionState):
+        machine.has_ended(NAME, PRODUCER, Marker.ABORT)
+    with pytest.raises(InvalidTransactionState):
+        end_with_bump(machine, Marker.COMMIT, ProducerEpoch(ProducerId(7), 1))
+
+
+def test_what_began_since_is_not_taken_for_an_end_that_is_asked_for_again() -> None:
+    machine = machine_with_producer()
+    add(machine)
+    bumped = end_with_bump(machine, Marker.COMMIT)
+    add(machine, bumped)
+
+    assert not machine.has_ended(NAME, PRODUCER, Marker.COMMIT)
+    machine.apply(machine.fence(NAME, now_ms=4))
+    machine.apply(machine.complete(NAME, now_ms=5))
+    assert not machine.has_ended(NAME, PRODUCER, Marker.ABORT)
+    assert not machine.has_ended(NAME, bumped, Marker.ABORT)
+
+
+def test_an_abort_of_nothing_is_an_end_with_the_next_epoch() -> None:
+    machine = machine_with_producer()
+    machine.apply(machine.abort_nothing(NAME, now_ms=1))
+
+    assert machine.has_ended(NAME, PRODUCER, Marker.ABORT)
+    assert machine.held_by(NAME, ProducerEpoch(ProducerId(7), 1)).state is TransactionState.COMPLETE_ABORT
+
+
+def test_a_producer_is_never_told_an_epoch_behind_the_last() -> None:
+    machine = machine_with_producer()
+    for _ in range(EPOCH_MAX):
+        last = take_over(machine)
+    add(machine, last)
+    end_with_bump(machine, Marker.COMMIT, last)
+
+    assert machine.has_used_up_epochs(NAME)
+    assert not machine.admit_init(asking(last))
+    machine.apply(machine.renew(NAME, fresh_id=ProducerId(8), now_ms=4))
+    assert machine.has_ended(NAME, last, Marker.COMMIT)
+    assert machine.held_by(NAME, ProducerEpoch(ProducerId(8), 0)).previous == last
+
+
 def test_what_is_known_already_makes_no_event() -> None:
     machine = machine_with_producer()
     added = add(machine)

@@ -27,15 +27,16 @@ PREPARE_COMMIT, PREPARE_ABORT = TransactionState.PREPARE_COMMIT, TransactionStat
 COMPLETE_COMMIT, COMPLETE_ABORT = TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT
 
 TRANSITIONS: dict[TransactionState, frozenset[TransactionState]] = {
-    EMPTY: frozenset({EMPTY, ONGOING, DEAD}),
+    EMPTY: frozenset({EMPTY, ONGOING, COMPLETE_ABORT, DEAD}),
     ONGOING: frozenset({ONGOING, PREPARE_COMMIT, PREPARE_ABORT}),
     PREPARE_COMMIT: frozenset({COMPLETE_COMMIT}),
     PREPARE_ABORT: frozenset({COMPLETE_ABORT}),
-    COMPLETE_COMMIT: frozenset({EMPTY, ONGOING, DEAD}),
-    COMPLETE_ABORT: frozenset({EMPTY, ONGOING, DEAD}),
+    COMPLETE_COMMIT: frozenset({EMPTY, ONGOING, COMPLETE_COMMIT, COMPLETE_ABORT, DEAD}),
+    COMPLETE_ABORT: frozenset({EMPTY, ONGOING, COMPLETE_ABORT, DEAD}),
     DEAD: frozenset(),
 }
-"""A producer that begins anew makes its id empty; only an id at rest can be forgotten."""
+"""A producer that begins anew makes its id empty; only an id at rest can be forgotten. From rest to an abort:
+nothing was open, and the producer goes on in its next epoch all the same."""
 PREPARED = {Marker.COMMIT: PREPARE_COMMIT, Marker.ABORT: PREPARE_ABORT}
 COMPLETED = {PREPARE_COMMIT: COMPLETE_COMMIT, PREPARE_ABORT: COMPLETE_ABORT}
 NOT_BEGUN_MS = -1
@@ -53,7 +54,8 @@ class Transaction:
     changed_ms: int
     state: TransactionState = EMPTY
     previous: ProducerEpoch = NOBODY
-    """What the producer was before its last step: a request that is repeated after a lost reply says so."""
+    """What the producer was before its last step: a request that is repeated after a lost reply says so.
+    Nobody from when a transaction begins until it ends: by then the producer has heard who it is."""
     transaction_id: str = ""
     started_ms: int = NOT_BEGUN_MS
     partitions: tuple[TransactionalPartition, ...] = ()
@@ -130,6 +132,11 @@ class Transactions:
         known = self._transactions.get(transactional_id)
         return known is None or known.epoch >= EPOCH_MAX
 
+    def has_used_up_epochs(self, transactional_id: str) -> bool:
+        """Whether the producer of an id cannot be told its epoch: nothing comes behind it."""
+        known = self._transactions.get(transactional_id)
+        return known is not None and known.epoch > EPOCH_MAX
+
     def admit_init(self, command: InitProducer) -> bool:
         """Whether the answer to a producer that begins anew is known: its last request, come once more."""
         known = self._transactions.get(command.transactional_id)
@@ -137,7 +144,7 @@ class Transactions:
         if known is None or current is None or current == known.producer:
             return False
         if current == known.previous:
-            return True
+            return not self.has_used_up_epochs(command.transactional_id)
         raise _fenced(known, current)
 
     def init(
@@ -208,18 +215,49 @@ class Transactions:
         )
 
     def prepare(
-        self, transactional_id: str, producer: ProducerEpoch, marker: Marker, *, now_ms: int
+        self,
+        transactional_id: str,
+        producer: ProducerEpoch,
+        marker: Marker,
+        *,
+        is_bumped: bool = False,
+        now_ms: int,
     ) -> Transaction:
-        """Decide how a transaction ends. The same record comes back when that was decided before."""
+        """Decide how a transaction ends. The same record comes back when that was decided before.
+
+        `is_bumped`: the producer goes on in the next epoch. Then the same decision of the same epoch would be
+        one about another transaction; whether it was answered before, `has_ended` tells.
+        """
         known = self.held_by(transactional_id, producer)
         wanted = PREPARED[marker]
-        if known.state in (wanted, COMPLETED[wanted]):
+        if known.state in (wanted, COMPLETED[wanted]) and not is_bumped:
             return known
         if known.state is not ONGOING:
-            raise InvalidTransactionState(
-                f"{transactional_id} has no transaction that could end so: it is {known.state.value}"
-            )
+            raise _cannot_end(known)
+        if is_bumped:
+            return _moved(known, wanted, epoch=known.epoch + 1, previous=known.producer, changed_ms=now_ms)
         return _moved(known, wanted, changed_ms=now_ms)
+
+    def has_ended(self, transactional_id: str, producer: ProducerEpoch, marker: Marker) -> bool:
+        """Whether this is about a transaction that has ended, and a bumped epoch with it: asked once more."""
+        known = self._transactions.get(transactional_id)
+        if known is None or producer == NOBODY or producer != known.previous or known.state is EMPTY:
+            return False
+        if known.state is not COMPLETED[PREPARED[marker]]:
+            raise _cannot_end(known)
+        return True
+
+    def abort_nothing(self, transactional_id: str, *, now_ms: int) -> Transaction:
+        """The next epoch for the producer of an id at rest, as if something had been open and was aborted."""
+        known = self._transactions[transactional_id]
+        return _moved(
+            known, COMPLETE_ABORT, epoch=known.epoch + 1, previous=known.producer, changed_ms=now_ms
+        )
+
+    def renew(self, transactional_id: str, *, fresh_id: ProducerId, now_ms: int) -> Transaction:
+        """The producer of an id at rest has used up its epochs, and goes on under another producer id."""
+        known = self._transactions[transactional_id]
+        return _moved(known, known.state, producer_id=fresh_id, epoch=0, changed_ms=now_ms)
 
     def fence(self, transactional_id: str, *, now_ms: int) -> Transaction:
         """Abort a transaction without its producer, which is a zombie from here on."""
@@ -262,12 +300,25 @@ class Transactions:
 def _begun(known: Transaction, transaction_id: str, now_ms: int) -> Transaction:
     if known.state.is_prepared:
         raise TransactionBusy(known.transactional_id)
-    return _moved(known, ONGOING, transaction_id=transaction_id, started_ms=now_ms, changed_ms=now_ms)
+    return _moved(
+        known,
+        ONGOING,
+        transaction_id=transaction_id,
+        previous=NOBODY,
+        started_ms=now_ms,
+        changed_ms=now_ms,
+    )
 
 
 def _moved(known: Transaction, state: TransactionState, **changes: object) -> Transaction:
     assert state in TRANSITIONS[known.state], f"{known.transactional_id}: {known.state} to {state}"
     return replace(known, state=state, **changes)  # type: ignore[arg-type]  # fields of the record, by name
+
+
+def _cannot_end(known: Transaction) -> InvalidTransactionState:
+    return InvalidTransactionState(
+        f"{known.transactional_id} has no transaction that could end so: it is {known.state.value}"
+    )
 
 
 def _fenced(known: Transaction, producer: ProducerEpoch) -> ProducerFenced:

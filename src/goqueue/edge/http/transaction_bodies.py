@@ -81,13 +81,16 @@ class PublishOnceBody(MessageBody, kw_only=True):
 class PublishedOnceReply(Struct, omit_defaults=True):
     """`duplicate`: the message was stored before; the offset is -1 when nobody knows any more where.
 
-    `quarantined`: it does not fit the topic's schemas and was stored in its quarantine instead.
+    `quarantined`: it does not fit the topic's schemas and was stored in its quarantine instead. `delayed`: it
+    is delivered later, and the offset is its number among the delayed messages until then.
     """
 
     partition: int
     offset: int
     duplicate: bool
     quarantined: bool = False
+    delayed: bool = False
+    deliver_at: str | None = field(default=None, name="deliverAt")
 
 
 class AddPartitionBody(TransactionBody, kw_only=True):

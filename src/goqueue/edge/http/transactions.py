@@ -21,7 +21,7 @@ from goqueue.broker.transactions import (
     init_transactional,
     pend_offsets,
 )
-from goqueue.edge.http.decoding import decode
+from goqueue.edge.http.decoding import decode, decode_if_any
 from goqueue.edge.http.group_offsets import offsets_in
 from goqueue.edge.http.openapi import errors, takes
 from goqueue.edge.http.publishing import message_of
@@ -74,11 +74,11 @@ _NUMBER_OF_STATE = {state: str(number) for number, state in enumerate(Transactio
     operation_id="initProducer",
     summary="A producer id; for a transactional id its next epoch, which fences all before it",
     tags=_TAGS,
-    operation_class=takes(InitProducerBody),
+    operation_class=takes(InitProducerBody, is_required=False),
     responses=_ERRORS,
 )
 async def init_producer_route(broker: NamedDependency[Broker], body: RawBody) -> ProducerReply:
-    given = decode(_init_decoder, body)
+    given = decode_if_any(_init_decoder, body)
     if not given.transactional_id:
         return ProducerReply(await init_producer(broker), 0)
     command = InitProducer(
@@ -198,7 +198,15 @@ async def publish_once_route(broker: NamedDependency[Broker], body: RawBody) -> 
             sequence=None if sequence == -1 else sequence,
         ),
     )
-    return PublishedOnceReply(*published)
+    due_ms = published.due_ms
+    return PublishedOnceReply(
+        partition=published.partition,
+        offset=published.offset,
+        duplicate=published.is_duplicate,
+        quarantined=published.is_quarantined,
+        delayed=due_ms is not None,
+        deliver_at=None if due_ms is None else format_time(due_ms),
+    )
 
 
 @post(

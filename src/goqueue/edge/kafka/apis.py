@@ -7,7 +7,7 @@ are then refused a partition at a time, with the reason.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
@@ -33,6 +33,9 @@ from goqueue.edge.kafka.later import Answer
 from goqueue.edge.kafka.schemas import Reply, decode_request, encode_reply
 from goqueue.edge.kafka.wire import Reader
 from goqueue.model.ports import Buffer
+
+if TYPE_CHECKING:
+    from kio.schema.api_versions.v4.request import ApiVersionsRequest
 
 Serve = Callable[[Context, int, Reader], Answer | Awaitable[Answer]]
 """Version and the rest of the frame in, the body of the reply out: at once, or when it can be had."""
@@ -103,18 +106,45 @@ class ApiRange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SupportedFeature:
+    name: str
+    min_version: int
+    max_version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinalizedFeature:
+    """What all brokers of a cluster have agreed upon: clients go by this."""
+
+    name: str
+    min_version_level: int
+    max_version_level: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApiVersionsReply(Reply):
     api_keys: tuple[ApiRange, ...]
     error_code: ErrorCode = ErrorCode.none
-    supported_features: tuple[object, ...] = ()
+    supported_features: tuple[SupportedFeature, ...] = ()
     finalized_features_epoch: int = -1
-    finalized_features: tuple[object, ...] = ()
+    finalized_features: tuple[FinalizedFeature, ...] = ()
     zk_migration_ready: bool = False
 
 
-async def api_versions(_context: Context, _request: object) -> ApiVersionsReply:
+_SUPPORTED = (SupportedFeature(name="transaction.version", min_version=0, max_version=2),)
+_FINALIZED = (FinalizedFeature(name="transaction.version", min_version_level=2, max_version_level=2),)
+_KNOWS_VERSION_0 = 4
+"""Clients that ask in older versions stop at a feature that is supported from version 0 on."""
+
+
+async def api_versions(_context: Context, request: "ApiVersionsRequest") -> ApiVersionsReply:
     """What is served, by the table below."""
-    return ApiVersionsReply(api_keys=_ranges())
+    return ApiVersionsReply(
+        api_keys=_ranges(),
+        supported_features=_SUPPORTED if request.__version__ >= _KNOWS_VERSION_0 else (),
+        finalized_features_epoch=0,
+        finalized_features=_FINALIZED,
+    )
 
 
 async def unsupported_api_versions(_context: Context, _version: int, _reader: Reader) -> list[Buffer]:
@@ -157,13 +187,13 @@ _TABLE = (
     _by_schema(ApiKey.CREATE_TOPICS, 2, 7, 5, topics.create_topics),
     _by_schema(ApiKey.DELETE_TOPICS, 1, 6, 4, topics.delete_topics),
     _by_schema(ApiKey.DELETE_RECORDS, 0, 2, 2, offsets.delete_records),
-    _by_schema(ApiKey.INIT_PRODUCER_ID, 0, 5, 2, producers.init_producer_id),
+    _by_schema(ApiKey.INIT_PRODUCER_ID, 0, 6, 2, producers.init_producer_id),
     _by_schema(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, 4, offsets.offset_for_leader_epoch),
-    _by_schema(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 3, 3, transactions.add_partitions_to_txn),
+    _by_schema(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5, 3, transactions.add_partitions_to_txn),
     _by_schema(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, 3, transactions.add_offsets_to_txn),
-    _by_schema(ApiKey.END_TXN, 0, 4, 3, transactions.end_txn),
+    _by_schema(ApiKey.END_TXN, 0, 5, 3, transactions.end_txn),
     _by_schema(ApiKey.WRITE_TXN_MARKERS, 1, 1, 1, transactions_admin.write_txn_markers),
-    _by_schema(ApiKey.TXN_OFFSET_COMMIT, 0, 4, 3, transactions.txn_offset_commit),
+    _by_schema(ApiKey.TXN_OFFSET_COMMIT, 0, 5, 3, transactions.txn_offset_commit),
     _by_schema(ApiKey.DESCRIBE_CONFIGS, 1, 4, 4, configs.describe_configs),
     _by_schema(ApiKey.ALTER_CONFIGS, 0, 2, 2, alter_configs.alter_configs),
     _by_schema(ApiKey.CREATE_PARTITIONS, 0, 3, 2, topics.create_partitions),

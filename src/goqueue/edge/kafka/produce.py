@@ -27,7 +27,7 @@ from goqueue.model.errors import (
     SchemaMismatch,
     TopicNotFound,
 )
-from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks
 
 FIRST_FLEXIBLE = 9
@@ -36,6 +36,8 @@ _WITH_APPEND_TIME = 2
 _WITH_TRANSACTIONAL_ID = 3
 _WITH_START_OFFSET = 5
 _WITH_RECORD_ERRORS = 8
+_WITH_JOINING = 12
+"""From here on a batch makes its partition part of the transaction: version 2 of that protocol."""
 _WITH_TOPIC_ID = 13
 
 _ACKS_AND_TIMEOUT = Struct(">hi")
@@ -129,6 +131,7 @@ def read_produce(context: Context, version: int, reader: Reader) -> ProduceReque
 def produce(context: Context, version: int, reader: Reader) -> Produced:
     """Append everything in one request; what cannot be appended is refused a partition at a time."""
     request = read_produce(context, version, reader)
+    may_join = version >= _WITH_JOINING and request.transactional_id is not None
     waits: list[Wait] = []
     topics = []
     for topic, partitions in request.topics:
@@ -146,22 +149,16 @@ def produce(context: Context, version: int, reader: Reader) -> Produced:
             elif batches is None:
                 outcome.fail(InvalidBatch("a publish needs at least one record batch"))
             else:
-                _append(context, topic.name, batches, _ACKS[request.acks], outcome, waits)
+                target = TopicPartition(topic.name, partition)
+                command = Append(target, batches, _ACKS[request.acks], may_join)
+                _append(context, command, outcome, waits)
         topics.append((topic, outcomes))
     return Produced(version, topics, waits, wants_reply=request.acks != 0)
 
 
-def _append(
-    context: Context,
-    topic: TopicName,
-    batches: memoryview,
-    acks: Acks,
-    outcome: PartitionOutcome,
-    waits: list[Wait],
-) -> None:
-    target = TopicPartition(topic, outcome.partition)
+def _append(context: Context, command: Append, outcome: PartitionOutcome, waits: list[Wait]) -> None:
     try:
-        appended = append(context.broker, Append(target, batches, acks))
+        appended = append(context.broker, command)
     except GoQueueError as error:
         outcome.fail(error)
         return

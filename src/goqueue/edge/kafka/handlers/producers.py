@@ -11,13 +11,13 @@ from goqueue.broker.transactions import init_transactional
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_text, transaction_code
 from goqueue.edge.kafka.schemas import Reply
-from goqueue.model.errors import GoQueueError
+from goqueue.model.errors import GoQueueError, NotSupported
 from goqueue.model.ids import NO_PRODUCER, ProducerId, TopicName, TopicPartition
 from goqueue.model.transactions import NO_EPOCH, InitProducer, ProducerEpoch
 
 if TYPE_CHECKING:
     from kio.schema.describe_producers.v0.request import DescribeProducersRequest
-    from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
+    from kio.schema.init_producer_id.v6.request import InitProducerIdRequest
 
 _KNOWS_FENCED = 4
 _FIRST_EPOCH = 0
@@ -28,6 +28,8 @@ class InitProducerIdReply(Reply):
     producer_id: int
     producer_epoch: int
     error_code: ErrorCode = ErrorCode.none
+    ongoing_txn_producer_id: int = NO_PRODUCER
+    ongoing_txn_producer_epoch: int = NO_EPOCH
 
 
 async def init_producer_id(context: Context, request: "InitProducerIdRequest") -> InitProducerIdReply:
@@ -47,6 +49,8 @@ async def init_producer_id(context: Context, request: "InitProducerIdRequest") -
 
 
 def _command(request: "InitProducerIdRequest", transactional_id: str) -> InitProducer:
+    if getattr(request, "enable2_pc", False) or getattr(request, "keep_prepared_txn", False):
+        raise NotSupported("a transaction cannot be kept prepared for a decision from outside")
     producer_id: int = getattr(request, "producer_id", NO_PRODUCER)
     epoch: int = getattr(request, "producer_epoch", NO_EPOCH)
     return InitProducer(

@@ -1,29 +1,49 @@
 """What transactional producers ask: AddPartitionsToTxn, AddOffsetsToTxn, TxnOffsetCommit, EndTxn."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker.transactions import add_group, add_partitions, end_transaction, pend_offsets
+from goqueue.broker.transactions import (
+    add_group,
+    add_partitions,
+    end_and_bump,
+    end_transaction,
+    pend_offsets,
+    verify_partition,
+)
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import coordinator_code, transaction_code
 from goqueue.edge.kafka.schemas import Reply
-from goqueue.model.errors import GoQueueError, NotFound
+from goqueue.model.errors import GoQueueError, InvalidTransactionState, NotFound
 from goqueue.model.groups import NO_GENERATION, Membership, TopicCommit
-from goqueue.model.ids import ProducerId, TopicName, TopicPartition
-from goqueue.model.transactions import ProducerEpoch
+from goqueue.model.ids import NO_PRODUCER, ProducerId, TopicName, TopicPartition
+from goqueue.model.transactions import NO_EPOCH, ProducerEpoch
 from goqueue.records.control import Marker
 
 if TYPE_CHECKING:
     from kio.schema.add_offsets_to_txn.v4.request import AddOffsetsToTxnRequest
-    from kio.schema.add_partitions_to_txn.v3.request import AddPartitionsToTxnRequest
-    from kio.schema.end_txn.v4.request import EndTxnRequest
-    from kio.schema.txn_offset_commit.v4.request import TxnOffsetCommitRequest
+    from kio.schema.add_partitions_to_txn.v3.request import AddPartitionsToTxnRequest as AddToOneRequest
+    from kio.schema.add_partitions_to_txn.v5.request import AddPartitionsToTxnRequest
+    from kio.schema.end_txn.v5.request import EndTxnRequest
+    from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequest
 
 _KNOWS_FENCED = 2
 """Older versions of these requests have no word of their own for a producer that was fenced."""
+_KNOWS_ABORTABLE = 5
+_SECOND_PROTOCOL = 5
+"""From here on EndTxn and TxnOffsetCommit are those of version 2 of the transaction protocol."""
+
+
+class AskedTopic(Protocol):
+    """The topics of a request, which has a class of its own for them in each version."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def partitions(self) -> Sequence[int]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,45 +59,116 @@ class AddedTopic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AddedTransaction:
+    transactional_id: str
+    topic_results: tuple[AddedTopic, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AddPartitionsReply(Reply):
-    results_by_topic_v3_and_below: tuple[AddedTopic, ...]
+    results_by_topic_v3_and_below: tuple[AddedTopic, ...] = ()
+    error_code: ErrorCode = ErrorCode.none
+    results_by_transaction: tuple[AddedTransaction, ...] = ()
 
 
-async def add_partitions_to_txn(context: Context, request: "AddPartitionsToTxnRequest") -> AddPartitionsReply:
-    """Partitions that a transaction will write to: all of them, or none."""
-    targets = [
-        TopicPartition(TopicName(topic.name), partition)
-        for topic in request.v3_and_below_topics
-        for partition in topic.partitions
-    ]
-    producer = ProducerEpoch(
-        ProducerId(request.v3_and_below_producer_id), request.v3_and_below_producer_epoch
-    )
-    codes = _missing(context, targets)
-    if not codes:
-        try:
-            await add_partitions(context.broker, request.v3_and_below_transactional_id, producer, targets)
-            codes = dict.fromkeys(targets, ErrorCode.none)
-        except GoQueueError as error:
-            code = transaction_code(error, knows_fenced=request.__version__ >= _KNOWS_FENCED)
-            codes = dict.fromkeys(targets, code)
-    return AddPartitionsReply(
-        results_by_topic_v3_and_below=tuple(
-            AddedTopic(
-                name=topic.name,
-                results_by_partition=tuple(
-                    AddedPartition(
-                        partition_index=partition,
-                        partition_error_code=codes.get(
-                            TopicPartition(TopicName(topic.name), partition),
-                            ErrorCode.operation_not_attempted,
-                        ),
-                    )
-                    for partition in topic.partitions
-                ),
-            )
-            for topic in request.v3_and_below_topics
+async def add_partitions_to_txn(
+    context: Context, request: "AddPartitionsToTxnRequest | AddToOneRequest"
+) -> AddPartitionsReply:
+    """Partitions that a transaction will write to: all of them, or none. Newer versions ask for several."""
+    if not hasattr(request, "transactions"):
+        topics = request.v3_and_below_topics
+        producer = ProducerEpoch(
+            ProducerId(request.v3_and_below_producer_id), request.v3_and_below_producer_epoch
         )
+        codes = await _add(
+            context,
+            request.v3_and_below_transactional_id,
+            producer,
+            _targets(topics),
+            knows_fenced=request.__version__ >= _KNOWS_FENCED,
+        )
+        return AddPartitionsReply(results_by_topic_v3_and_below=_added(topics, codes))
+    results = []
+    for asked in request.transactions:
+        producer = ProducerEpoch(ProducerId(asked.producer_id), asked.producer_epoch)
+        targets = _targets(asked.topics)
+        if asked.verify_only:
+            codes = await _verify(
+                context,
+                asked.transactional_id,
+                producer,
+                targets,
+                knows_abortable=request.__version__ >= _KNOWS_ABORTABLE,
+            )
+        else:
+            codes = await _add(context, asked.transactional_id, producer, targets, knows_fenced=True)
+        results.append(
+            AddedTransaction(
+                transactional_id=asked.transactional_id, topic_results=_added(asked.topics, codes)
+            )
+        )
+    return AddPartitionsReply(results_by_transaction=tuple(results))
+
+
+def _targets(topics: Sequence[AskedTopic]) -> list[TopicPartition]:
+    return [
+        TopicPartition(TopicName(topic.name), partition) for topic in topics for partition in topic.partitions
+    ]
+
+
+async def _add(
+    context: Context,
+    transactional_id: str,
+    producer: ProducerEpoch,
+    targets: list[TopicPartition],
+    *,
+    knows_fenced: bool,
+) -> dict[TopicPartition, ErrorCode]:
+    if missing := _missing(context, targets):
+        return missing
+    try:
+        await add_partitions(context.broker, transactional_id, producer, targets)
+    except GoQueueError as error:
+        return dict.fromkeys(targets, transaction_code(error, knows_fenced=knows_fenced))
+    return dict.fromkeys(targets, ErrorCode.none)
+
+
+async def _verify(
+    context: Context,
+    transactional_id: str,
+    producer: ProducerEpoch,
+    targets: list[TopicPartition],
+    *,
+    knows_abortable: bool,
+) -> dict[TopicPartition, ErrorCode]:
+    codes = {}
+    for target in targets:
+        try:
+            await verify_partition(context.broker, transactional_id, producer, target)
+            codes[target] = ErrorCode.none
+        except InvalidTransactionState as error:
+            codes[target] = ErrorCode.transaction_abortable if knows_abortable else transaction_code(error)
+        except GoQueueError as error:
+            codes[target] = transaction_code(error, knows_fenced=True)
+    return codes
+
+
+def _added(topics: Sequence[AskedTopic], codes: Mapping[TopicPartition, ErrorCode]) -> tuple[AddedTopic, ...]:
+    return tuple(
+        AddedTopic(
+            name=topic.name,
+            results_by_partition=tuple(
+                AddedPartition(
+                    partition_index=partition,
+                    partition_error_code=codes.get(
+                        TopicPartition(TopicName(topic.name), partition),
+                        ErrorCode.operation_not_attempted,
+                    ),
+                )
+                for partition in topic.partitions
+            ),
+        )
+        for topic in topics
     )
 
 
@@ -110,16 +201,26 @@ async def add_offsets_to_txn(context: Context, request: "AddOffsetsToTxnRequest"
     return ErrorReply()
 
 
-async def end_txn(context: Context, request: "EndTxnRequest") -> ErrorReply:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndReply(ErrorReply):
+    producer_id: int = NO_PRODUCER
+    producer_epoch: int = NO_EPOCH
+    """What the producer is from now on; old versions do not say it, for there it is what it was."""
+
+
+async def end_txn(context: Context, request: "EndTxnRequest") -> EndReply:
     """Commit or abort."""
     producer = ProducerEpoch(ProducerId(request.producer_id), request.producer_epoch)
     marker = Marker.COMMIT if request.committed else Marker.ABORT
     try:
-        await end_transaction(context.broker, request.transactional_id, producer, marker)
+        if request.__version__ >= _SECOND_PROTOCOL:
+            producer = await end_and_bump(context.broker, request.transactional_id, producer, marker)
+        else:
+            await end_transaction(context.broker, request.transactional_id, producer, marker)
     except GoQueueError as error:
         code = transaction_code(error, knows_fenced=request.__version__ >= _KNOWS_FENCED)
-        return ErrorReply(error_code=code)
-    return ErrorReply()
+        return EndReply(error_code=code)
+    return EndReply(producer_id=producer.producer_id, producer_epoch=producer.epoch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +267,14 @@ async def txn_offset_commit(context: Context, request: "TxnOffsetCommitRequest")
     codes: Mapping[TopicPartition, ErrorCode] = {}
     all_refused = ErrorCode.none
     try:
-        refusals = await pend_offsets(context.broker, request.transactional_id, producer, who, commits)
+        refusals = await pend_offsets(
+            context.broker,
+            request.transactional_id,
+            producer,
+            who,
+            commits,
+            may_join=request.__version__ >= _SECOND_PROTOCOL,
+        )
         codes = {target: coordinator_code(error) for target, error in refusals.items()}
     except GoQueueError as error:
         all_refused = transaction_code(error)
