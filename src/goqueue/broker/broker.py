@@ -256,12 +256,11 @@ class Broker:
         await self.threads.run(journal.replay)
 
     async def open_delays(self) -> None:
-        """Read back what is pending, and begin to deliver it."""
+        """Read back what is pending. It is delivered once the keeper has started."""
         store = self.delays.store
         await self.threads.run(self.disk.make_folder, store.partition.folder)
         self.recovery.add(store.partition.source, await self.threads.run(store.partition.open))
         await self.threads.run(store.open)
-        await self.delays.start()
 
     def stop_for(self, reason: str) -> None:
         """A journal is lost: what is in memory may differ from the disk, and only a new start tells."""
@@ -373,10 +372,11 @@ async def open_broker(
     broker.count_topics()
     await recover_sinks(broker)
     await broker.coordinator.start(await _numbers(broker, OFFSETS_TOPIC))
+    await broker.open_delays()
     await recover_transactions(broker)
     for transaction_journal in broker.transactions:
         await transaction_journal.shorten()
-    await broker.open_delays()
+    await broker.delays.start()
     broker.is_open = True
     keep_up_deliveries(broker)
     broker.keep(asyncio.get_running_loop().create_task(_keep_up(broker)))

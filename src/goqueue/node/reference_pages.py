@@ -123,7 +123,7 @@ def kafka_page() -> str:
         "a partition stays with its owner until the owner lets go, topics may be subscribed to by regular "
         "expression and may come later. A group is of one protocol as long as it has members. Committed "
         "offsets are on the disk before a commit is answered; they and a group's members survive a restart. "
-        "Transactions are served by the first version of their protocol; see transactions.md.",
+        "Transactions are served by both versions of their protocol; see transactions.md.",
         "",
         "What is different from Kafka:",
         "",
@@ -136,12 +136,15 @@ def kafka_page() -> str:
         "- Timestamps more than 292 years from 1970 (microseconds taken for milliseconds) are refused.",
         "- There are no fetch sessions; every reply says so, and clients name their partitions each time.",
         "- Names that begin with `__` belong to the broker.",
-        "- Committed offsets do not expire. Those of a topic that was deleted do not count for a new one of "
-        "the same name. A group with neither members nor offsets is forgotten at once.",
+        "- Committed offsets of a group without members expire after 7 days (settings.md). Those of a topic "
+        "that was deleted do not count for a new one of the same name. A group with neither members nor "
+        "offsets is forgotten at once.",
         "- Regular expressions in subscriptions match whole names and cannot take for ever: at most three "
         "parts repeat, none inside another; nothing refers back or looks around.",
         "- Groups of HTTP members are listed and described to Kafka's tools as groups of type `consumer`.",
         "- A client that disconnects while it waits to join a group is not waited for.",
+        "- An AdminClient of librdkafka 2.16 that outlives a restart of the only broker was seen to have its "
+        "requests about groups time out. A new one works, and so does `metadata.recovery.strategy=none`.",
         "",
         "## Settings of a topic",
         "",

@@ -116,6 +116,19 @@ def test_a_message_of_a_transaction_that_does_not_fit_is_kept_and_the_count_goes
     assert stored(checked, "kept.quarantine") == [(0, BAD), (1, BAD)]
 
 
+@pytest.mark.parametrize("topic", ["orders", "kept"])
+def test_a_numbered_message_that_is_delayed_and_does_not_fit_is_refused(
+    checked: httpx.Client, topic: str
+) -> None:
+    who = checked.post("/producers/init", json={}).json()
+    message = {**who, "topic": topic, "partition": 0, "sequence": 0, "delay": "1h"}
+
+    refused = checked.post("/transactions/publish", json={**message, "value": BAD})
+    assert (refused.status_code, refused.json()["code"]) == (400, "schema_mismatch")
+    kept = checked.post("/transactions/publish", json={**message, "value": GOOD}).json()
+    assert (kept["duplicate"], kept["delayed"]) == (False, True)
+
+
 def test_the_quarantine_is_asked_for_again_while_it_is_being_created(checked: httpx.Client) -> None:
     who = checked.post("/producers/init", json={}).json()
     message = {**who, "topic": "kept", "partition": 0, "sequence": 0, "value": BAD}
