@@ -57,7 +57,7 @@ def _tell(values: list[bytes]) -> None:
 
 
 def _with_confluent_kafka(bootstrap: str, topic: str) -> None:
-    from confluent_kafka import Consumer
+    from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer(
         {
@@ -73,10 +73,14 @@ def _with_confluent_kafka(bootstrap: str, topic: str) -> None:
     consumer.subscribe([topic])
     while True:
         messages = consumer.consume(100, 0.1)
-        values = [message.value() or b"" for message in messages if message.error() is None]
-        if values:
-            _tell(values)
-            consumer.commit(asynchronous=True)
+        good = [message for message in messages if message.error() is None]
+        if good:
+            _tell([message.value() or b"" for message in good])
+            # By name: without, librdkafka commits what it has handed out by the time it comes to it, which
+            # may be the next messages, not told yet.
+            ends = {message.partition() or 0: (message.offset() or 0) + 1 for message in good}
+            offsets = [TopicPartition(topic, partition, end) for partition, end in ends.items()]
+            consumer.commit(offsets=offsets, asynchronous=True)
 
 
 def _with_consumer_protocol(bootstrap: str, topic: str) -> None:

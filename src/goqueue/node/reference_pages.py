@@ -160,10 +160,11 @@ def kafka_page() -> str:
 
 
 def every_error(above: type[GoQueueError] = GoQueueError) -> Iterator[type[GoQueueError]]:
-    """The whole tree below an error, each family followed by its members."""
+    """The tree below an error, each family followed by its members; not what other rooms derive from it."""
     for error in above.__subclasses__():
-        yield error
-        yield from every_error(error)
+        if error.__module__ == GoQueueError.__module__:
+            yield error
+            yield from every_error(error)
 
 
 PAGES: dict[str, Callable[[], str]] = {
