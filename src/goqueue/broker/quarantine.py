@@ -48,10 +48,10 @@ async def open_quarantine(broker: Broker, topic: str, target: TopicName) -> None
     count = len(broker.topic(topic).partitions)
     if target not in broker.topics:
         with suppress(TopicExists):  # somebody else was quicker
-            await create_topic(broker, CreateTopic(name=target, partitions=count))
+            await create_topic(broker, CreateTopic(name=target, partitions=count, is_own=True))
     if len(broker.topic(target).partitions) < count:
         with suppress(InvalidPartitionCount):  # and here
-            await add_partitions(broker, target, count)
+            await add_partitions(broker, target, count, is_own=True)
 
 
 def quarantine_partition(broker: Broker, source: TopicPartition, target: TopicName) -> Partition:

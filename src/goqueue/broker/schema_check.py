@@ -31,11 +31,12 @@ def misfits(
 ) -> dict[int, str]:
     """What is wrong with the messages that do not fit, by their indexes."""
     check = MessageCheck(broker.registry, topic, settings)
-    return {
-        index: problem
-        for index, message in enumerate(messages)
-        if (problem := check.problem(message.value, message.key, message.headers)) is not None
-    }
+    begun_ns = broker.clock.monotonic_ns()
+    checked = [check.problem(message.value, message.key, message.headers) for message in messages]
+    problems = {index: problem for index, problem in enumerate(checked) if problem is not None}
+    seconds = (broker.clock.monotonic_ns() - begun_ns) / 1e9
+    broker.counters.topic(topic).checked(len(checked), len(problems), seconds)
+    return problems
 
 
 def quarantine_for(topic: str, settings: TopicSettings) -> TopicName | None:

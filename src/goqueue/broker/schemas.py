@@ -58,6 +58,12 @@ async def set_registry_mode(
     await _commit(broker, [broker.registry.set_mode(subject, mode, is_forced=is_forced)])
 
 
+async def restore_schemas(broker: Broker, events: list[Event]) -> None:
+    """Bring back what a backup has kept, as the registry has planned it; modes do not stand in the way."""
+    _admit(broker)
+    await _commit(broker, events)
+
+
 async def _commit(broker: Broker, events: list[Event]) -> None:
     if events:
         broker.registry_journal.write(*events)

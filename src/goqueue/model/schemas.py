@@ -2,11 +2,17 @@
 
 from dataclasses import dataclass
 from enum import Enum, StrEnum
+from hashlib import md5
 from typing import NamedTuple
+from uuid import UUID
 
 SCHEMA_ID_HEADER = "schema-id"
 """Names a value's schema by its id, in digits, where the value itself does not."""
+GUID_HEADERS = {"value": "__value_schema_id", "key": "__key_schema_id"}
+"""The same by its guid, as some serialisers write it, for the value and for the key."""
 QUARANTINE_SUFFIX = ".quarantine"
+SCHEMA_TEXT_MAX = 1024 * 1024
+"""Characters of a schema. It is understood and compared where everybody is served."""
 
 
 class SchemaKind(Enum):
@@ -30,6 +36,14 @@ class SchemaText:
     kind: SchemaKind
     text: str
     references: tuple[SchemaReference, ...] = ()
+
+    @property
+    def guid(self) -> UUID:
+        """A name made of what the schema says: the same in every registry that has it."""
+        parts = (self.kind.value, self.text, *(str(part) for each in self.references for part in each))
+        return UUID(
+            bytes=md5("\0".join(parts).encode(errors="surrogatepass"), usedforsecurity=False).digest()
+        )
 
 
 class SchemaVersion(NamedTuple):

@@ -5,7 +5,7 @@ comes here.
 """
 
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence, Set
 from ctypes import CDLL, addressof, c_char, c_char_p, c_size_t, c_void_p
 from itertools import groupby
 from operator import itemgetter
@@ -15,9 +15,13 @@ from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBat
 
 from goqueue.model.delays import DELAY_HEADER, DELIVER_AT_HEADER
 from goqueue.model.errors import InvalidRecord
-from goqueue.model.messages import PRIORITY_HEADER, Lane, Message, StoredMessage
+from goqueue.model.messages import PRIORITY_HEADER, Headers, Lane, Message, StoredMessage
+from goqueue.records.compression import decompress
+from goqueue.records.headers_count import check_headers
 from goqueue.records.layout import (
+    ATTRIBUTES_POSITION,
     CODEC_MASK,
+    HEADER_BYTES,
     MAGIC,
     NO_SEQUENCE,
     SEQUENCE_MASK,
@@ -31,6 +35,8 @@ from goqueue.records.layout import (
 
 BATCH_BYTES = 1024 * 1024
 """A batch built here takes no more messages beyond this; a larger message has a batch to itself."""
+OPENED_BYTES_MAX = 64 * 1024 * 1024
+"""What a compressed batch may come to when it is opened here. Kafka's clients open them by themselves."""
 _UNBOUNDED = 2**31 - 1
 _memmem = CDLL(None).memmem
 _memmem.restype = c_void_p
@@ -85,15 +91,55 @@ def _plain_builder() -> DefaultRecordBatchBuilder:
 def open_batch(body: memoryview, lane: int) -> list[StoredMessage]:
     """All messages of a stored batch."""
     named_lane = Lane(lane)
+    header = read_header(body)
     try:
+        records = _records(body, header)
+        if header.record_count != header.last_offset_delta + 1:
+            return [
+                _new_message(
+                    StoredMessage, (r.offset, r.timestamp, r.key, r.value, tuple(r.headers), named_lane)
+                )
+                for r in records
+            ]
+        # Where no message is missing, offsets are counted: what records say of theirs came from outside.
         return [
-            _new_message(StoredMessage, (r.offset, r.timestamp, r.key, r.value, tuple(r.headers), named_lane))
-            for r in DefaultRecordBatch(bytes(body))
+            _new_message(StoredMessage, (offset, r.timestamp, r.key, r.value, tuple(r.headers), named_lane))
+            for r, offset in zip(records, range(header.base_offset, header.end_offset), strict=False)
         ]
     except Exception as error:
         # The batch came from a client and its inside was never looked at: five decoders, ours and of other
         # libraries, may each raise what they like.
         raise InvalidRecord(f"a record batch cannot be opened: {error}") from error
+
+
+def _records(body: memoryview | bytes, header: BatchHeader) -> DefaultRecordBatch:
+    """The records of a batch, one by one; of a compressed one out of a copy that is not."""
+    if header.codec == Codec.NONE:
+        plain = memoryview(body)
+    else:
+        stored = memoryview(body)[HEADER_BYTES:]
+        plain = decompress(stored, header.codec, bytes_max=OPENED_BYTES_MAX, margin=HEADER_BYTES)
+        plain[:HEADER_BYTES] = body[:HEADER_BYTES]
+        plain[ATTRIBUTES_POSITION] &= ~CODEC_MASK
+    check_headers(plain[HEADER_BYTES:], header.record_count)
+    return DefaultRecordBatch(plain)
+
+
+def headers_at(body: bytes, offsets: Set[int]) -> dict[int, Headers]:
+    """The headers of some messages of a stored batch. Opens no further than the last of them."""
+    found: dict[int, Headers] = {}
+    header = read_header(body)
+    has_holes = header.record_count != header.last_offset_delta + 1
+    try:
+        for offset, record in enumerate(_records(body, header), header.base_offset):
+            place = record.offset if has_holes else offset
+            if place in offsets:
+                found[place] = tuple(record.headers)
+                if len(found) == len(offsets):
+                    break
+    except Exception as error:  # as in open_batch
+        raise InvalidRecord(f"a record batch cannot be opened: {error}") from error
+    return found
 
 
 class DelaySplit(NamedTuple):

@@ -48,6 +48,8 @@ CONTROL = 0x20
 
 TIMESTAMP_MS_MAX = (2**63 - 1) // 1_000_000
 """Times are kept in nanoseconds on disk."""
+RECORDS_MAX = 1_000_000
+"""Records in a batch from outside. A batch of tiny ones takes many times its size when it is opened."""
 NO_SEQUENCE = -1
 SEQUENCE_MASK = 0x7FFF_FFFF
 """Sequence numbers start again at 0 behind the largest int32."""
@@ -132,10 +134,13 @@ def _check_batch(buffer: memoryview, position: int, end: int, max_batch_bytes: i
             f"a record batch of {header.record_count} records must have a last offset delta of one less, "
             f"not {header.last_offset_delta}"
         )
-    if abs(header.max_timestamp_ms) > TIMESTAMP_MS_MAX:
-        raise InvalidTimestamp(
-            f"timestamp {header.max_timestamp_ms} is too far from now: times are in milliseconds"
+    if header.record_count > RECORDS_MAX:
+        raise InvalidBatch(
+            f"a record batch of {header.record_count} records is over the limit of {RECORDS_MAX}"
         )
+    for timestamp_ms in (header.first_timestamp_ms, header.max_timestamp_ms):
+        if abs(timestamp_ms) > TIMESTAMP_MS_MAX:
+            raise InvalidTimestamp(f"timestamp {timestamp_ms} is too far from now: times are in milliseconds")
     if header.attributes & CONTROL:
         raise InvalidRecord("control batches are written by the broker alone")
     if header.attributes & LOG_APPEND_TIME:

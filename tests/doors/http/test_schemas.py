@@ -5,6 +5,8 @@ import json
 import httpx
 import pytest
 
+from goqueue.model.schemas import SchemaKind, SchemaText
+
 OBJECT = json.dumps(
     {"type": "object", "properties": {"id": {"type": "integer"}}, "additionalProperties": False}
 )
@@ -24,10 +26,12 @@ def register(client: httpx.Client, subject: str, schema: str, kind: str | None =
 
 
 def test_a_schema_is_registered_and_found_by_version_and_id(client: httpx.Client) -> None:
+    guid = str(SchemaText(SchemaKind.JSON, OBJECT).guid)
     assert register(client, "orders-value", OBJECT).json() == {
         "id": 1,
         "version": 1,
         "subject": "orders-value",
+        "guid": guid,
     }
 
     found = client.get("/schemas/subjects/orders-value/versions/latest").json()
@@ -36,10 +40,16 @@ def test_a_schema_is_registered_and_found_by_version_and_id(client: httpx.Client
         "subject": "orders-value",
         "version": 1,
         "id": 1,
+        "guid": guid,
         "schema": OBJECT,
         "schemaType": "JSON",
     }
-    for path in ("/schemas/ids/1", "/schemas/schemas/ids/1", "/v1/schemas/ids/1"):
+    for path in (
+        "/schemas/ids/1",
+        "/schemas/schemas/ids/1",
+        "/v1/schemas/ids/1",
+        f"/schemas/schemas/guids/{guid}",
+    ):
         assert client.get(path).json()["schema"] == OBJECT
 
 
@@ -151,3 +161,55 @@ def test_a_subject_may_have_a_slash_in_its_name(client: httpx.Client) -> None:
     )
     assert client.get("/schemas/subjects/shop/orders/versions").status_code == 404
     assert client.get("/topics/a%2Fb").json()["code"] == "topic_not_found"
+
+
+def test_lists_can_be_had_in_pages_and_of_what_is_deleted_alone(client: httpx.Client) -> None:
+    for subject in ("a", "b", "c"):
+        register(client, subject, OBJECT)
+    register(client, "a", WIDER)
+    client.delete("/schemas/subjects/a/versions/1")
+    client.delete("/schemas/subjects/b")
+
+    def listed(path: str, **query: int | str) -> object:
+        return client.get(f"/schemas/{path}", params=query).json()
+
+    assert listed("subjects", deletedOnly="true") == listed("subjects", deleted_only="True") == ["b"]
+    assert listed("subjects", offset=1, limit=1, deleted="true") == ["b"]
+    assert listed("subjects", offset=1, limit=-1) == ["c"]
+    assert listed("subjects/a/versions", deletedOnly="true") == [1]
+    assert listed("schemas/ids/1/subjects", limit=1, deleted="true") == ["a"]
+    assert listed("schemas/ids/1/versions", offset=1, deleted="true") == [
+        {"subject": "b", "version": 1},
+        {"subject": "c", "version": 1},
+    ]
+
+
+def test_each_refusal_has_the_number_that_registry_clients_know(client: httpx.Client) -> None:
+    register(client, "a", OBJECT)
+    register(client, "a", WIDER)
+
+    def number(method: str, path: str, **query: str) -> tuple[int, int]:
+        reply = client.request(method, f"/schemas/{path}", params=query)
+        return reply.status_code, reply.json()["error_code"]
+
+    assert number("DELETE", "subjects/a/versions/1", permanent="true") == (404, 40407)
+    assert number("DELETE", "subjects/a", permanent="true") == (404, 40405)
+    client.delete("/schemas/subjects/a/versions/1")
+    assert number("DELETE", "subjects/a/versions/1") == (404, 40406)
+    client.delete("/schemas/subjects/a")
+    assert number("DELETE", "subjects/a") == (404, 40404)
+    assert number("DELETE", "subjects/b") == (404, 40401)
+    assert number("GET", "mode/a") == (404, 40409)
+    assert number("GET", "config/a") == (404, 40408)
+
+
+def test_a_schema_of_more_than_a_megabyte_is_refused_and_one_of_less_is_kept(client: httpx.Client) -> None:
+    def described(size: int) -> str:
+        return json.dumps({"type": "object", "description": "d" * size})
+
+    reply = register(client, "large", described(1024 * 1024))
+
+    assert (reply.status_code, reply.json()["error_code"]) == (422, 42201)
+    assert "over the limit of 1048576" in reply.json()["message"]
+    assert register(client, "large", described(1_000_000)).status_code == 200
+    assert len(client.get("/schemas/subjects/large/versions/1").json()["schema"]) > 1_000_000

@@ -17,6 +17,7 @@ from goqueue.broker.read import read_messages
 from goqueue.broker.schedules import create_schedule
 from goqueue.broker.schemas import register_schema
 from goqueue.broker.topics import add_partitions, alter_settings, create_topic
+from goqueue.broker.traces import trace_of
 from goqueue.model.commands import (
     Append,
     CreateTopic,
@@ -143,6 +144,9 @@ def test_a_published_message_that_does_not_fit_is_kept_with_the_reason(tmp_path:
             "goqueue-quarantine-original-topic": b"orders",
             "goqueue-quarantine-reason": BAD_TEXT.encode(),
         }
+        told = await trace_of(broker, TopicPartition(QUARANTINE, placed.partition), kept.offset)
+        facts = told.spans[0].facts
+        assert (facts["quarantined_from"], facts["quarantined_because"]) == ("orders", BAD_TEXT)
 
     walk(tmp_path, steps)
 
@@ -174,6 +178,8 @@ def test_a_batch_leaves_its_bad_messages_in_quarantine_and_keeps_its_offsets(
 
         assert await values(broker) == [(1, GOOD), (4, b"2")]
         assert await values(broker, QUARANTINE_0) == [(0, BAD), (1, BAD), (2, BAD)]
+        counts = broker.counters.topics
+        assert (counts[ORDERS].published, counts[QUARANTINE].published) == (2, 3)
         kept = dict((await stored(broker, QUARANTINE_0))[0].headers)
         assert kept["goqueue-quarantine-original-timestamp"] == b"1750000000000"
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from goqueue.core.schemas.events import Event
+from goqueue.core.schemas.events import Event, SchemaRegistered
 from goqueue.core.schemas.registry import Registry
 from goqueue.core.schemas.settings import GLOBAL
 from goqueue.model.errors import (
@@ -15,7 +15,10 @@ from goqueue.model.errors import (
     SchemaNotFound,
     SchemaReferenced,
     SchemaVersionNotFound,
+    SchemaVersionSoftDeleted,
     SubjectNotFound,
+    SubjectSoftDeleted,
+    VersionNotSoftDeleted,
 )
 from goqueue.model.schemas import (
     Compatibility,
@@ -225,3 +228,48 @@ def test_the_state_written_anew_is_the_same_state() -> None:
 
     assert list(copy.whole_state()) == list(registry.whole_state())
     assert register(copy, "new", avro("z")).schema_id == register(registry, "new", avro("z")).schema_id == 5
+
+
+def test_deleting_again_says_that_it_is_deleted_already() -> None:
+    registry = Registry()
+    register(registry, "a", avro("x"))
+    register(registry, "a", avro("x", "y"))
+    carry_out(registry, registry.delete_version("a", 2, is_permanent=False)[1])
+
+    with pytest.raises(SchemaVersionSoftDeleted):
+        registry.delete_version("a", 2, is_permanent=False)
+    with pytest.raises(VersionNotSoftDeleted):
+        registry.delete_version("a", 1, is_permanent=True)
+    delete(registry, "a")
+    with pytest.raises(SubjectSoftDeleted):
+        registry.delete_subject("a", is_permanent=False)
+
+
+def test_imported_versions_stand_in_the_order_of_their_numbers_and_are_not_replaced() -> None:
+    registry = Registry()
+    registry.apply(registry.set_mode("a", RegistryMode.IMPORT))
+    for version, name in ((5, "e"), (2, "b")):
+        carry_out(registry, registry.register("a", avro(name), schema_id=100 + version, version=version)[1])
+
+    assert registry.versions("a") == [2, 5]
+    assert registry.version("a", "latest").version == 5
+    with pytest.raises(InvalidSchema, match="version 5 of subject a is another schema"):
+        registry.register("a", avro("z"), schema_id=9, version=5)
+    carry_out(registry, registry.delete_version("a", 5, is_permanent=False)[1])
+    with pytest.raises(InvalidSchema, match="version 5 of subject a is another schema"):
+        registry.register("a", avro("z"), schema_id=9, version=5)
+    carry_out(registry, registry.register("a", avro("e"), schema_id=105, version=5)[1])
+    assert registry.versions("a") == [2, 5]
+
+
+def test_a_schema_that_nobody_understands_any_more_does_not_keep_a_broker_from_starting() -> None:
+    registry = Registry()
+    register(registry, "a", avro("x"))
+
+    registry.apply(SchemaRegistered("b", 1, 2, "AVRO", "once this was valid", ()))
+
+    assert registry.schema(2).text == "once this was valid"
+    assert register(registry, "a", avro("x", "y")).schema_id == 3
+    delete(registry, "b")
+    delete(registry, "b", is_permanent=True)
+    assert registry.subjects(with_deleted=True) == ["a"]

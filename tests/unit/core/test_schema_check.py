@@ -343,3 +343,30 @@ def test_a_text_never_quotes_more_than_a_glance_of_the_data() -> None:
     topic.register("orders-value", SchemaKind.JSON, '{"type": "integer"}')
 
     assert len(topic.problem(b'"' + b"x" * 100_000 + b'"') or "") == 500
+
+
+def test_a_header_may_name_the_schema_by_its_guid_for_value_and_key() -> None:
+    topic = Topic()
+    topic.register("orders-value", SchemaKind.PROTOBUF, PROTO)
+    topic.register("orders-key", SchemaKind.AVRO, '"string"')
+    value_guid = SchemaText(SchemaKind.PROTOBUF, PROTO).guid
+    key_guid = SchemaText(SchemaKind.AVRO, '"string"').guid
+    in_header: Headers = (
+        ("__value_schema_id", b"\x01" + value_guid.bytes + b"\x02\x02"),  # its second message
+        ("__key_schema_id", b"\x01" + key_guid.bytes),
+    )
+
+    assert topic.problem(b"\x0a\x01x", b"\x02k", in_header) is None
+    assert topic.problem(b"\x10\x01", b"\x02k", in_header) == (
+        "value: #/2: the schema has no field of this number and wire type"
+    )
+    assert (topic.problem(b"\x0a\x01x", b"\x08k", in_header) or "").startswith("key: ")
+
+
+def test_a_guid_that_nobody_has_is_named() -> None:
+    topic = Topic(SchemaValidation.ID)
+    unknown: Headers = (("__value_schema_id", b"\x01" + bytes(15) + b"\x07"),)
+
+    assert topic.problem(b"{}", headers=unknown) == (
+        "value: no schema has the guid 00000000-0000-0000-0000-000000000007"
+    )

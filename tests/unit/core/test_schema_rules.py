@@ -55,6 +55,8 @@ def proto(body: str) -> str:
             closed({"a": TEXT}),
         ),
         (thing({"a": NUMBER}), thing({}, additionalProperties=WHOLE)),
+        (thing({}, dependencies={"a": ["b"]}), thing({}, dependencies={"a": ["b", "c"], "d": ["a"]})),
+        (thing({}), thing({}, dependentRequired={"a": ["b"]})),
         ({"oneOf": [TEXT, WHOLE]}, TEXT),
         ({"anyOf": [TEXT, WHOLE, {"type": "null"}]}, {"anyOf": [WHOLE, TEXT]}),
         ({"allOf": [TEXT]}, {"allOf": [TEXT, {"maxLength": 3}]}),
@@ -198,11 +200,30 @@ def test_an_avro_schema_may_use_the_types_of_another() -> None:
             ["multiple_fields_moved_to_oneof"],
         ),
         ("oneof one { string a = 1; }", "oneof one { string a = 1; int32 b = 2; }", ["oneof_field_removed"]),
+        (
+            "oneof one { string a = 1; } int32 b = 2;",
+            "oneof one { string a = 1; int32 b = 2; }",
+            ["oneof_field_removed"],
+        ),
+        ("string a = 1; int32 b = 2;", "oneof one { string a = 1; int32 b = 2; }", []),
+        ("", "oneof one { string a = 1; int32 b = 2; }", []),
+        ("oneof two { string a = 1; int32 b = 2; }", "oneof one { string a = 1; int32 b = 2; }", []),
+        (
+            "oneof one { string a = 1; int32 b = 2; }",
+            "oneof one { string a = 1; } int32 b = 2;",
+            ["field_moved_to_existing_oneof"],
+        ),
+        ("oneof one { string a = 1; int32 b = 2; }", "optional string a = 1;", []),
+        (
+            "oneof one { string a = 1; int32 b = 2; }",
+            "optional string a = 1; optional int32 b = 2;",
+            ["multiple_fields_moved_to_oneof"],
+        ),
         ("", "message Item { string a = 1; }", ["message_removed"]),
         (
             "message Item { int32 a = 1; } Item item = 1;",
             "message Item { string a = 1; } Item item = 1;",
-            ["field_kind_changed", "field_kind_changed"],
+            ["field_kind_changed"],  # told once, where the type is met first
         ),
         (
             "message Item {} message Thing {} Thing item = 1;",

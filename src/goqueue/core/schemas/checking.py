@@ -12,11 +12,12 @@ from goqueue.core.schemas.wire_format import (
     FRAME_BYTES,
     Named,
     frame_of,
+    guid_beside,
     named_in_front,
     named_in_header,
     read_indexes,
 )
-from goqueue.model.errors import GoQueueError
+from goqueue.model.errors import GoQueueError, SchemaNotFound
 from goqueue.model.messages import Headers
 from goqueue.model.schemas import SchemaKind, SchemaValidation, SubjectStrategy
 from goqueue.model.settings import TopicSettings
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 _TEXT_MAX = 500
 """Texts quote the data, which may be long."""
 _VALUE, _KEY = "value", "key"
+_NO_ID = 0
+"""Ids count from 1."""
 
 
 class Content(Protocol):
@@ -55,7 +58,9 @@ class MessageCheck:
     def problem(self, value: bytes | None, key: bytes | None, headers: Headers) -> str | None:
         """What is wrong with a message, and where; None when nothing is."""
         if value is not None:
-            named = named_in_header(value, headers) if headers else None
+            named = None
+            if headers:
+                named = named_in_header(value, headers) or self._named_by_guid(_VALUE, value, headers)
             usual = self._by_frame.get(value[:FRAME_BYTES]) if named is None else None
             if usual is not None:
                 text = usual.misfit(value[FRAME_BYTES:]) if self._is_full else None
@@ -65,11 +70,31 @@ class MessageCheck:
                 text = self._problem_of_unnamed(value)
             if text is not None:
                 return f"value: {text}"[:_TEXT_MAX]
-        if key is not None and (named := named_in_front(key)) is not None and self._is_meant(named):
+        if key is not None and (named := self._named_key(key, headers)) is not None:
             text = self._problem(_KEY, named)
             if text is not None:
                 return f"key: {text}"[:_TEXT_MAX]
         return None
+
+    def _named_key(self, key: bytes, headers: Headers) -> Named | None:
+        """What a key says of its schema, if it means to."""
+        if headers and (named := self._named_by_guid(_KEY, key, headers)) is not None:
+            return named
+        framed = named_in_front(key)
+        return framed if framed is not None and self._is_meant(framed) else None
+
+    def _named_by_guid(self, part: str, data: bytes, headers: Headers) -> Named | None:
+        """By a header as serialisers write it. Behind the guid stands what else stands before the data."""
+        found = guid_beside(part, headers)
+        if found is None:
+            return None
+        guid, rest = found
+        try:
+            schema_id = self._registry.id_of_guid(guid)
+        except SchemaNotFound as error:
+            schema_id = _NO_ID
+            self._parsed[_NO_ID] = str(error)
+        return Named(schema_id, rest + data, is_framed=True)
 
     def _problem(self, part: str, named: Named) -> str | None:
         schema_id, payload, is_framed = named

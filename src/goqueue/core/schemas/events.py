@@ -50,6 +50,13 @@ class ModeChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class IdsUsedUp:
+    """Ids before this one were given elsewhere, to schemas that are not here: they are not given again."""
+
+    next_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class StateReset:
     """Begin again from nothing: what follows is the whole state, written to keep the journal short."""
 
@@ -57,7 +64,15 @@ class StateReset:
     """Ids are never given twice, also when the schema they stood for is gone."""
 
 
-Event = SchemaRegistered | VersionDeleted | VersionRemoved | CompatibilityChanged | ModeChanged | StateReset
+Event = (
+    SchemaRegistered
+    | VersionDeleted
+    | VersionRemoved
+    | CompatibilityChanged
+    | ModeChanged
+    | IdsUsedUp
+    | StateReset
+)
 EVENT_TYPES: dict[str, type[Event]] = {
     kind.__name__: kind
     for kind in (
@@ -66,6 +81,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
         VersionRemoved,
         CompatibilityChanged,
         ModeChanged,
+        IdsUsedUp,
         StateReset,
     )
 }

@@ -5,23 +5,29 @@ reader's must allow at least as much, place by place. Where that cannot be told 
 the answer is no: a check that says yes has to be right.
 """
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeGuard
+from collections.abc import Callable, Mapping
 
 from goqueue.core.schemas.json_documents import Document, Json, is_object
+from goqueue.core.schemas.json_keywords import (
+    allows_all,
+    has_default,
+    is_list,
+    items_of,
+    mapping_of,
+    properties_of,
+    required_names,
+    rest_for,
+    types_of,
+    values_of,
+)
 from goqueue.model.schemas import Break
 
-_ALL_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 _UPPER_BOUNDS = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains")
 _LOWER_BOUNDS = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains")
 _MUST_STAY = (
     "pattern",
     "format",
     "contains",
-    "dependencies",
-    "dependentRequired",
-    "dependentSchemas",
     "propertyNames",
     "if",
     "then",
@@ -30,28 +36,79 @@ _MUST_STAY = (
     "unevaluatedItems",
 )
 """Keywords of which all that is judged is whether the reader's schema adds or changes them."""
+_DEPENDENCIES = ("dependencies", "dependentRequired", "dependentSchemas")
 _SUMS = ("oneOf", "anyOf")
-_STRUCTURE = frozenset({"oneOf", "anyOf", "allOf", "not", "$ref"})
+_STEPS_MAX = 100_000
+"""Alternatives within alternatives multiply; a comparison is made where everybody is served."""
+_Pair = tuple[int, int]
 
 
 def json_breaks(reader: Document, writer: Document) -> list[Break]:
     """Why data that fits the writer's schema may not fit the reader's."""
-    comparison = _Comparison(reader, writer)
-    comparison.compare("#", reader.root, writer.root)
+    comparison = _Comparison(reader, writer, _Notes())
+    try:
+        comparison.compare("#", reader.root, writer.root)
+    except _TooMuch:
+        text = f"the two take more than {_STEPS_MAX} comparisons, so nobody can tell"
+        return [Break("#", "schema_too_complex", text)]
     return comparison.breaks
 
 
+class _TooMuch(Exception):
+    """The comparison would take too long."""
+
+
+class _Notes:
+    """What a comparison has found out and need not find out again: parts are referred to from many places."""
+
+    def __init__(self) -> None:
+        self.step_count = 0
+        self.verdicts: dict[_Pair, Break | None] = {}
+        """The first break of pairs that were compared; None: they fit."""
+        self._made: dict[tuple[int, int | str], Json] = {}
+        self._kept: list[object] = []
+        """Schemas are told apart by their place in memory, so none of them may go while this is in use."""
+
+    def step(self) -> None:
+        self.step_count += 1
+        if self.step_count > _STEPS_MAX:
+            raise _TooMuch
+
+    def without(self, schema: Mapping[str, Json], keyword: str) -> dict[str, Json]:
+        """A schema but for one keyword: the same each time, so that it is known again."""
+        key = (id(schema), keyword)
+        if key not in self._made:
+            self._kept.append(schema)
+            self._made[key] = {name: value for name, value in schema.items() if name != keyword}
+        made: dict[str, Json] = self._made[key]
+        return made
+
+    def joined(self, rest: Mapping[str, Json], branch: Json) -> Json:
+        """A branch of an alternative, with what stands beside the alternative."""
+        if not rest.keys() - {"$schema", "$id", "title", "description", "$defs", "definitions", "default"}:
+            return branch
+        key = (id(rest), id(branch))
+        if key not in self._made:
+            self._kept += (rest, branch)
+            self._made[key] = {"allOf": [dict(rest), branch]}
+        return self._made[key]
+
+
 class _Comparison:
-    def __init__(self, reader: Document, writer: Document) -> None:
+    def __init__(self, reader: Document, writer: Document, notes: _Notes) -> None:
         self.breaks: list[Break] = []
         self._reader = reader
         self._writer = writer
-        self._under_way: set[tuple[int, int]] = set()
+        self._notes = notes
+        self._under_way: set[_Pair] = set()
         """Pairs that are being compared further up: a schema may refer to itself."""
+        self._leaned: set[_Pair] = set()
+        """Those of them that were taken to fit. What leans on one is known only when that one is."""
 
     def compare(self, path: str, reader: Json, writer: Json) -> None:
+        self._notes.step()
         reader, writer = self._reader.resolve(reader), self._writer.resolve(writer)
-        if _allows_all(reader) or writer is False:
+        if allows_all(reader) or writer is False:
             return
         if reader is False:
             self._note(path, "schema_closed", "nothing is allowed here any more")
@@ -61,27 +118,38 @@ class _Comparison:
             return
         pair = (id(reader), id(writer))
         if pair in self._under_way:
+            self._leaned.add(pair)
             return
+        verdicts = self._notes.verdicts
+        if pair in verdicts:
+            if known := verdicts[pair]:
+                self._note(path, known.rule, known.text)
+            return
+        count, leaned = len(self.breaks), self._leaned
         self._under_way.add(pair)
-        try:
-            self._compare_combined(path, reader, writer if is_object(writer) else {})
-        finally:
-            self._under_way.discard(pair)
+        self._leaned = set()
+        self._compare_combined(path, reader, writer if is_object(writer) else {})
+        self._under_way.discard(pair)
+        self._leaned.discard(pair)
+        if len(self.breaks) > count:
+            verdicts[pair] = self.breaks[count]
+        elif not self._leaned:
+            verdicts[pair] = None
+        self._leaned |= leaned
 
     def _compare_combined(self, path: str, reader: Mapping[str, Json], writer: Mapping[str, Json]) -> None:
         """Take alternatives and conjunctions apart until plain schemas meet."""
         for keyword in _SUMS:
             branches = writer.get(keyword)
-            if _is_list(branches):
-                rest = {name: value for name, value in writer.items() if name != keyword}
+            if is_list(branches):
+                rest = self._notes.without(writer, keyword)
                 for at, branch in enumerate(branches):
-                    self.compare(f"{path}/{keyword}/{at}", reader, self._joined(rest, branch))
+                    self.compare(f"{path}/{keyword}/{at}", reader, self._notes.joined(rest, branch))
                 return
         for keyword in _SUMS:
             branches = reader.get(keyword)
-            if _is_list(branches):
-                rest = {name: value for name, value in reader.items() if name != keyword}
-                self.compare(path, rest, writer)
+            if is_list(branches):
+                self.compare(path, self._notes.without(reader, keyword), writer)
                 if not any(self._fits(path, branch, writer) for branch in branches):
                     self._note(
                         f"{path}/{keyword}",
@@ -90,9 +158,8 @@ class _Comparison:
                     )
                 return
         parts = reader.get("allOf")
-        if _is_list(parts):
-            rest = {name: value for name, value in reader.items() if name != "allOf"}
-            for at, part in enumerate((rest, *parts)):
+        if is_list(parts):
+            for at, part in enumerate((self._notes.without(reader, "allOf"), *parts)):
                 self._compare_part(f"{path}/allOf/{at - 1}" if at else path, part, writer)
             return
         self._compare_negation(path, reader, writer)
@@ -101,18 +168,20 @@ class _Comparison:
     def _compare_part(self, path: str, reader: Json, writer: Mapping[str, Json]) -> None:
         """One of several demands of the reader: one part of what the writer promises may be enough."""
         promises = writer.get("allOf")
-        if _is_list(promises) and any(self._fits(path, reader, promise) for promise in promises):
+        if is_list(promises) and any(self._fits(path, reader, promise) for promise in promises):
             return
         self.compare(path, reader, writer)
 
     def _compare_negation(self, path: str, reader: Mapping[str, Json], writer: Mapping[str, Json]) -> None:
         if "not" not in reader:
             return
-        refused = _Comparison(self._writer, self._reader)
+        refused = _Comparison(self._writer, self._reader, _Notes())
+        refused._notes.step_count = self._notes.step_count
         if "not" in writer:
             refused.compare(path, writer["not"], reader["not"])
         if "not" not in writer or refused.breaks:
             self._note(f"{path}/not", "not_type_extended", "more is refused than before")
+        self._notes.step_count = refused._notes.step_count
 
     def _compare_plain(self, path: str, reader: Mapping[str, Json], writer: Mapping[str, Json]) -> None:
         self._compare_types(path, reader, writer)
@@ -122,23 +191,23 @@ class _Comparison:
             if keyword in reader and reader[keyword] != writer.get(keyword):
                 rule = f"{keyword}_added" if keyword not in writer else f"{keyword}_changed"
                 self._note(f"{path}/{keyword}", rule, f"{keyword!r} is not what it was")
-        if "object" in _types(writer):
+        if "object" in types_of(writer):
             self._compare_objects(path, reader, writer)
-        if "array" in _types(writer):
+        if "array" in types_of(writer):
             self._compare_arrays(path, reader, writer)
 
     def _compare_types(self, path: str, reader: Mapping[str, Json], writer: Mapping[str, Json]) -> None:
-        allowed = _types(reader)
+        allowed = types_of(reader)
         if "number" in allowed:
             allowed |= {"integer"}
-        if lost := sorted(_types(writer) - allowed):
+        if lost := sorted(types_of(writer) - allowed):
             self._note(f"{path}/type", "type_narrowed", f"no longer allowed: {', '.join(lost)}")
 
     def _compare_values(self, path: str, reader: Mapping[str, Json], writer: Mapping[str, Json]) -> None:
-        allowed = _values(reader)
+        allowed = values_of(reader)
         if allowed is None:
             return
-        written = _values(writer)
+        written = values_of(writer)
         if written is None:
             self._note(f"{path}/enum", "enum_added", "only some values are allowed now")
         elif lost := [value for value in written if value not in allowed]:
@@ -170,7 +239,7 @@ class _Comparison:
             self._note(f"{path}/{keyword}", f"{keyword}_narrowed", f"{keyword} was {old} and is {new} now")
 
     def _compare_objects(self, path: str, reader: Mapping[str, Json], writer: Mapping[str, Json]) -> None:
-        known, written = _properties(reader), _properties(writer)
+        known, written = properties_of(reader), properties_of(writer)
         for name in sorted(known.keys() | written.keys()):
             place = f"{path}/properties/{name}"
             if name in known and name in written:
@@ -179,26 +248,37 @@ class _Comparison:
                 self._compare_added(place, name, known[name], writer)
             else:
                 self._compare_removed(place, name, reader, written[name])
-        promised = set(_names(writer))
-        for name in _names(reader):
-            if name not in promised and not _has_default(self._reader.resolve(known.get(name, True))):
+        promised = set(required_names(writer))
+        for name in required_names(reader):
+            if name not in promised and not has_default(self._reader.resolve(known.get(name, True))):
                 self._note(
                     f"{path}/required",
                     "required_attribute_added",
                     f"property {name!r} is required now and has no default",
                 )
+        for keyword in _DEPENDENCIES:
+            older = mapping_of(writer, keyword)
+            for name, demanded in mapping_of(reader, keyword).items():
+                self._compare_dependency(f"{path}/{keyword}/{name}", demanded, older.get(name, True))
         self._compare_rest(f"{path}/additionalProperties", "additional_properties", reader, writer)
-        patterns, older = _mapping(reader, "patternProperties"), _mapping(writer, "patternProperties")
+        patterns, older = mapping_of(reader, "patternProperties"), mapping_of(writer, "patternProperties")
         for pattern in sorted(patterns):
             place = f"{path}/patternProperties/{pattern}"
             self.compare(
                 place, patterns[pattern], older.get(pattern, writer.get("additionalProperties", True))
             )
 
+    def _compare_dependency(self, place: str, reader: Json, writer: Json) -> None:
+        """What must be there, or be so, where a property is."""
+        if not is_list(reader):
+            self.compare(place, reader, True if is_list(writer) else writer)
+        elif added := [name for name in reader if not is_list(writer) or name not in writer]:
+            self._note(place, "dependency_array_extended", f"needed now: {', '.join(map(str, added))}")
+
     def _compare_added(self, place: str, name: str, added: Json, writer: Mapping[str, Json]) -> None:
         """A property that the writer's schema does not name: what might stand there already?"""
-        rest = _rest_for(name, writer)
-        if rest is False or _allows_all(self._reader.resolve(added)):
+        rest = rest_for(name, writer)
+        if rest is False or allows_all(self._reader.resolve(added)):
             return
         if rest is True:
             self._note(
@@ -210,7 +290,7 @@ class _Comparison:
             self.compare(place, added, rest)
 
     def _compare_removed(self, place: str, name: str, reader: Mapping[str, Json], removed: Json) -> None:
-        rest = _rest_for(name, reader)
+        rest = rest_for(name, reader)
         if rest is True or self._writer.resolve(removed) is False:
             return
         if rest is False:
@@ -227,18 +307,18 @@ class _Comparison:
     ) -> None:
         keyword = place.rsplit("/", 1)[1]
         new, old = reader.get(keyword, True), writer.get(keyword, True)
-        if _allows_all(self._reader.resolve(new)) or old is False:
+        if allows_all(self._reader.resolve(new)) or old is False:
             return
         if new is False:
             self._note(place, f"{rule}_removed", "what is not named was allowed before")
-        elif _allows_all(self._writer.resolve(old)):
+        elif allows_all(self._writer.resolve(old)):
             self._note(place, f"{rule}_narrowed", "anything was allowed here before")
         else:
             self.compare(place, new, old)
 
     def _compare_arrays(self, path: str, reader: Mapping[str, Json], writer: Mapping[str, Json]) -> None:
-        heads, rest = _items(reader)
-        old_heads, old_rest = _items(writer)
+        heads, rest = items_of(reader)
+        old_heads, old_rest = items_of(writer)
         for at in range(max(len(heads), len(old_heads))):
             new = heads[at] if at < len(heads) else rest
             old = old_heads[at] if at < len(old_heads) else old_rest
@@ -246,21 +326,16 @@ class _Comparison:
         self.compare(f"{path}/items", rest, old_rest)
 
     def _fits(self, path: str, reader: Json, writer: Json) -> bool:
-        trial = _Comparison(self._reader, self._writer)
+        trial = _Comparison(self._reader, self._writer, self._notes)
         trial._under_way = set(self._under_way)
         trial.compare(path, reader, writer)
+        self._leaned |= trial._leaned
         return not trial.breaks
-
-    def _joined(self, rest: Mapping[str, Json], branch: Json) -> Json:
-        """A branch of an alternative, with what stands beside the alternative."""
-        if not rest.keys() - {"$schema", "$id", "title", "description", "$defs", "definitions", "default"}:
-            return branch
-        return {"allOf": [dict(rest), branch]}
 
     def _merged(self, writer: Mapping[str, Json]) -> Mapping[str, Json]:
         """A conjunction of the writer as one schema, as far as its parts do not speak of the same things."""
         parts = writer.get("allOf")
-        if not _is_list(parts):
+        if not is_list(parts):
             return writer
         merged = {name: value for name, value in writer.items() if name != "allOf"}
         for part in parts:
@@ -269,105 +344,12 @@ class _Comparison:
                 continue
             for name, value in self._merged(resolved).items():
                 if name == "properties" and is_object(value) and is_object(merged.get(name)):
-                    merged[name] = {**_mapping(merged, name), **value}
-                elif name == "required" and _is_list(value):
-                    merged[name] = [*_names(merged), *value]
+                    merged[name] = {**mapping_of(merged, name), **value}
+                elif name == "required" and is_list(value):
+                    merged[name] = [*required_names(merged), *value]
                 else:
                     merged.setdefault(name, value)
         return merged
 
     def _note(self, path: str, rule: str, text: str) -> None:
         self.breaks.append(Break(path, rule, text))
-
-
-def _allows_all(schema: Json) -> bool:
-    if schema is True:
-        return True
-    if not is_object(schema):
-        return False
-    keywords = schema.keys() - {
-        "$schema",
-        "$id",
-        "id",
-        "title",
-        "description",
-        "default",
-        "examples",
-        "$comment",
-    }
-    return not keywords - {"definitions", "$defs"}
-
-
-def _is_list(value: Json) -> TypeGuard[list[Json]]:
-    return isinstance(value, list)
-
-
-def _types(schema: Mapping[str, Json]) -> frozenset[str]:
-    kind = schema.get("type")
-    if isinstance(kind, str):
-        return frozenset({kind})
-    if _is_list(kind):
-        return frozenset(str(name) for name in kind)
-    values = _values(schema)
-    return _ALL_TYPES if values is None else frozenset(_type_of(value) for value in values)
-
-
-def _type_of(value: Json) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-    return "object"
-
-
-def _values(schema: Mapping[str, Json]) -> list[Json] | None:
-    """The only values that are allowed, where a schema lists them."""
-    if "const" in schema:
-        return [schema["const"]]
-    values = schema.get("enum")
-    return values if _is_list(values) else None
-
-
-def _mapping(schema: Mapping[str, Json], keyword: str) -> Mapping[str, Json]:
-    value = schema.get(keyword)
-    return value if is_object(value) else {}
-
-
-def _properties(schema: Mapping[str, Json]) -> Mapping[str, Json]:
-    return _mapping(schema, "properties")
-
-
-def _names(schema: Mapping[str, Json]) -> list[str]:
-    required = schema.get("required")
-    return [str(name) for name in required] if _is_list(required) else []
-
-
-def _rest_for(name: str, schema: Mapping[str, Json]) -> Json:
-    """What a schema says of a property that it does not name."""
-    for pattern, allowed in _mapping(schema, "patternProperties").items():
-        if re.search(pattern, name):
-            return allowed
-    rest = schema.get("additionalProperties", True)
-    return True if _allows_all(rest) else rest
-
-
-def _has_default(schema: Json) -> bool:
-    return is_object(schema) and "default" in schema
-
-
-def _items(schema: Mapping[str, Json]) -> tuple[Sequence[Json], Json]:
-    """What the first items must be, one by one, and what all others must be."""
-    items = schema.get("items", True)
-    if _is_list(items):
-        return items, schema.get("additionalItems", True)
-    heads = schema.get("prefixItems")
-    return (heads if _is_list(heads) else []), items

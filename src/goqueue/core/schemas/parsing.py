@@ -22,6 +22,13 @@ P = TypeVar("P")
 
 def parse(schema: SchemaText, others: "Mapping[str, Parsed]") -> "Parsed":
     """What a text means; `others` are the schemas it refers to, by the names it calls them."""
+    try:
+        return _parse(schema, others)
+    except RecursionError as error:
+        raise InvalidSchema("the schema is nested too deeply") from error
+
+
+def _parse(schema: SchemaText, others: "Mapping[str, Parsed]") -> "Parsed":
     match schema.kind:
         case SchemaKind.JSON:
             from goqueue.core.schemas.json_documents import Document, parse_json_schema
@@ -42,6 +49,14 @@ def breaks(reader: "Parsed", writer: "Parsed") -> list[Break]:
     if reader.kind is not writer.kind:
         text = f"was {writer.kind.value}, is {reader.kind.value} now"
         return [Break("#", "schema_type_changed", text)]
+    try:
+        return _breaks(reader, writer)
+    except RecursionError:
+        text = "the two are nested too deeply, or part of themselves, so nobody can tell"
+        return [Break("#", "schema_too_complex", text)]
+
+
+def _breaks(reader: "Parsed", writer: "Parsed") -> list[Break]:
     match reader.kind:
         case SchemaKind.JSON:
             from goqueue.core.schemas.json_rules import json_breaks

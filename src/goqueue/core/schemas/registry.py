@@ -6,12 +6,15 @@ is deleted for good is gone, and its number is not given again while the subject
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, cast
+from uuid import UUID
 
 from goqueue.core.schemas.events import (
     CompatibilityChanged,
     Event,
+    IdsUsedUp,
     ModeChanged,
     SchemaRegistered,
     StateReset,
@@ -29,7 +32,10 @@ from goqueue.model.errors import (
     SchemaNotFound,
     SchemaReferenced,
     SchemaVersionNotFound,
+    SchemaVersionSoftDeleted,
     SubjectNotFound,
+    SubjectSoftDeleted,
+    VersionNotSoftDeleted,
 )
 from goqueue.model.schemas import RegistryMode, SchemaKind, SchemaReference, SchemaText, SchemaVersion
 
@@ -43,11 +49,12 @@ Latest = Literal["latest"]
 @dataclass(slots=True)
 class _Subject:
     ids: dict[int, int] = field(default_factory=dict)
-    """The schema of each version, in their order."""
+    """The schema of each version."""
     deleted: set[int] = field(default_factory=set)
 
     def live(self, *, with_deleted: bool = False) -> list[int]:
-        return [version for version in self.ids if with_deleted or version not in self.deleted]
+        # In their order also where an import has given them in another.
+        return sorted(self.ids if with_deleted else self.ids.keys() - self.deleted)
 
 
 class Registry:
@@ -58,8 +65,11 @@ class Registry:
         self._subjects: dict[str, _Subject] = {}
         self._schemas: dict[int, SchemaText] = {}
         self._id_of: dict[tuple[str, str, tuple[SchemaReference, ...]], int] = {}
+        self._id_of_guid: dict[UUID, int] = {}
         self._parsed: dict[int, Parsed] = {}
         """What the schemas mean, kept because producers ask with every batch."""
+        self._last_understood: tuple[SchemaText, Parsed] | None = None
+        """A schema that is registered is asked for several times in a row, and may take seconds each time."""
         self.settings = RegistrySettings()
         self._next_id = 1
 
@@ -85,6 +95,11 @@ class Registry:
         return self._place(name, wanted)
 
     @property
+    def next_id(self) -> int:
+        """The id that the next new schema gets."""
+        return self._next_id
+
+    @property
     def schema_count(self) -> int:
         return len(self._schemas)
 
@@ -95,6 +110,12 @@ class Registry:
             raise SchemaNotFound(f"no schema has the id {schema_id}")
         return schema
 
+    def id_of_guid(self, guid: UUID) -> int:
+        found = self._id_of_guid.get(guid)
+        if found is None:
+            raise SchemaNotFound(f"no schema has the guid {guid}")
+        return found
+
     def places(self, schema_id: int, *, with_deleted: bool = False) -> list[SchemaVersion]:
         """Where a schema stands: in which subjects, as which version."""
         self.schema(schema_id)
@@ -104,6 +125,14 @@ class Registry:
             for version in subject.live(with_deleted=with_deleted)
             if subject.ids[version] == schema_id
         ]
+
+    def all_versions(self) -> list[SchemaVersion]:
+        """Every version of every subject, deleted ones too. Schemas come before those built on them."""
+        order = {schema_id: at for at, schema_id in enumerate(self._schemas)}
+        places = [
+            self._place(name, version) for name, subject in self._subjects.items() for version in subject.ids
+        ]
+        return sorted(places, key=lambda place: order[place.schema_id])
 
     def stands_in(self, name: str, schema_id: int) -> bool:
         """Whether a schema is a version of a subject, and not a deleted one."""
@@ -130,7 +159,7 @@ class Registry:
     def find(self, name: str, schema: SchemaText, *, with_deleted: bool = False) -> SchemaVersion:
         """The version of a subject that says the same."""
         subject = self._subject(name, with_deleted=with_deleted)
-        schema_id = self._id_of.get(self._key(schema, self._understand(schema)))
+        schema_id = self._id_of.get(self._key(schema, self.understand(schema)))
         for version in reversed(subject.live(with_deleted=with_deleted)):
             if subject.ids[version] == schema_id:
                 return self._place(name, version)
@@ -140,8 +169,22 @@ class Registry:
         """What a registered schema means."""
         found = self._parsed.get(schema_id)
         if found is None:
-            found = self._parsed[schema_id] = self._understand(self.schema(schema_id))
+            found = self._parsed[schema_id] = self.understand(self.schema(schema_id))
         return found
+
+    def understand(self, schema: SchemaText) -> "Parsed":
+        """What a schema means, registered or not; what it refers to must be registered."""
+        if self._last_understood is not None and self._last_understood[0] == schema:
+            return self._last_understood[1]
+        others = {}
+        for name, subject, version in schema.references:
+            try:
+                others[name] = self.parsed(self.version(subject, version, with_deleted=True).schema_id)
+            except (SubjectNotFound, SchemaVersionNotFound) as error:
+                raise InvalidSchema(f"reference {name!r}: {error}") from error
+        parsed = parse(schema, others)
+        self._last_understood = (schema, parsed)
+        return parsed
 
     def descriptor(self, schema_id: int) -> str:
         """A Protobuf schema as its descriptor in base64."""
@@ -158,7 +201,7 @@ class Registry:
         """
         if not name:
             raise InvalidSchema("a subject has a name")
-        parsed = self._understand(schema)
+        parsed = self.understand(schema)
         key = self._key(schema, parsed)
         known_id = self._id_of.get(key)
         subject = self._subjects.get(name, _Subject())
@@ -176,6 +219,9 @@ class Registry:
             if problems := self.problems(name, schema):
                 raise IncompatibleSchema(name, problems)
         self._check_import(known_id, schema_id)
+        # Also if it is deleted: others may be built on it.
+        if version in subject.ids and subject.ids[version] != known_id:
+            raise InvalidSchema(f"version {version} of subject {name} is another schema")
         place = SchemaVersion(
             name,
             version or max(subject.ids, default=0) + 1,
@@ -198,7 +244,7 @@ class Registry:
         else:
             live = self._subjects.get(name, _Subject()).live()
             others = [self._place(name, version) for version in (live if level.is_transitive else live[-1:])]
-        new = self._understand(schema)
+        new = self.understand(schema)
         found = []
         for other in reversed(others):
             old = self.parsed(other.schema_id)
@@ -218,9 +264,12 @@ class Registry:
     ) -> tuple[int, list[Event]]:
         """Take a version away, for good only what was taken away before."""
         self._check_writable(name)
+        known = self._subjects.get(name, _Subject())
+        if not is_permanent and wanted in known.deleted:
+            raise SchemaVersionSoftDeleted(name, wanted)
         version = self.version(name, wanted, with_deleted=is_permanent).version
-        if is_permanent and version not in self._subjects[name].deleted:
-            raise NotSoftDeleted(
+        if is_permanent and version not in known.deleted:
+            raise VersionNotSoftDeleted(
                 f"version {version} of subject {name} must be deleted before it goes for good"
             )
         self._check_unreferenced(name, version)
@@ -230,8 +279,10 @@ class Registry:
     def delete_subject(self, name: str, *, is_permanent: bool) -> tuple[list[int], list[Event]]:
         """Take all versions of a subject away."""
         self._check_writable(name)
-        subject = self._subject(name, with_deleted=is_permanent)
+        subject = self._subject(name, with_deleted=True)
         versions = subject.live(with_deleted=is_permanent)
+        if not versions:
+            raise SubjectSoftDeleted(name)
         if is_permanent and subject.live():
             raise NotSoftDeleted(f"subject {name} must be deleted before it goes for good")
         for version in versions:
@@ -253,15 +304,23 @@ class Registry:
             case SchemaRegistered():
                 schema = event.schema
                 self._schemas.setdefault(event.schema_id, schema)
-                self._subjects.setdefault(event.subject, _Subject()).ids[event.version] = event.schema_id
-                self._id_of.setdefault(self._key(schema, self.parsed(event.schema_id)), event.schema_id)
+                subject = self._subjects.setdefault(event.subject, _Subject())
+                subject.ids[event.version] = event.schema_id
+                subject.deleted.discard(event.version)
+                self._id_of_guid.setdefault(self._schemas[event.schema_id].guid, event.schema_id)
                 self._next_id = max(self._next_id, event.schema_id + 1)
+                # It was understood when it was registered, perhaps by another version of a library. A broker
+                # starts all the same, and whoever has its id gets its text.
+                with suppress(InvalidSchema):
+                    self._id_of.setdefault(self._key(schema, self.parsed(event.schema_id)), event.schema_id)
             case VersionDeleted():
                 self._subjects[event.subject].deleted.add(event.version)
             case VersionRemoved():
                 self._remove(event.subject, event.version)
             case CompatibilityChanged() | ModeChanged():
                 self.settings.apply(event)
+            case IdsUsedUp():
+                self._next_id = max(self._next_id, event.next_id)
             case StateReset():
                 self._reset()
                 self._next_id = event.next_id
@@ -269,14 +328,7 @@ class Registry:
     def whole_state(self) -> Iterable[Event]:
         """Events that lead from nothing to the present state. Schemas come before those built on them."""
         yield StateReset(self._next_id)
-        places = [
-            (name, version, schema_id)
-            for name, subject in self._subjects.items()
-            for version, schema_id in subject.ids.items()
-        ]
-        order = {schema_id: at for at, schema_id in enumerate(self._schemas)}
-        for name, version, schema_id in sorted(places, key=lambda place: order[place[2]]):
-            schema = self._schemas[schema_id]
+        for name, version, schema_id, schema, _ in self.all_versions():
             yield SchemaRegistered(
                 name, version, schema_id, schema.kind.value, schema.text, schema.references
             )
@@ -284,6 +336,19 @@ class Registry:
             for version in sorted(subject.deleted):
                 yield VersionDeleted(name, version)
         yield from self.settings.whole_state()
+
+    def copy(self) -> "Registry":
+        """A registry of the same state, to try things on. What schemas mean is not found out again."""
+        twin = Registry()
+        twin._subjects = {
+            name: _Subject(dict(subject.ids), set(subject.deleted))
+            for name, subject in self._subjects.items()
+        }
+        twin._schemas, twin._id_of, twin._parsed = dict(self._schemas), dict(self._id_of), dict(self._parsed)
+        twin._id_of_guid, twin._next_id = dict(self._id_of_guid), self._next_id
+        for event in self.settings.whole_state():
+            twin.settings.apply(event)
+        return twin
 
     def _subject(self, name: str, *, with_deleted: bool) -> _Subject:
         subject = self._subjects.get(name)
@@ -295,15 +360,6 @@ class Registry:
         subject = self._subjects[name]
         schema_id = subject.ids[version]
         return SchemaVersion(name, version, schema_id, self._schemas[schema_id], version in subject.deleted)
-
-    def _understand(self, schema: SchemaText) -> "Parsed":
-        others = {}
-        for name, subject, version in schema.references:
-            try:
-                others[name] = self.parsed(self.version(subject, version, with_deleted=True).schema_id)
-            except (SubjectNotFound, SchemaVersionNotFound) as error:
-                raise InvalidSchema(f"reference {name!r}: {error}") from error
-        return parse(schema, others)
 
     def _key(self, schema: SchemaText, parsed: "Parsed") -> tuple[str, str, tuple[SchemaReference, ...]]:
         return schema.kind.value, parsed.canonical(), schema.references
@@ -338,6 +394,7 @@ class Registry:
         if not subject.ids:
             del self._subjects[name]
         if not any(schema_id in other.ids.values() for other in self._subjects.values()):
-            parsed = self.parsed(schema_id)
-            self._id_of.pop(self._key(self._schemas[schema_id], parsed), None)
-            del self._schemas[schema_id], self._parsed[schema_id]
+            self._id_of = {key: known_id for key, known_id in self._id_of.items() if known_id != schema_id}
+            self._id_of_guid.pop(self._schemas.pop(schema_id).guid, None)
+            self._parsed.pop(schema_id, None)
+        self._last_understood = None

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from goqueue.core.schemas.events import CompatibilityChanged, ModeChanged
-from goqueue.model.errors import RegistrySettingNotFound
+from goqueue.model.errors import RegistryModeNotFound, RegistrySettingNotFound
 from goqueue.model.schemas import Compatibility, RegistryMode
 
 GLOBAL = ""
@@ -35,7 +35,7 @@ class RegistrySettings:
 
     def own_mode(self, name: str) -> RegistryMode:
         if name not in self._modes:
-            raise RegistrySettingNotFound(f"subject {name} has no mode of its own")
+            raise RegistryModeNotFound(f"subject {name} has no mode of its own")
         return self._modes[name]
 
     def set_compatibility(self, name: str, level: Compatibility | None) -> CompatibilityChanged:

@@ -6,9 +6,10 @@ it is, by its place there and from there inwards.
 
 from struct import Struct
 from typing import NamedTuple
+from uuid import UUID
 
 from goqueue.model.messages import Headers
-from goqueue.model.schemas import SCHEMA_ID_HEADER
+from goqueue.model.schemas import GUID_HEADERS, SCHEMA_ID_HEADER
 
 _ID = Struct(">xI")
 FRAME_BYTES = _ID.size
@@ -16,6 +17,8 @@ FIRST_MESSAGE = (0,)
 _ID_DIGITS_MAX = 10
 _INDEXES_MAX = 100
 _INDEX_BYTES_MAX = 5
+_GUID_END = 17
+"""Before a guid stands a byte that tells it from an id."""
 
 
 class Named(NamedTuple):
@@ -53,6 +56,14 @@ def named_in_header(value: bytes, headers: Headers) -> Named | None:
             if framed is not None and framed.schema_id == int(text):
                 return framed
             return Named(int(text), value, is_framed=False)
+    return None
+
+
+def guid_beside(part: str, headers: Headers) -> tuple[UUID, bytes] | None:
+    """The guid that a header names a value's or key's schema by, and what follows it; None: there is none."""
+    for name, data in headers:
+        if name == GUID_HEADERS[part] and data is not None and len(data) >= _GUID_END and data[0] == 1:
+            return UUID(bytes=data[1:_GUID_END]), data[_GUID_END:]
     return None
 
 

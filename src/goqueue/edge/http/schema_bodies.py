@@ -8,6 +8,7 @@ from goqueue.core.schemas.parsing import kind_by_looks
 from goqueue.core.schemas.registry import Registry
 from goqueue.model.errors import InvalidCompatibility, InvalidRegistryMode, InvalidSchema
 from goqueue.model.schemas import (
+    SCHEMA_TEXT_MAX,
     Compatibility,
     RegistryMode,
     SchemaKind,
@@ -43,6 +44,10 @@ class SchemaBody(Struct, rename="camel"):
     version: Annotated[int, _INT31, Meta(description="Only for subjects in mode IMPORT.")] | None = None
 
     def understood(self) -> SchemaText:
+        if len(self.schema) > SCHEMA_TEXT_MAX:
+            raise InvalidSchema(
+                f"a schema of {len(self.schema)} characters is over the limit of {SCHEMA_TEXT_MAX}"
+            )
         references = tuple(SchemaReference(r.name, r.subject, r.version) for r in self.references or ())
         return SchemaText(self._kind(), self.schema, references)
 
@@ -89,6 +94,7 @@ class RegisteredBody(Struct):
     id: int
     version: int
     subject: str
+    guid: str
 
 
 class SchemaVersionBody(Struct, rename="camel", omit_defaults=True):
@@ -97,6 +103,7 @@ class SchemaVersionBody(Struct, rename="camel", omit_defaults=True):
     subject: str
     version: int
     id: int
+    guid: str
     schema: str
     schema_type: str
     references: list[ReferenceBody] = []
@@ -106,6 +113,7 @@ class SchemaTextBody(Struct, rename="camel", omit_defaults=True):
     """A schema by its id. Subject and version are those of its first place, if it has one in sight."""
 
     id: int
+    guid: str
     schema: str
     schema_type: str
     references: list[ReferenceBody] = []
@@ -159,6 +167,7 @@ def version_body(registry: Registry, place: SchemaVersion, form: str | None) -> 
         place.subject,
         place.version,
         place.schema_id,
+        str(schema.guid),
         _text(registry, place.schema_id, schema, form),
         schema.kind.value,
         [ReferenceBody(*reference) for reference in schema.references],
@@ -170,6 +179,7 @@ def text_body(registry: Registry, schema_id: int, form: str | None) -> SchemaTex
     places = registry.places(schema_id)
     return SchemaTextBody(
         schema_id,
+        str(schema.guid),
         _text(registry, schema_id, schema, form),
         schema.kind.value,
         [ReferenceBody(*reference) for reference in schema.references],

@@ -7,30 +7,18 @@ compatibility lie there, and what it calls /schemas/ids lies under /schemas/sche
 from typing import Annotated
 
 import msgspec
-from litestar import delete, get, post, put
+from litestar import delete, get, post
 from litestar.di import NamedDependency
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import PathParameter, QueryParameter, RawBody
+from litestar.params import QueryParameter, RawBody
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.schemas import (
-    delete_schema_version,
-    delete_subject,
-    register_schema,
-    set_compatibility,
-    set_registry_mode,
-)
-from goqueue.core.schemas.registry import Latest
-from goqueue.core.schemas.settings import GLOBAL
+from goqueue.broker.schemas import delete_schema_version, delete_subject, register_schema
 from goqueue.edge.http.decoding import decode
 from goqueue.edge.http.openapi import errors, takes
 from goqueue.edge.http.replies import options_route
 from goqueue.edge.http.schema_bodies import (
-    CompatibilityBody,
     FitReply,
-    LevelReply,
-    ModeBody,
-    ModeReply,
     PlaceBody,
     RegisteredBody,
     RegistryStats,
@@ -41,53 +29,26 @@ from goqueue.edge.http.schema_bodies import (
     text_body,
     version_body,
 )
-from goqueue.model.errors import Invalid, InvalidSchemaVersion
-from goqueue.model.schemas import Compatibility, RegistryMode, SchemaKind, SchemaValidation
+from goqueue.edge.http.schema_parameters import (
+    DeletedAlone,
+    DeletedOnly,
+    Flag,
+    FormWanted,
+    GuidInPath,
+    IdInPath,
+    PageLength,
+    PageStart,
+    SubjectInPath,
+    VersionInPath,
+    is_set,
+    page,
+    version_of,
+)
+from goqueue.edge.http.schema_settings import SETTINGS_OPTIONS, SETTINGS_REQUESTS, SETTINGS_ROUTES
+from goqueue.model.schemas import SchemaKind, SchemaValidation
 
 _schema_decoder = msgspec.json.Decoder(SchemaBody)
-_level_decoder = msgspec.json.Decoder(CompatibilityBody)
-_mode_decoder = msgspec.json.Decoder(ModeBody)
 _TAGS = ["schemas"]
-_INT31_MAX = 2**31 - 1
-
-_Subject = Annotated[str, PathParameter(description="The subject's name, such as orders-value.")]
-_Version = Annotated[
-    str,
-    PathParameter(
-        description="A number from 1 on, or latest.", schema_extra={"pattern": "^([1-9][0-9]{0,8}|latest)$"}
-    ),
-]
-_Id = Annotated[int, PathParameter(ge=1, le=_INT31_MAX, description="The schema's id.")]
-_FLAG_WORDS = {"enum": ["true", "false", "True", "False"]}
-_Flag = Annotated[str | None, QueryParameter(schema_extra=_FLAG_WORDS)]
-_WithDefault = Annotated[
-    str | None,
-    QueryParameter(
-        name="defaultToGlobal",
-        schema_extra=_FLAG_WORDS,
-        description="Answer with the one for all if need be.",
-    ),
-]
-_Form = Annotated[
-    str | None,
-    QueryParameter(name="format", description="serialized: a Protobuf schema as its descriptor in base64."),
-]
-
-
-def _is_set(flag: str | None) -> bool:
-    if flag is None or flag in ("false", "False"):
-        return False
-    if flag in ("true", "True"):
-        return True
-    raise Invalid(f"{flag!r} is neither true nor false")
-
-
-def _version(text: str) -> int | Latest:
-    if text in ("latest", "-1"):
-        return "latest"
-    if not text.isdecimal() or not 1 <= int(text) <= _INT31_MAX:
-        raise InvalidSchemaVersion(f"{text!r} is not a version: they count from 1, and the last is latest")
-    return int(text)
 
 
 @get("/schemas/subjects", operation_id="listSubjects", summary="Names of all subjects", tags=_TAGS,
@@ -95,9 +56,19 @@ def _version(text: str) -> int | Latest:
 async def list_subjects_route(
     broker: NamedDependency[Broker],
     prefix: Annotated[str | None, QueryParameter(name="subjectPrefix")] = None,
-    deleted: _Flag = None,
+    deleted: Flag = None,
+    deleted_only: DeletedOnly = None,
+    deleted_alone: DeletedAlone = None,
+    start: PageStart = 0,
+    length: PageLength = -1,
 ) -> list[str]:
-    return broker.registry.subjects(prefix=prefix or "", with_deleted=_is_set(deleted))
+    registry = broker.registry
+    if is_set(deleted_only) or is_set(deleted_alone):
+        standing = set(registry.subjects(prefix=prefix or ""))
+        names = [n for n in registry.subjects(prefix=prefix or "", with_deleted=True) if n not in standing]
+    else:
+        names = registry.subjects(prefix=prefix or "", with_deleted=is_set(deleted))
+    return page(names, start, length)
 
 
 @post(
@@ -111,13 +82,13 @@ async def list_subjects_route(
 )
 async def find_schema_route(
     broker: NamedDependency[Broker],
-    subject: _Subject,
+    subject: SubjectInPath,
     body: RawBody,
-    deleted: _Flag = None,
-    form: _Form = None,
+    deleted: Flag = None,
+    form: FormWanted = None,
 ) -> SchemaVersionBody:
     schema = decode(_schema_decoder, body).understood()
-    found = broker.registry.find(subject, schema, with_deleted=_is_set(deleted))
+    found = broker.registry.find(subject, schema, with_deleted=is_set(deleted))
     return version_body(broker.registry, found, form)
 
 
@@ -130,9 +101,9 @@ async def find_schema_route(
     responses=errors(400, 404, 422, 503, 507),
 )
 async def delete_subject_route(
-    broker: NamedDependency[Broker], subject: _Subject, permanent: _Flag = None
+    broker: NamedDependency[Broker], subject: SubjectInPath, permanent: Flag = None
 ) -> list[int]:
-    return await delete_subject(broker, subject, is_permanent=_is_set(permanent))
+    return await delete_subject(broker, subject, is_permanent=is_set(permanent))
 
 
 @post(
@@ -145,13 +116,14 @@ async def delete_subject_route(
     responses=errors(400, 409, 413, 422, 503, 507),
 )
 async def register_schema_route(
-    broker: NamedDependency[Broker], subject: _Subject, body: RawBody
+    broker: NamedDependency[Broker], subject: SubjectInPath, body: RawBody
 ) -> RegisteredBody:
     request = decode(_schema_decoder, body)
     place = await register_schema(
         broker, subject, request.understood(), schema_id=request.id, version=request.version
     )
-    return RegisteredBody(place.schema_id, place.version, place.subject)
+    guid = broker.registry.schema(place.schema_id).guid
+    return RegisteredBody(place.schema_id, place.version, place.subject, str(guid))
 
 
 @get(
@@ -162,9 +134,20 @@ async def register_schema_route(
     responses=errors(400, 404),
 )
 async def list_versions_route(
-    broker: NamedDependency[Broker], subject: _Subject, deleted: _Flag = None
+    broker: NamedDependency[Broker],
+    subject: SubjectInPath,
+    deleted: Flag = None,
+    deleted_only: DeletedOnly = None,
+    deleted_alone: DeletedAlone = None,
+    start: PageStart = 0,
+    length: PageLength = -1,
 ) -> list[int]:
-    return broker.registry.versions(subject, with_deleted=_is_set(deleted))
+    registry = broker.registry
+    is_alone = is_set(deleted_only) or is_set(deleted_alone)
+    versions = registry.versions(subject, with_deleted=is_alone or is_set(deleted))
+    if is_alone:
+        versions = [v for v in versions if registry.version(subject, v, with_deleted=True).is_deleted]
+    return page(versions, start, length)
 
 
 @get(
@@ -176,12 +159,12 @@ async def list_versions_route(
 )
 async def get_version_route(
     broker: NamedDependency[Broker],
-    subject: _Subject,
-    version: _Version,
-    deleted: _Flag = None,
-    form: _Form = None,
+    subject: SubjectInPath,
+    version: VersionInPath,
+    deleted: Flag = None,
+    form: FormWanted = None,
 ) -> SchemaVersionBody:
-    found = broker.registry.version(subject, _version(version), with_deleted=_is_set(deleted))
+    found = broker.registry.version(subject, version_of(version), with_deleted=is_set(deleted))
     return version_body(broker.registry, found, form)
 
 
@@ -194,9 +177,9 @@ async def get_version_route(
     responses=errors(400, 404, 422, 503, 507),
 )
 async def delete_version_route(
-    broker: NamedDependency[Broker], subject: _Subject, version: _Version, permanent: _Flag = None
+    broker: NamedDependency[Broker], subject: SubjectInPath, version: VersionInPath, permanent: Flag = None
 ) -> int:
-    return await delete_schema_version(broker, subject, _version(version), is_permanent=_is_set(permanent))
+    return await delete_schema_version(broker, subject, version_of(version), is_permanent=is_set(permanent))
 
 
 @get(
@@ -208,9 +191,9 @@ async def delete_version_route(
     media_type="application/json",
 )
 async def get_version_text_route(
-    broker: NamedDependency[Broker], subject: _Subject, version: _Version, deleted: _Flag = None
+    broker: NamedDependency[Broker], subject: SubjectInPath, version: VersionInPath, deleted: Flag = None
 ) -> str:
-    found = broker.registry.version(subject, _version(version), with_deleted=_is_set(deleted))
+    found = broker.registry.version(subject, version_of(version), with_deleted=is_set(deleted))
     return found.schema.text
 
 
@@ -222,10 +205,14 @@ async def get_version_text_route(
     responses=errors(400, 404, 422),
 )
 async def referenced_by_route(
-    broker: NamedDependency[Broker], subject: _Subject, version: _Version
+    broker: NamedDependency[Broker],
+    subject: SubjectInPath,
+    version: VersionInPath,
+    start: PageStart = 0,
+    length: PageLength = -1,
 ) -> list[int]:
-    found = broker.registry.version(subject, _version(version), with_deleted=True)
-    return broker.registry.referenced_by(subject, found.version)
+    found = broker.registry.version(subject, version_of(version), with_deleted=True)
+    return page(broker.registry.referenced_by(subject, found.version), start, length)
 
 
 def _by_id(path: str, operation_id: str) -> HTTPRouteHandler:
@@ -233,7 +220,7 @@ def _by_id(path: str, operation_id: str) -> HTTPRouteHandler:
         path, operation_id=operation_id, summary="A schema by its id", tags=_TAGS, responses=errors(400, 404)
     )
     async def get_schema_route(
-        broker: NamedDependency[Broker], schema_id: _Id, form: _Form = None
+        broker: NamedDependency[Broker], schema_id: IdInPath, form: FormWanted = None
     ) -> SchemaTextBody:
         return text_body(broker.registry, schema_id, form)
 
@@ -245,6 +232,19 @@ get_schema_short_route = _by_id("/schemas/ids/{schema_id:int}", "getSchemaShort"
 
 
 @get(
+    "/schemas/schemas/guids/{guid:uuid}",
+    operation_id="getSchemaByGuid",
+    summary="A schema by its guid",
+    tags=_TAGS,
+    responses=errors(400, 404),
+)
+async def get_schema_by_guid_route(
+    broker: NamedDependency[Broker], guid: GuidInPath, form: FormWanted = None
+) -> SchemaTextBody:
+    return text_body(broker.registry, broker.registry.id_of_guid(guid), form)
+
+
+@get(
     "/schemas/schemas/ids/{schema_id:int}/subjects",
     operation_id="listSubjectsOfSchema",
     summary="The subjects that have a schema",
@@ -252,10 +252,14 @@ get_schema_short_route = _by_id("/schemas/ids/{schema_id:int}", "getSchemaShort"
     responses=errors(400, 404),
 )
 async def subjects_of_schema_route(
-    broker: NamedDependency[Broker], schema_id: _Id, deleted: _Flag = None
+    broker: NamedDependency[Broker],
+    schema_id: IdInPath,
+    deleted: Flag = None,
+    start: PageStart = 0,
+    length: PageLength = -1,
 ) -> list[str]:
-    places = broker.registry.places(schema_id, with_deleted=_is_set(deleted))
-    return sorted({place.subject for place in places})
+    places = broker.registry.places(schema_id, with_deleted=is_set(deleted))
+    return page(sorted({place.subject for place in places}), start, length)
 
 
 @get(
@@ -266,10 +270,14 @@ async def subjects_of_schema_route(
     responses=errors(400, 404),
 )
 async def versions_of_schema_route(
-    broker: NamedDependency[Broker], schema_id: _Id, deleted: _Flag = None
+    broker: NamedDependency[Broker],
+    schema_id: IdInPath,
+    deleted: Flag = None,
+    start: PageStart = 0,
+    length: PageLength = -1,
 ) -> list[PlaceBody]:
-    places = broker.registry.places(schema_id, with_deleted=_is_set(deleted))
-    return [PlaceBody(place.subject, place.version) for place in places]
+    places = broker.registry.places(schema_id, with_deleted=is_set(deleted))
+    return page([PlaceBody(place.subject, place.version) for place in places], start, length)
 
 
 @get("/schemas/schemas/types", operation_id="listSchemaTypes", summary="The kinds of schemas", tags=_TAGS)
@@ -293,14 +301,14 @@ async def contexts_route() -> list[str]:
 )
 async def test_version_route(
     broker: NamedDependency[Broker],
-    subject: _Subject,
-    version: _Version,
+    subject: SubjectInPath,
+    version: VersionInPath,
     body: RawBody,
-    verbose: _Flag = None,
+    verbose: Flag = None,
 ) -> FitReply:
     schema = decode(_schema_decoder, body).understood()
-    problems = broker.registry.problems(subject, schema, against=_version(version))
-    return FitReply(not problems, problems if _is_set(verbose) else [])
+    problems = broker.registry.problems(subject, schema, against=version_of(version))
+    return FitReply(not problems, problems if is_set(verbose) else [])
 
 
 @post(
@@ -313,148 +321,11 @@ async def test_version_route(
     responses=errors(400, 404, 413, 422),
 )
 async def test_versions_route(
-    broker: NamedDependency[Broker], subject: _Subject, body: RawBody, verbose: _Flag = None
+    broker: NamedDependency[Broker], subject: SubjectInPath, body: RawBody, verbose: Flag = None
 ) -> FitReply:
     schema = decode(_schema_decoder, body).understood()
     problems = broker.registry.problems(subject, schema)
-    return FitReply(not problems, problems if _is_set(verbose) else [])
-
-
-@get("/schemas/config", operation_id="getCompatibility", summary="The level for all subjects", tags=_TAGS)
-async def get_config_route(broker: NamedDependency[Broker]) -> LevelReply:
-    return _level(broker.registry.settings.compatibility())
-
-
-@put(
-    "/schemas/config",
-    operation_id="setCompatibility",
-    summary="Set the level for all subjects",
-    tags=_TAGS,
-    operation_class=takes(CompatibilityBody),
-    responses=errors(400, 413, 422, 503, 507),
-)
-async def put_config_route(broker: NamedDependency[Broker], body: RawBody) -> LevelReply:
-    return await _set_level(broker, GLOBAL, body)
-
-
-@delete(
-    "/schemas/config",
-    status_code=200,
-    operation_id="resetCompatibility",
-    summary="Go back to BACKWARD for all subjects",
-    tags=_TAGS,
-    responses=errors(503, 507),
-)
-async def delete_config_route(broker: NamedDependency[Broker]) -> LevelReply:
-    await set_compatibility(broker, GLOBAL, None)
-    return _level(broker.registry.settings.compatibility())
-
-
-@get(
-    "/schemas/config/{subject:str}",
-    operation_id="getSubjectCompatibility",
-    summary="The level of a subject",
-    tags=_TAGS,
-    responses=errors(400, 404),
-)
-async def get_subject_config_route(
-    broker: NamedDependency[Broker],
-    subject: _Subject,
-    with_default: _WithDefault = None,
-) -> LevelReply:
-    settings = broker.registry.settings
-    if _is_set(with_default):
-        return _level(settings.compatibility(subject))
-    return _level(settings.own_compatibility(subject))
-
-
-@put(
-    "/schemas/config/{subject:str}",
-    operation_id="setSubjectCompatibility",
-    summary="Set the level of a subject",
-    tags=_TAGS,
-    operation_class=takes(CompatibilityBody),
-    responses=errors(400, 413, 422, 503, 507),
-)
-async def put_subject_config_route(
-    broker: NamedDependency[Broker], subject: _Subject, body: RawBody
-) -> LevelReply:
-    return await _set_level(broker, subject, body)
-
-
-@delete(
-    "/schemas/config/{subject:str}",
-    status_code=200,
-    operation_id="resetSubjectCompatibility",
-    summary="Go back to the level for all subjects",
-    tags=_TAGS,
-    responses=errors(404, 503, 507),
-)
-async def delete_subject_config_route(broker: NamedDependency[Broker], subject: _Subject) -> LevelReply:
-    await set_compatibility(broker, subject, None)
-    return _level(broker.registry.settings.compatibility(subject))
-
-
-@get("/schemas/mode", operation_id="getRegistryMode", summary="The mode for all subjects", tags=_TAGS)
-async def get_mode_route(broker: NamedDependency[Broker]) -> ModeReply:
-    return ModeReply(broker.registry.settings.mode().value)
-
-
-@put(
-    "/schemas/mode",
-    operation_id="setRegistryMode",
-    summary="Set the mode for all subjects",
-    tags=_TAGS,
-    operation_class=takes(ModeBody),
-    responses=errors(400, 413, 422, 503, 507),
-)
-async def put_mode_route(broker: NamedDependency[Broker], body: RawBody, force: _Flag = None) -> ModeReply:
-    return await _set_mode(broker, GLOBAL, body, force)
-
-
-@get(
-    "/schemas/mode/{subject:str}",
-    operation_id="getSubjectMode",
-    summary="The mode of a subject",
-    tags=_TAGS,
-    responses=errors(400, 404),
-)
-async def get_subject_mode_route(
-    broker: NamedDependency[Broker],
-    subject: _Subject,
-    with_default: _WithDefault = None,
-) -> ModeReply:
-    settings = broker.registry.settings
-    mode = settings.mode(subject) if _is_set(with_default) else settings.own_mode(subject)
-    return ModeReply(mode.value)
-
-
-@put(
-    "/schemas/mode/{subject:str}",
-    operation_id="setSubjectMode",
-    summary="Set the mode of a subject",
-    tags=_TAGS,
-    operation_class=takes(ModeBody),
-    responses=errors(400, 413, 422, 503, 507),
-)
-async def put_subject_mode_route(
-    broker: NamedDependency[Broker], subject: _Subject, body: RawBody, force: _Flag = None
-) -> ModeReply:
-    return await _set_mode(broker, subject, body, force)
-
-
-@delete(
-    "/schemas/mode/{subject:str}",
-    status_code=200,
-    operation_id="resetSubjectMode",
-    summary="Go back to the mode for all subjects",
-    tags=_TAGS,
-    responses=errors(404, 503, 507),
-)
-async def delete_subject_mode_route(broker: NamedDependency[Broker], subject: _Subject) -> ModeReply:
-    mode = broker.registry.settings.own_mode(subject)
-    await set_registry_mode(broker, subject, None)
-    return ModeReply(mode.value)
+    return FitReply(not problems, problems if is_set(verbose) else [])
 
 
 @get("/schemas/stats", operation_id="getSchemaStats", summary="Numbers of the registry", tags=_TAGS)
@@ -464,30 +335,11 @@ async def schema_stats_route(broker: NamedDependency[Broker]) -> RegistryStats:
     return stats_body(broker.registry, is_checking=is_checking)
 
 
-async def _set_level(broker: Broker, subject: str, body: bytes) -> LevelReply:
-    level = decode(_level_decoder, body).level()
-    await set_compatibility(broker, subject, level)
-    return _level(level)
-
-
-async def _set_mode(broker: Broker, subject: str, body: bytes, force: str | None) -> ModeReply:
-    mode: RegistryMode = decode(_mode_decoder, body).understood()
-    await set_registry_mode(broker, subject, mode, is_forced=_is_set(force))
-    return ModeReply(mode.value)
-
-
-def _level(level: Compatibility) -> LevelReply:
-    return LevelReply(level.value, level.value)
-
-
 SCHEMA_OPTIONS = [
     options_route("/schemas/subjects/{subject:str}", "POST", "DELETE"),
     options_route("/schemas/subjects/{subject:str}/versions", "GET", "POST"),
     options_route("/schemas/subjects/{subject:str}/versions/{version:str}", "GET", "DELETE"),
-    options_route("/schemas/config", "GET", "PUT", "DELETE"),
-    options_route("/schemas/config/{subject:str}", "GET", "PUT", "DELETE"),
-    options_route("/schemas/mode", "GET", "PUT"),
-    options_route("/schemas/mode/{subject:str}", "GET", "PUT", "DELETE"),
+    *SETTINGS_OPTIONS,
 ]
 SCHEMA_ROUTES = [
     list_subjects_route,
@@ -501,23 +353,14 @@ SCHEMA_ROUTES = [
     referenced_by_route,
     get_schema_route,
     get_schema_short_route,
+    get_schema_by_guid_route,
     subjects_of_schema_route,
     versions_of_schema_route,
     schema_types_route,
     contexts_route,
     test_version_route,
     test_versions_route,
-    get_config_route,
-    put_config_route,
-    delete_config_route,
-    get_subject_config_route,
-    put_subject_config_route,
-    delete_subject_config_route,
-    get_mode_route,
-    put_mode_route,
-    get_subject_mode_route,
-    put_subject_mode_route,
-    delete_subject_mode_route,
+    *SETTINGS_ROUTES,
     schema_stats_route,
 ]
-SCHEMA_REQUESTS = (SchemaBody, CompatibilityBody, ModeBody)
+SCHEMA_REQUESTS = (SchemaBody, *SETTINGS_REQUESTS)

@@ -10,14 +10,16 @@ from typing import NamedTuple
 import numpy as np
 
 from goqueue.model.errors import InvalidRecord
+from goqueue.records.compression import decompress
 from goqueue.records.frame import Frame
 from goqueue.records.layout import CONTROL, HEADER_BYTES, BatchHeader, Codec, read_header
-from goqueue.spark.codec.decompress import RAW_BYTES_MAX, decompress
 from goqueue.spark.codec.varints import Bytes
 
 GROUP_RECORDS = 30_000
 GROUP_BYTES = 4 * 1024 * 1024
 """A group is closed before it grows over this; a batch that is larger by itself is a group of its own."""
+RAW_BYTES_MAX = 2**31 - 1
+"""Arrow counts the bytes of a column by 32 bits, and so does Kafka those of a batch."""
 _COMPRESSION_RATIO = 4
 _RECORD_BYTES_MIN = 7
 
@@ -69,7 +71,7 @@ def open_group(data: memoryview, batches: Sequence[StoredBatch]) -> Group:
         raw = np.frombuffer(data[origin : origin + ends[-1]], np.uint8)
     else:
         pieces = [
-            decompress(data[frame.body_start + HEADER_BYTES : frame.body_end], header.codec)
+            _records(data[frame.body_start + HEADER_BYTES : frame.body_end], header.codec)
             for frame, header in batches
         ]
         edges = np.cumsum([0, *map(len, pieces)]).tolist()
@@ -82,3 +84,7 @@ def open_group(data: memoryview, batches: Sequence[StoredBatch]) -> Group:
         if not 0 < header.record_count <= (end - start) // _RECORD_BYTES_MIN:
             raise InvalidRecord(f"{end - start} bytes cannot hold {header.record_count} records")
     return Group(batches, raw, starts, ends)
+
+
+def _records(stored: memoryview, codec: int) -> memoryview:
+    return stored if codec == Codec.NONE else decompress(stored, codec, bytes_max=RAW_BYTES_MAX)
