@@ -53,8 +53,8 @@ docs: $(VENV)/.ready-dev ## Rewrite the pages that are made from code
 walks: $(VENV)/.ready-dev ## Write the transcripts of tests/walks anew, to be reviewed as a diff
 	$(BIN)/python -m tests.walks.teller
 
-sim: $(VENV)/.ready-dev ## Run the simulation: make sim SEED=7 STEPS=1000
-	$(BIN)/python -m goqueue.testing.simulate $(if $(SEED),--seed $(SEED)) $(if $(STEPS),--steps $(STEPS)) $(ARGS)
+sim: $(VENV)/.ready-dev ## Run a simulation: make sim SEED=7 STEPS=1000 WHAT=log|delays|queue|transactions
+	$(BIN)/python -m goqueue.testing.simulate $(if $(WHAT),--what $(WHAT)) $(if $(SEED),--seed $(SEED)) $(if $(STEPS),--steps $(STEPS)) $(ARGS)
 
 bench: $(VENV)/.ready-dev ## Measure speed and memory (some minutes, 11 GB of disk), print a table and JSON
 	$(BIN)/python -m bench $(ARGS)

@@ -16,6 +16,9 @@ class SimulatedClock(Clock):
     def wall_ms(self) -> int:
         return self._wall_ns // NS_PER_MS
 
+    def wall_us(self) -> int:
+        return self._wall_ns // 1_000
+
     def monotonic_ns(self) -> int:
         return self._monotonic_ns
 

@@ -8,10 +8,9 @@ and every message must be where it belongs.
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
-from random import Random
 from typing import NamedTuple
 
-from goqueue.broker.broker import Broker, close_broker, open_broker
+from goqueue.broker.broker import Broker
 from goqueue.broker.delays import cancel_delayed, delay_stats, move_delayed
 from goqueue.broker.publish import publish
 from goqueue.broker.read import read_messages
@@ -22,12 +21,10 @@ from goqueue.model.errors import Corrupt, GoQueueError, NotFound, ShuttingDown, 
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Lane, Message
 from goqueue.model.settings import BrokerConfig, DelayConfig
-from goqueue.testing.answers import Answers, PowerLost
-from goqueue.testing.clock import SimulatedClock
-from goqueue.testing.disk import SimulatedDisk
-from goqueue.testing.loop import SimulatedLoop, Stalled
+from goqueue.testing.answers import Answers
+from goqueue.testing.machine import Tell
 from goqueue.testing.partition_history import Violation, demand
-from goqueue.testing.threads import SimulatedThreads
+from goqueue.testing.room_simulation import Habits, RoomLife, RoomSimulation
 
 TOPIC = TopicName("later")
 PARTITIONS = 2
@@ -67,118 +64,56 @@ class _State:
     """What outlives the broker's lives."""
 
     messages: dict[bytes, Given] = field(default_factory=dict)
-    counts: Counter[str] = field(default_factory=Counter)
     wall_ms_max: int = 0
-    deleted: Counter[int] = field(default_factory=Counter)
 
 
-def simulate_delays(seed: int, steps: int) -> Counter[str]:
-    """Run one seed; counts what happened, or raises Violation."""
-    return DelaySimulation(seed, steps).run()
+class DelaySimulation(RoomSimulation):
+    what = "delays"
+    habits = Habits(opening_changes=25, end_share=0.04, close_share=0.4, down_ms=(0, 50, 3_000, 60_000))
 
-
-class DelaySimulation:
-    def __init__(self, seed: int, steps: int) -> None:
-        self._random = Random(seed)
-        self._threads = SimulatedThreads(Random(f"threads {seed}"))
-        self._chance = Random(f"broker {seed}")
-        self._disk = SimulatedDisk(Random(f"disk {seed}"))
-        self._clock = SimulatedClock()
+    def __init__(self, seed: int, steps: int, *, tell: Tell | None = None) -> None:
         self._state = _State()
-        self._steps_left = steps
-        self._config = BrokerConfig(
-            flush_interval_ms=self._random.choice((50, 1_000)),
-            upkeep_interval_ms=self._random.choice((300, 5_000)),
+        super().__init__(seed, steps, tell=tell)
+
+    def choose_config(self) -> BrokerConfig:
+        return BrokerConfig(
+            flush_interval_ms=self.random.choice((50, 1_000)),
+            upkeep_interval_ms=self.random.choice((300, 5_000)),
             delays=DelayConfig(
-                fresh_max=self._random.choice((3, 20, 1_000)),
-                runs_max=self._random.choice((1, 3)),
-                wasted_entries_max=self._random.choice((2, 1_000)),
-                wasted_bytes_max=self._random.choice((3_000, 1_000_000)),
-                round_max=self._random.choice((1, 3, 2_000)),
+                fresh_max=self.random.choice((3, 20, 1_000)),
+                runs_max=self.random.choice((1, 3)),
+                wasted_entries_max=self.random.choice((2, 1_000)),
+                wasted_bytes_max=self.random.choice((3_000, 1_000_000)),
+                round_max=self.random.choice((1, 3, 2_000)),
             ),
         )
 
-    def run(self) -> Counter[str]:
-        while self._steps_left > 0:
-            self._live_once(is_last=False)
-        self._live_once(is_last=True)
-        return self._state.counts
+    def new_life(self, broker: Broker, answers: Answers) -> RoomLife:
+        return _Life(self, broker, answers, self._state)
 
-    def _live_once(self, *, is_last: bool) -> None:
-        loop = SimulatedLoop(self._clock)
-        answers = Answers(loop, self._disk)
-        has_lost_power = True
-        try:
-            has_lost_power = loop.run(self._live(answers, is_last=is_last))
-        except PowerLost:
-            pass
-        except Stalled as stalled:
-            raise Violation(f"the broker waits for what never comes: {stalled}") from stalled
-        finally:
-            self._disk = self._disk.crash() if has_lost_power else self._disk.kill()
-            loop.abandon()
-        self._clock.advance_ms(self._random.choice((0, 50, 3_000, 60_000)))
-        if self._random.random() < 0.15 and not is_last:
-            self._note("clock set back")
-            self._state.wall_ms_max = max(self._state.wall_ms_max, self._clock.wall_ms())
-            self._clock.step_wall_ms(-self._random.randrange(5_000))
-
-    async def _live(self, answers: Answers, *, is_last: bool) -> bool:
-        """Whether the power went, or may as well have."""
-        if not is_last and self._random.random() < 0.2:
-            answers.cut_power(after_changes=self._random.randrange(25))
-        broker = await answers.wait_for(
-            open_broker(
-                config=self._config,
-                disk=self._disk,
-                clock=self._clock,
-                threads=self._threads,
-                chance=self._chance,
-            )
-        )
-        life = _Life(self._random, broker, answers, self._disk, self._state)
-        await life.begin()
-        if is_last:
-            await life.finish()
-            return False
-        while self._steps_left > 0 and answers.has_power and not broker.failure.done():
-            self._steps_left -= 1
-            if self._random.random() < 0.04:
-                break
-            await life.step()
-        if answers.has_power and not broker.failure.done() and self._random.random() < 0.4:
-            self._note("closed")
-            answers.is_closing = True
-            await answers.wait_for(close_broker(broker))
-            await answers.settle()
-        # After a failed fsync only a power cut tells the truth about what the disk holds.
-        return life.is_doubtful or not answers.has_power or self._random.random() < 0.5
-
-    def _note(self, what: str) -> None:
-        self._state.counts[what] += 1
+    def pass_time(self, *, is_last: bool) -> None:
+        super().pass_time(is_last=is_last)
+        if self.random.random() < 0.15 and not is_last:
+            self.note("clock set back")
+            clock = self.machine.clock
+            self._state.wall_ms_max = max(self._state.wall_ms_max, clock.wall_ms())
+            clock.step_wall_ms(-self.random.randrange(5_000))
 
 
-class _Life:
-    def __init__(
-        self, random: Random, broker: Broker, answers: Answers, disk: SimulatedDisk, state: _State
-    ) -> None:
-        self._random = random
-        self._broker = broker
-        self._answers = answers
-        self._disk = disk
+class _Life(RoomLife):
+    def __init__(self, simulation: RoomSimulation, broker: Broker, answers: Answers, state: _State) -> None:
+        super().__init__(simulation, broker, answers)
         self._state = state
-        self.is_doubtful = False
-        self._begun_ms = broker.clock.wall_ms()
 
     async def begin(self) -> None:
         for given in self._state.messages.values():
             if not given.is_stored:
                 given.place = None  # it may be lost, and its number another's now
         with suppress(TopicExists):
-            await self._answers.wait_for(
-                create_topic(self._broker, CreateTopic(name=TOPIC, partitions=PARTITIONS))
+            await self.answers.wait_for(
+                create_topic(self.broker, CreateTopic(name=TOPIC, partitions=PARTITIONS))
             )
-        await self._answers.wait_for(self._look())
+        await self.answers.wait_for(self._look())
 
     async def step(self) -> None:
         actions = {
@@ -190,40 +125,40 @@ class _Life:
             self._delete_records: 1,
             self._misfortune: 3,
         }
-        (action,) = self._random.choices(list(actions), list(actions.values()))
+        (action,) = self.random.choices(list(actions), list(actions.values()))
         await action()
-        self._answers.raise_problems()
+        self.answers.raise_problems()
 
     async def finish(self) -> None:
         """Let everything fall due, and see that all is as it must be."""
-        await self._answers.settle()
+        await self.answers.settle()
         latest_ms = max((max(given.due_times) for given in self._state.messages.values()), default=0)
-        await self._answers.sleep(max(latest_ms - self._broker.clock.wall_ms(), 0) + LATENESS_MS_MAX)
-        await self._answers.wait_for(self._look())
+        await self.answers.sleep(max(latest_ms - self.broker.clock.wall_ms(), 0) + LATENESS_MS_MAX)
+        await self.answers.wait_for(self._look())
         for given in self._state.messages.values():
             if given.is_stored and not given.cancels and not given.may_be_deleted:
                 where = f"{given.place}, due {given.due_times}"
                 demand(given.is_seen, f"{given.value[:8]!r} at {where}, was never delivered")
-        left = delay_stats(self._broker).pending
+        left = delay_stats(self.broker).pending
         demand(left == 0, f"{left} messages are said to be pending, and none is")
 
     async def _publish(self) -> None:
         now_ms = self._wall_ms
         messages = []
-        for _ in range(self._random.choice((1, 1, 2, 6))):
-            value = b"%d:" % len(self._state.messages) + b"x" * self._random.choice((0, 10, 3_000))
-            delay_ms = self._random.choice(_DELAYS_MS)
+        for _ in range(self.random.choice((1, 1, 2, 6))):
+            value = b"%d:" % len(self._state.messages) + b"x" * self.random.choice((0, 10, 3_000))
+            delay_ms = self.random.choice(_DELAYS_MS)
             due_ms = now_ms + delay_ms
             self._state.messages[value] = Given(value, {due_ms})
-            lane = self._random.choice((Lane.NORMAL, Lane.NORMAL, Lane.HIGH))
+            lane = self.random.choice((Lane.NORMAL, Lane.NORMAL, Lane.HIGH))
             messages.append(Message(value, lane=lane, due_ms=due_ms))
-        acks = self._random.choice((Acks.ALL, Acks.ALL, Acks.LEADER))
-        self._note("publish")
-        self._answers.start(self._publish_and_note(messages, acks))
+        acks = self.random.choice((Acks.ALL, Acks.ALL, Acks.LEADER))
+        self.note("publish")
+        self.answers.start(self._publish_and_note(messages, acks))
 
     async def _publish_and_note(self, messages: list[Message], acks: Acks) -> None:
-        replies = await publish(self._broker, Publish(topic=TOPIC, messages=messages, acks=acks))
-        if not self._answers.has_power:
+        replies = await publish(self.broker, Publish(topic=TOPIC, messages=messages, acks=acks))
+        if not self.answers.has_power:
             return
         for message, reply in zip(messages, replies, strict=True):
             given = self._state.messages[message.value or b""]
@@ -235,63 +170,63 @@ class _Life:
 
     async def _cancel(self) -> None:
         if given := self._choose():
-            self._note("cancel")
-            self._answers.start(self._cancel_and_note(given))
+            self.note("cancel")
+            self.answers.start(self._cancel_and_note(given))
 
     async def _cancel_and_note(self, given: Given) -> None:
         assert given.place is not None
         given.cancels += 1
         try:
-            await cancel_delayed(self._broker, TOPIC, *given.place)
+            await cancel_delayed(self.broker, TOPIC, *given.place)
         except NotFound:
-            if self._answers.has_power and given.cancels == 1:
+            if self.answers.has_power and given.cancels == 1:
                 given.cancels = 0
             return  # delivered; or cancelled, by somebody who did not hear so
         except GoQueueError as error:
             self._permit(error)
             return
-        if self._answers.has_power:
-            self._note("cancelled")
+        if self.answers.has_power:
+            self.note("cancelled")
             given.is_cancelled = True
 
     async def _move(self) -> None:
         if (given := self._choose()) and not given.cancels:
-            self._note("move")
-            due_ms = self._wall_ms + self._random.choice(_DELAYS_MS)
-            self._answers.start(self._move_and_note(given, due_ms))
+            self.note("move")
+            due_ms = self._wall_ms + self.random.choice(_DELAYS_MS)
+            self.answers.start(self._move_and_note(given, due_ms))
 
     async def _move_and_note(self, given: Given, due_ms: int) -> None:
         assert given.place is not None
         given.due_times.add(due_ms)
         given.moves += 1
         try:
-            await move_delayed(self._broker, TOPIC, *given.place, due_ms)
+            await move_delayed(self.broker, TOPIC, *given.place, due_ms)
         except NotFound:
             return
         except GoQueueError as error:
             self._permit(error)
             return
-        if self._answers.has_power:
-            self._note("moved")
+        if self.answers.has_power:
+            self.note("moved")
             if given.moves == 1:
                 given.moves, given.due_times = 0, {due_ms}
 
     async def _wait(self) -> None:
-        self._note("wait")
-        await self._answers.sleep(self._random.choice(_WAITS_MS))
+        self.note("wait")
+        await self.answers.sleep(self.random.choice(_WAITS_MS))
 
     async def _look_now(self) -> None:
         try:
-            await self._answers.wait_for(self._look())
+            await self.answers.wait_for(self._look())
         except GoQueueError as error:
             self._permit(error)
 
     async def _delete_records(self) -> None:
-        partition = self._random.randrange(PARTITIONS)
-        self._note("delete records")
+        partition = self.random.randrange(PARTITIONS)
+        self.note("delete records")
         try:
-            await self._answers.wait_for(self._look())
-            await self._answers.wait_for(delete_records(self._broker, TopicPartition(TOPIC, partition), -1))
+            await self.answers.wait_for(self._look())
+            await self.answers.wait_for(delete_records(self.broker, TopicPartition(TOPIC, partition), -1))
         except GoQueueError as error:
             self._permit(error)
         # What was appended between the two was seen by nobody; it may count as delivered.
@@ -301,27 +236,19 @@ class _Life:
                 given.may_be_deleted |= is_due and not given.is_seen
 
     async def _misfortune(self) -> None:
-        which = self._random.randrange(5)
+        which = self.random.randrange(5)
         if which == 0:
-            self._note("power cut ahead")
-            self._answers.cut_power(after_changes=self._random.randrange(30))
+            self.cut_power(within_changes=30)
         elif which == 1:
-            self._note("failing fsync")
-            self._answers.break_something()
-            self.is_doubtful = True
-            partition = self._random.randrange(PARTITIONS)
-            self._disk.faults.fail_syncs(under=f"logs/{TOPIC}/{partition}/")
+            self.fail_syncs(TOPIC, PARTITIONS)
         elif which == 2:
-            self._note("full disk")
-            self._answers.break_something()
-            self._disk.fill_up(after_bytes=self._random.choice((0, 500, 5_000)))
+            self.fill_disk(0, 500, 5_000)
         elif which == 3:
-            self._note("clock set")
+            self.note("clock set")
             self._state.wall_ms_max = max(self._state.wall_ms_max, self._wall_ms)
-            self._broker.clock.step_wall_ms(self._random.choice((-3_000, -50, 2_000)))  # type: ignore[attr-defined]  # it is a simulated one
-        elif self._answers.has_power:
-            self._note("mend")
-            self._answers.mend()
+            self.broker.clock.step_wall_ms(self.random.choice((-3_000, -50, 2_000)))  # type: ignore[attr-defined]  # it is a simulated one
+        else:
+            self.mend()
 
     async def _look(self) -> None:
         """Read everything: nothing twice, nothing early, nothing that was cancelled."""
@@ -329,11 +256,11 @@ class _Life:
         shown: list[bytes] = []
         for partition in range(PARTITIONS):
             source = TopicPartition(TOPIC, partition)
-            log = self._broker.partition(source).log
+            log = self.broker.partition(source).log
             offset = log.start_offset
             while offset < log.end_offset:
                 found = await read_messages(
-                    self._broker, ReadMessages(source=source, offset=offset, limit=1_000)
+                    self.broker, ReadMessages(source=source, offset=offset, limit=1_000)
                 )
                 shown += [message.value or b"" for message in found.messages]
                 if found.next_offset == offset:
@@ -356,18 +283,18 @@ class _Life:
         placed = [
             g for g in self._state.messages.values() if g.place and not g.is_seen and not g.is_cancelled
         ]
-        return self._random.choice(placed) if placed else None
+        return self.random.choice(placed) if placed else None
 
     def _permit(self, error: GoQueueError) -> None:
-        if self._broker.failure.done() and isinstance(error, (ShuttingDown, Unavailable)):
+        if self.broker.failure.done() and isinstance(error, (ShuttingDown, Unavailable)):
             return
         if isinstance(error, Corrupt) and self.is_doubtful:
             return  # what an fsync that failed has left of a frame
-        self._answers.permit(error)
+        self.answers.permit(error)
 
     @property
     def _wall_ms(self) -> int:
-        return self._broker.clock.wall_ms()
+        return self.broker.clock.wall_ms()
 
-    def _note(self, what: str) -> None:
-        self._state.counts[what] += 1
+
+simulate_delays = DelaySimulation.simulate

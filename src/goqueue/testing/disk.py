@@ -10,13 +10,14 @@ import errno
 from collections.abc import Sequence
 from random import Random
 
-from goqueue.model.ports import Buffer, Disk, File
+from goqueue.model.ports import Buffer, Disk, DiskSpace, File
 from goqueue.testing.faults import Faults, failure
 from goqueue.testing.folder import Folder
 from goqueue.testing.stored_bytes import StoredBytes
 
 COLD_SHARE = 0.3
 """How often a read finds that the OS has not cached what it wants."""
+_LARGE_BYTES = 2**40
 
 
 class SimulatedDisk(Disk):
@@ -118,6 +119,13 @@ class SimulatedDisk(Disk):
         _empty(parent.entries[name])
         parent.drop(name)
         self.faults.forget(folder)
+
+    def space(self) -> DiskSpace:
+        self.check_alive()
+        capacity_bytes = self.faults.capacity_bytes
+        if capacity_bytes is None:
+            capacity_bytes = _LARGE_BYTES
+        return DiskSpace(capacity_bytes, max(0, capacity_bytes - self._used_bytes()))
 
     # What can go wrong, and when.
 

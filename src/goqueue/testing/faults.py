@@ -19,6 +19,7 @@ class Faults:
         self._on_power_cut: Callable[[], None] | None = None
         self._failing_syncs: list[str] = []
         self._failing_reads: list[str] = []
+        self._pause: Callable[[], None] | None = None
 
     def cut_power(self, *, after_changes: int, on_power_cut: Callable[[], None] | None = None) -> None:
         """Let so many more changes through, and cut the power before the next."""
@@ -34,10 +35,15 @@ class Faults:
         """Let the next reads of files below a folder fail with EIO, as often as told."""
         self._failing_reads += [under] * count
 
+    def slow_syncs(self, pause: Callable[[], None]) -> None:
+        """Let each sync take as long as `pause` does, until the faults heal."""
+        self._pause = pause
+
     def heal(self) -> None:
         """Forget the faults that have not struck yet. What is spoilt stays spoilt."""
         self.capacity_bytes = None
         self._changes_left = None
+        self._pause = None
         self._failing_syncs.clear()
         self._failing_reads.clear()
 
@@ -58,6 +64,8 @@ class Faults:
             self._tell_power_cut()
 
     def meet_sync(self, path: str) -> None:
+        if self._pause is not None:
+            self._pause()
         _strike(self._failing_syncs, path)
 
     def meet_read(self, path: str) -> None:

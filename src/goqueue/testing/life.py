@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from enum import Enum
 
-from goqueue.broker.broker import Broker, close_broker
+from goqueue.broker.broker import Broker
+from goqueue.broker.opening import close_broker
 from goqueue.model.errors import GoQueueError
 from goqueue.testing.answers import Answers, PowerLost
 from goqueue.testing.clients import Clients

@@ -8,6 +8,7 @@ never happen is stopped with `Stalled` instead of hanging.
 import asyncio
 import math
 import selectors
+import warnings
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import NoReturn, TypeVar
@@ -50,14 +51,17 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         Kill the disk first: the coroutines' own clean-up code runs, and must find nothing it can change.
         """
         self.set_exception_handler(lambda loop, context: None)
-        for task in asyncio.all_tasks(self):
-            task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio has no public way to say so
-            coroutine = task.get_coro()
-            # What a dying task says when its clean-up meets the dead disk is of no interest.
-            with suppress(Exception):
-                if coroutine is not None:
-                    coroutine.close()
-        self.close()
+        with warnings.catch_warnings():
+            # Nor does anyone hear of what had not begun yet.
+            warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+            for task in asyncio.all_tasks(self):
+                task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio has no public way to say so
+                coroutine = task.get_coro()
+                # What a dying task says when its clean-up meets the dead disk is of no interest.
+                with suppress(Exception):
+                    if coroutine is not None:
+                        coroutine.close()
+            self.close()
 
     def _note_unhandled(self, loop: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
         error = context.get("exception")

@@ -5,11 +5,24 @@ import logging
 import sys
 import time
 from collections import Counter
+from functools import partial
+from typing import Protocol
 
+from goqueue.testing.delay_simulation import simulate_delays
+from goqueue.testing.machine import Tell
 from goqueue.testing.partition_history import Violation
+from goqueue.testing.queue_simulation import simulate_queue
 from goqueue.testing.simulation import simulate
+from goqueue.testing.transaction_simulation import simulate_transactions
 
 PROGRESS_EVERY_S = 2
+_WHAT = ("log", "delays", "queue", "transactions")
+
+
+class Run(Protocol):
+    """A simulation: what happened with a seed, counted."""
+
+    def __call__(self, seed: int, steps: int, *, tell: Tell | None = None) -> Counter[str]: ...
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -18,11 +31,18 @@ def main(arguments: list[str] | None = None) -> int:
     # The broker logs each fault that it meets; with -v that is part of the story.
     logging.basicConfig(level=logging.INFO if options.verbose else logging.CRITICAL, format="  | %(message)s")
     tell = (lambda line: print(line, flush=True)) if options.verbose else None
+    runs: dict[str, Run] = {
+        "log": partial(simulate, has_groups=options.groups),
+        "delays": simulate_delays,
+        "queue": simulate_queue,
+        "transactions": simulate_transactions,
+    }
+    run = runs[options.what]
     counts: Counter[str] = Counter()
     told_at = started_at = time.monotonic()
     for number, seed in enumerate(range(options.seed, options.seed + options.seeds), 1):
         try:
-            counts += simulate(seed, options.steps, has_groups=options.groups, tell=tell)
+            counts += run(seed, options.steps, tell=tell)
         except Violation as violation:
             print(f"seed {seed} failed: {violation}", file=sys.stderr)
             return 1
@@ -38,6 +58,12 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="the first seed (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds to run (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=400, help="steps a seed (default: %(default)s)")
+    parser.add_argument(
+        "--what",
+        choices=_WHAT,
+        default=_WHAT[0],
+        help="what is put to the test: the log with its groups, or one room (default: %(default)s)",
+    )
     parser.add_argument(
         "--groups",
         action=argparse.BooleanOptionalAction,

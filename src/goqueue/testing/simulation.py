@@ -1,15 +1,11 @@
 """A whole broker on a simulated machine, driven from a seed through crashes, and held to its word.
 
-A simulation is a row of lives. Each opens the broker on what the last one left of the disk, checks that
-everything promised is there and nothing else, lets clients and misfortunes act, and ends in a power cut, a
-kill or an orderly close. The same seed takes the same steps, so what fails once fails again.
+Each life checks that everything promised is there and nothing else, lets clients and misfortunes act, and
+ends in a power cut, a kill or an orderly close.
 """
 
 from collections import Counter
-from collections.abc import Callable, Coroutine
-from random import Random
 
-from goqueue.broker.broker import Broker, open_broker
 from goqueue.log.snapshot import load_snapshots
 from goqueue.model.errors import GoQueueError
 from goqueue.model.settings import BrokerConfig
@@ -18,11 +14,11 @@ from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.group_clients import check_groups
 from goqueue.testing.life import Fate, Life
-from goqueue.testing.loop import SimulatedLoop, Stalled
+from goqueue.testing.loop import SimulatedLoop
+from goqueue.testing.machine import Machine, Tell, replayed
 from goqueue.testing.misfortunes import folder_of, rot
 from goqueue.testing.partition_history import Violation
 from goqueue.testing.story import Story
-from goqueue.testing.threads import SimulatedThreads
 from goqueue.testing.witness import check_restart
 
 CRASH_WHILE_OPENING_SHARE = 0.2
@@ -30,20 +26,17 @@ ROT_SHARE = 0.1
 _DOWN_MS = (0, 10, 1_000, 60_000)
 
 
-def simulate(
-    seed: int, steps: int, *, has_groups: bool = True, tell: Callable[[str], None] | None = None
-) -> Counter[str]:
+def simulate(seed: int, steps: int, *, has_groups: bool = True, tell: Tell | None = None) -> Counter[str]:
     """Run one seed; counts what happened, or raises Violation with the command that repeats it."""
     simulation = Simulation(seed, steps, has_groups=has_groups, tell=tell)
     try:
         return simulation.run()
     except Violation as violation:
-        how = f"make sim SEED={seed} STEPS={steps}{'' if has_groups else ' ARGS=--no-groups'}"
-        raise Violation(f"{violation}\nreplay: {how}") from violation
+        raise replayed(violation, seed, steps, *([] if has_groups else ["ARGS=--no-groups"])) from violation
 
 
 class Simulation:
-    """The machine: a disk and a clock that outlive the broker's lives."""
+    """What outlives the broker's lives: the machine, and the story of what was promised."""
 
     def __init__(
         self,
@@ -51,15 +44,11 @@ class Simulation:
         steps: int,
         *,
         has_groups: bool = True,
-        tell: Callable[[str], None] | None = None,
+        tell: Tell | None = None,
     ) -> None:
         self.story = Story(seed, steps, has_groups=has_groups, tell=tell)
         self._random = self.story.random
-        # Chances of their own, so that one call more in the broker does not change what the clients do.
-        self._threads = SimulatedThreads(Random(f"threads {seed}"))
-        self._broker_chance = Random(f"broker {seed}")
-        self.disk = SimulatedDisk(Random(f"disk {seed}"))
-        self._clock = SimulatedClock()
+        self._machine = Machine(seed)
         self._config = BrokerConfig(
             flush_interval_ms=self._random.choice((50, 200, 1_000)),
             upkeep_interval_ms=self._random.choice((300, 5_000)),
@@ -73,18 +62,19 @@ class Simulation:
         self._live_once()
         return self.story.counts
 
+    @property
+    def disk(self) -> SimulatedDisk:
+        return self._machine.disk
+
     def _live_once(self) -> None:
-        loop = SimulatedLoop(self._clock)
-        fate = Fate.POWER_CUT
-        try:
-            fate = loop.run(self._live(loop))
-        except Stalled as stalled:
-            raise Violation(f"the broker waits for what never comes: {stalled}") from stalled
-        finally:
-            has_lost_power = self._loses_power(fate)
-            # The disk dies first: whatever the tasks do in their last moment must change nothing.
-            self.disk = self.disk.crash() if has_lost_power else self.disk.kill()
-            loop.abandon()
+        ends: list[Fate] = []
+
+        async def live(loop: SimulatedLoop) -> bool:
+            ends.append(await self._live(loop))
+            return self._loses_power(ends[0])
+
+        has_lost_power = self._machine.live(live)
+        [fate] = ends
         self.story.note(fate.value)
         self.story.note_restart(has_lost_power=has_lost_power)
         self._pass_time(fate)
@@ -96,7 +86,7 @@ class Simulation:
         if self.story.is_chosen(CRASH_WHILE_OPENING_SHARE):
             answers.cut_power(after_changes=self._random.randrange(12))
         try:
-            broker = await answers.wait_for(self._open())
+            broker = await answers.wait_for(self._machine.open(self._config))
             self.disk.faults.heal()
             await answers.wait_for(check_restart(broker, self.story))
             await answers.wait_for(check_groups(broker, self.story))
@@ -111,15 +101,6 @@ class Simulation:
         life.note_promises(fate)
         return fate
 
-    def _open(self) -> Coroutine[object, object, Broker]:
-        return open_broker(
-            config=self._config,
-            disk=self.disk,
-            clock=self._clock,
-            threads=self._threads,
-            chance=self._broker_chance,
-        )
-
     def _loses_power(self, fate: Fate) -> bool:
         # After a failed fsync the OS shows bytes that the disk does not hold, and says nothing about it: no
         # process can find out, so only a power cut, which tells the truth, is a fair end.
@@ -127,12 +108,13 @@ class Simulation:
         return fate is Fate.POWER_CUT or is_doubtful or (fate is Fate.CLOSED and self.story.is_chosen(0.5))
 
     def _pass_time(self, fate: Fate) -> None:
-        self._clock.advance_ms(self._random.choice(_DOWN_MS))
+        self._machine.clock.advance_ms(self._random.choice(_DOWN_MS))
         if fate is Fate.POWER_CUT:
             monotonic_ns = self._random.randrange(10**12)
-            self._clock = SimulatedClock(wall_ms=self._clock.wall_ms(), monotonic_ns=monotonic_ns)
+            wall_ms = self._machine.clock.wall_ms()
+            self._machine.clock = SimulatedClock(wall_ms=wall_ms, monotonic_ns=monotonic_ns)
         if self.story.is_chosen(0.1):
-            self._clock.step_wall_ms(-self._random.randrange(10_000))
+            self._machine.clock.step_wall_ms(-self._random.randrange(10_000))
 
     def _rot_what_is_vouched_for(self) -> None:
         """Spoil a frame that a recovery point covers: it must stay, be named when read, and cost no other."""

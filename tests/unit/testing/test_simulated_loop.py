@@ -1,6 +1,7 @@
 """The simulated loop, clock and threads: time passes without waiting, and in the same way every time."""
 
 import asyncio
+from collections.abc import Coroutine
 from random import Random
 
 import pytest
@@ -106,6 +107,23 @@ def test_an_abandoned_loop_ends_its_tasks_in_silence() -> None:
 
     assert reached == []
     assert loop.is_closed()
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_abandoned_loop_says_nothing_of_what_had_not_begun() -> None:
+    loop = SimulatedLoop(SimulatedClock())
+    begun = []
+
+    async def inner() -> None:
+        begun.append("inner")
+
+    async def outer(change: Coroutine[object, object, None]) -> None:
+        await change
+
+    waiting = loop.create_task(outer(inner()))
+    loop.abandon()
+
+    assert (begun, waiting.done()) == ([], False)
 
 
 def test_work_runs_once_and_its_result_or_error_comes_back() -> None:

@@ -1,0 +1,58 @@
+"""The machine that simulations share: a disk, a clock, threads and chance, which outlive the broker on it.
+
+A simulation is a row of lives. Each opens the broker on what the last one left of the disk, looks whether
+what was promised is there, acts, and ends in a power cut, a kill or an orderly close. The same seed takes the
+same steps, so what fails once fails again.
+"""
+
+from collections.abc import Callable, Coroutine
+from random import Random
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.opening import open_broker
+from goqueue.model.settings import BrokerConfig
+from goqueue.testing.answers import PowerLost
+from goqueue.testing.clock import SimulatedClock
+from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.loop import SimulatedLoop, Stalled
+from goqueue.testing.partition_history import Violation
+from goqueue.testing.threads import SimulatedThreads
+
+Tell = Callable[[str], None]
+
+
+class Machine:
+    def __init__(self, seed: int) -> None:
+        # Chances of their own, so that one call more in the broker does not change what the clients do.
+        self._threads = SimulatedThreads(Random(f"threads {seed}"))
+        self._chance = Random(f"broker {seed}")
+        self.disk = SimulatedDisk(Random(f"disk {seed}"))
+        self.clock = SimulatedClock()
+
+    def open(self, config: BrokerConfig) -> Coroutine[object, object, Broker]:
+        """A broker on what the disk holds."""
+        return open_broker(
+            config=config, disk=self.disk, clock=self.clock, threads=self._threads, chance=self._chance
+        )
+
+    def live(self, life: Callable[[SimulatedLoop], Coroutine[object, object, bool]]) -> bool:
+        """Live once, to an end that says whether the power was lost, or may as well have been."""
+        loop = SimulatedLoop(self.clock)
+        has_lost_power = True
+        try:
+            has_lost_power = loop.run(life(loop))
+        except PowerLost:
+            pass
+        except Stalled as stalled:
+            raise Violation(f"the broker waits for what never comes: {stalled}") from stalled
+        finally:
+            # The disk dies first: whatever the tasks do in their last moment must change nothing.
+            self.disk = self.disk.crash() if has_lost_power else self.disk.kill()
+            loop.abandon()
+        return has_lost_power
+
+
+def replayed(violation: Violation, seed: int, steps: int, *more: str) -> Violation:
+    """The same with the command that leads to it again."""
+    words = " ".join(["make sim", f"SEED={seed}", f"STEPS={steps}", *more])
+    return Violation(f"{violation}\nreplay: {words}")
