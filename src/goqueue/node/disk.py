@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from goqueue.model.ports import Buffer
+from goqueue.model.ports import Buffer, DiskSpace
 
 _BUFFERS_MAX = os.sysconf("SC_IOV_MAX")
 _FILE_MODE = 0o600
@@ -53,6 +53,8 @@ class DiskFile:
         return buffer
 
     def sync(self) -> None:
+        if self._descriptor < 0:  # its topic was deleted before the flusher came to it
+            raise OSError(errno.EBADF, "the file is closed")
         _sync_data(self._descriptor)
 
     def truncate(self, size: int) -> None:
@@ -108,7 +110,10 @@ class FolderDisk:
         draft = target.with_name(target.name + ".draft")
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _FILE_MODE)
         try:
-            os.write(descriptor, data)
+            rest = memoryview(data)
+            while rest:
+                # A disk that is nearly full takes a part of it, and says so only the next time.
+                rest = rest[os.write(descriptor, rest) :]
             _sync_data(descriptor)
         finally:
             os.close(descriptor)
@@ -129,6 +134,12 @@ class FolderDisk:
 
     def remove_tree(self, folder: str) -> None:
         shutil.rmtree(self._root / folder, ignore_errors=False)
+
+    def space(self) -> DiskSpace:
+        # As `df` counts: what is kept for root is neither used nor free.
+        facts = os.statvfs(self._root)
+        used = facts.f_blocks - facts.f_bfree
+        return DiskSpace((used + facts.f_bavail) * facts.f_frsize, facts.f_bavail * facts.f_frsize)
 
 
 def _behind(buffers: Sequence[Buffer], written: int) -> list[Buffer]:

@@ -9,6 +9,8 @@ import os
 from pathlib import Path
 from types import TracebackType
 
+from goqueue.model.ports import is_disk_full
+
 LOCK_FILE = "goqueue.lock"
 PID_FILE = "goqueue.pid"
 
@@ -42,7 +44,13 @@ class FolderLock:
             os.close(descriptor)
             raise FolderInUse(self._folder, self._owner()) from None
         self._descriptor = descriptor
-        (self._folder / PID_FILE).write_text(f"{os.getpid()}\n", encoding="ascii")
+        try:
+            (self._folder / PID_FILE).write_text(f"{os.getpid()}\n", encoding="ascii")
+        except OSError as error:
+            # Only people read it: a full disk is no reason not to start.
+            if not is_disk_full(error):
+                os.close(descriptor)
+                raise
         return self
 
     def __exit__(

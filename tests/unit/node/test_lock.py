@@ -1,5 +1,6 @@
 """One broker a data folder."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -39,4 +40,27 @@ def test_a_holder_that_wrote_no_process_id_is_still_in_the_way(tmp_path: Path) -
     with FolderLock(tmp_path):
         (tmp_path / "goqueue.pid").unlink()
         with pytest.raises(FolderInUse, match="in use by another process"):
+            FolderLock(tmp_path).__enter__()
+
+
+def test_a_full_disk_is_no_reason_to_refuse_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write_nothing(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", write_nothing)
+
+    with FolderLock(tmp_path), pytest.raises(FolderInUse, match="in use by another process"):
+        FolderLock(tmp_path).__enter__()
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_nothing(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(Path, "write_text", write_nothing)
+
+    for _ in range(2):
+        with pytest.raises(OSError, match="Read-only"):
             FolderLock(tmp_path).__enter__()
