@@ -1,0 +1,261 @@
+"""Families about the node: its disk and loop, transactions, delays, schemas, traces, the cluster."""
+
+import platform
+from collections.abc import Callable, Iterable
+from itertools import islice
+from operator import attrgetter
+
+import goqueue
+from goqueue.broker.delays import delay_stats
+from goqueue.broker.measures.family import TOPIC, Family, Sample, counter, gauge, histogram, one
+from goqueue.broker.measures.view import View
+from goqueue.core.access.account import Account
+from goqueue.model.transactions import TransactionState
+
+
+def _connections(view: View) -> Iterable[Sample]:
+    return [((door,), count()) for door, count in view.counters.connections.items()]
+
+
+def _pending(view: View) -> Iterable[Sample]:
+    counts: dict[str, int] = {}
+    for name, count in delay_stats(view.broker).pending_by_topic.items():
+        label = view.topic_label(name)
+        counts[label] = counts.get(label, 0) + count
+    return [((label,), count) for label, count in counts.items()]
+
+
+def _late_seconds(view: View) -> float:
+    """Since when the next delayed message should have been delivered."""
+    stock = view.broker.delays.stock
+    times_ms = [time_ms for time_ms in (stock.next_ready_ms, stock.next_near_ms) if time_ms is not None]
+    return max(view.now_ms - min(times_ms, default=view.now_ms), 0) / 1000
+
+
+def _schedules(view: View) -> Iterable[Sample]:
+    schedules = view.broker.delays.store.schedules.schedules.values()
+    paused = sum(schedule.is_paused for schedule in schedules)
+    return ((("active",), len(schedules) - paused), (("paused",), paused))
+
+
+def _open_transactions(view: View) -> int:
+    return sum(known.state is TransactionState.ONGOING for known in view.broker.transactions.all())
+
+
+def _undecided_transactions(view: View) -> int:
+    return sum(
+        known.state is TransactionState.ONGOING or known.state.is_prepared
+        for known in view.broker.transactions.all()
+    )
+
+
+def _transactions_begun(view: View) -> int:
+    """All that have ended, and those that have not: each of them has begun."""
+    counts = view.broker.transactions.counts
+    return counts.committed + counts.aborted + _undecided_transactions(view)
+
+
+def _sink_epochs(view: View) -> Iterable[Sample]:
+    sinks = view.broker.sinks.sinks.values()
+    return [((sink.name,), sink.last_epoch) for sink in islice(sinks, view.counters.config.groups_max)]
+
+
+def _accounts(view: View) -> Iterable[tuple[str, Account]]:
+    accounts = islice(view.broker.tenants.accounts.items(), view.counters.config.groups_max)
+    return list(accounts)
+
+
+def _of_tenants(field: str) -> Callable[[View], Iterable[Sample]]:
+    value: Callable[[Account], float] = attrgetter(field)
+    return lambda view: [((tenant,), value(account)) for tenant, account in _accounts(view)]
+
+
+def _build(view: View) -> Iterable[Sample]:
+    return (((goqueue.__version__, platform.python_version(), view.broker.config.node_id), 1),)
+
+
+def _disk_total(view: View) -> Iterable[Sample]:
+    space = view.broker.health.space
+    return () if space is None else (((), space.total_bytes),)
+
+
+def _disk_free(view: View) -> Iterable[Sample]:
+    space = view.broker.health.space
+    return () if space is None else (((), space.free_bytes),)
+
+
+def _disk_used(view: View) -> Iterable[Sample]:
+    space = view.broker.health.space
+    return () if space is None else (((), space.total_bytes - space.free_bytes),)
+
+
+def _loop_lag(view: View) -> Iterable[Sample]:
+    summary = view.broker.health.loop_lag.summary(now_ns=view.broker.clock.monotonic_ns())
+    return ((("p99",), summary.p99_ns / 1e9), (("max",), summary.worst_ns / 1e9))
+
+
+def _is_healthy(view: View) -> int:
+    return int(view.broker.is_open and not view.broker.health.problems)
+
+
+def _stopped(view: View) -> int:
+    return sum(row.stopped for row in view.topics.values())
+
+
+def _partition_count(view: View) -> int:
+    return sum(view.broker.topic_counts.values())
+
+
+def _events_recorded(view: View) -> int:
+    return view.broker.telemetry.traces.recorded
+
+
+def _events_forgotten(view: View) -> int:
+    traces = view.broker.telemetry.traces
+    return traces.recorded - len(traces)
+
+
+def _sent(view: View) -> Iterable[Sample]:
+    return [((export.name,), export.sent) for export in view.broker.trace_exports]
+
+
+def _dropped(view: View) -> Iterable[Sample]:
+    return [((export.name,), export.dropped) for export in view.broker.trace_exports]
+
+
+def _failures(view: View) -> Iterable[Sample]:
+    return [((export.name,), export.failures) for export in view.broker.trace_exports]
+
+
+NODE: tuple[Family, ...] = (
+    gauge(
+        "goqueue_build_info",
+        ("version", "python", "node_id"),
+        "1; the labels tell what is running.",
+        _build,
+    ),
+    counter(
+        "goqueue_tenant_messages_published_total",
+        ("tenant",),
+        "Messages stored in topics of a tenant, as its usage tells (since it was created).",
+        _of_tenants("messages_published"),
+    ),
+    counter(
+        "goqueue_tenant_bytes_published_total",
+        ("tenant",),
+        "Bytes of them.",
+        _of_tenants("bytes_published"),
+    ),
+    counter(
+        "goqueue_tenant_messages_consumed_total",
+        ("tenant",),
+        "Messages given out of topics of a tenant.",
+        _of_tenants("messages_consumed"),
+    ),
+    counter(
+        "goqueue_tenant_bytes_consumed_total",
+        ("tenant",),
+        "Bytes of them.",
+        _of_tenants("bytes_consumed"),
+    ),
+    gauge(
+        "goqueue_tenant_storage_bytes",
+        ("tenant",),
+        "Bytes that topics of a tenant take on the disk, when last looked at and written since.",
+        _of_tenants("storage_bytes"),
+    ),
+    gauge("goqueue_broker_active_connections", ("door",), "Connections of clients now.", _connections),
+    gauge("goqueue_node_loop_lag_seconds", ("of",), "How late the loop ran in the last minute.", _loop_lag),
+    histogram(
+        "goqueue_storage_fsync_latency_seconds",
+        (),
+        "How long flushes took. All topics share one disk, so they are not told apart.",
+        lambda view: (((), view.broker.flusher.seconds),),
+    ),
+    gauge("goqueue_storage_disk_total_bytes", (), "Size of the data disk.", _disk_total),
+    gauge("goqueue_storage_disk_free_bytes", (), "What of it the broker may still use.", _disk_free),
+    gauge("goqueue_storage_disk_used_bytes", (), "What of it is used or kept back.", _disk_used),
+    counter(
+        "goqueue_storage_index_rebuilds_total",
+        (),
+        "Indexes of segments that were rebuilt when their partition was opened.",
+        one(lambda view: view.broker.recovery.rebuilt_indexes),
+    ),
+    gauge("goqueue_cluster_partition_count", (), "Partitions of topics of clients.", one(_partition_count)),
+    gauge(
+        "goqueue_cluster_offline_partitions",
+        (),
+        "Partitions that the disk has stopped and that are being opened anew.",
+        one(_stopped),
+    ),
+    gauge(
+        "goqueue_cluster_under_replicated_partitions",
+        (),
+        "Partitions with too few copies: none, as one copy is all that one node keeps.",
+        one(lambda view: 0),
+    ),
+    gauge("goqueue_cluster_nodes_total", (), "Nodes.", one(lambda view: 1)),
+    gauge("goqueue_cluster_nodes_healthy", (), "Nodes that are ready (docs/health.md).", one(_is_healthy)),
+    gauge("goqueue_cluster_is_controller", (), "1: one node leads itself.", one(lambda view: 1)),
+    counter("goqueue_broker_transactions_started_total", (), "Transactions begun.", one(_transactions_begun)),
+    counter(
+        "goqueue_broker_transactions_committed_total",
+        (),
+        "Transactions committed.",
+        one(lambda view: view.broker.transactions.counts.committed),
+    ),
+    counter(
+        "goqueue_broker_transactions_aborted_total",
+        (),
+        "Transactions aborted, by their producer or because they took too long.",
+        one(lambda view: view.broker.transactions.counts.aborted),
+    ),
+    gauge("goqueue_broker_transactions_open", (), "Transactions that are open now.", one(_open_transactions)),
+    histogram(
+        "goqueue_broker_transaction_latency_seconds",
+        (),
+        "From the begin of a transaction until it was decided.",
+        lambda view: (((), view.broker.transactions.counts.seconds),),
+    ),
+    gauge("goqueue_sink_last_epoch", ("sink",), "The last epoch of an exactly-once sink.", _sink_epochs),
+    gauge(
+        "goqueue_broker_delayed_messages_pending",
+        TOPIC,
+        "Messages that wait for their time.",
+        _pending,
+    ),
+    gauge(
+        "goqueue_delay_late_seconds",
+        (),
+        "For how long the delayed message that is next has been due; 0 while none is.",
+        one(_late_seconds),
+    ),
+    gauge("goqueue_schedules", ("state",), "Schedules of recurring messages: active or paused.", _schedules),
+    gauge(
+        "goqueue_schema_subjects",
+        (),
+        "Subjects in the schema registry.",
+        one(lambda view: len(view.broker.registry.subjects())),
+    ),
+    gauge(
+        "goqueue_schema_ids",
+        (),
+        "Schemas in the registry, each with an id of its own.",
+        one(lambda view: view.broker.registry.schema_count),
+    ),
+    counter("goqueue_tracing_events_recorded_total", (), "Trace events recorded.", one(_events_recorded)),
+    counter(
+        "goqueue_tracing_events_forgotten_total",
+        (),
+        "Trace events that newer ones have pushed out of the ring.",
+        one(_events_forgotten),
+    ),
+    counter("goqueue_tracing_spans_exported_total", ("exporter",), "Spans that were exported.", _sent),
+    counter(
+        "goqueue_tracing_spans_dropped_total",
+        ("exporter",),
+        "Spans that an exporter had to leave out: too many, or its target did not take them.",
+        _dropped,
+    ),
+    counter("goqueue_tracing_export_failures_total", ("exporter",), "Exports that failed.", _failures),
+)
