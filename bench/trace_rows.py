@@ -1,0 +1,134 @@
+"""What tracing costs: the same work with and without it, in turn; and how long a story takes."""
+
+import json
+import statistics
+import time
+import urllib.request
+from collections.abc import Callable
+
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from bench.measured import Row, at_most, measuring
+from bench.raw_client import RawClient, batch_of, fetch_request, produce_request
+from goqueue.core.telemetry.counters import Counters
+from goqueue.core.telemetry.telemetry import Telemetry
+from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.settings import TopicSettings, TracingConfig
+from tests.integration.running_broker import RunningBroker
+
+MESSAGES = 100
+"""In a batch: 10 KB, as a producer with a short linger sends them. Each is an event at three stages."""
+BATCHES = 1_000
+IN_FLIGHT = 5
+ROUNDS = 40
+BOUNDS = {"1": 3.0, "0.01": 1.0}
+STORIES = 50
+CALLS = 20_000
+
+
+def tracing_cost(broker: RunningBroker) -> list[Row]:
+    """CPU that tracing adds on the Kafka door. Rounds alternate, so that what else runs touches all alike."""
+    rates = ("0", *BOUNDS)
+    for rate in rates:
+        _create(broker, rate)
+    for rate in rates:
+        _round(broker, rate)
+    spent: dict[str, list[float]] = {rate: [] for rate in rates}
+    for turn in range(ROUNDS):
+        for rate in rates[turn % len(rates) :] + rates[: turn % len(rates)]:
+            with measuring(broker) as one:
+                _round(broker, rate)
+            spent[rate].append(one.cpu_s)
+    batch_us = statistics.median(spent["0"]) / BATCHES * 1e6
+    rows = []
+    for rate, bound in BOUNDS.items():
+        added = [on / off - 1 for on, off in zip(spent[rate], spent["0"], strict=True)]
+        rows.append(
+            at_most(
+                f"Kafka door, batches of {MESSAGES} × 100 B, acks=all, published and fetched: CPU added by "
+                f"tracing at sampling {rate}",
+                statistics.median(added) * 100,
+                "%",
+                bound,
+                f"median of {ROUNDS} rounds in turn, quartiles {_quartiles(added)}; "
+                f"{batch_us:.0f} µs a batch without; recording alone: {_recording_us(float(rate)):.2f} µs",
+            )
+        )
+    return [*rows, _story_time(broker)]
+
+
+def _recording_us(rate: float) -> float:
+    """What the three calls take that a batch causes, beyond those of a topic without tracing."""
+
+    def taken_s(sampling: float) -> float:
+        telemetry = Telemetry(Counters(), TracingConfig(), "bench", began_us=0)
+        listener = telemetry.watch(
+            TopicPartition(TopicName("orders"), 0), TopicSettings(tracing_sampling=sampling)
+        )
+        began = time.perf_counter()
+        for first in range(0, CALLS * MESSAGES, MESSAGES):
+            listener.stored(first, first + MESSAGES, MESSAGES, 10_000, first)
+            listener.flushed(first, first + MESSAGES, first)
+            listener.read(first, first + MESSAGES, 10_000, "bench", first)
+        return time.perf_counter() - began
+
+    return (min(taken_s(rate) for _ in range(5)) - min(taken_s(0) for _ in range(5))) / CALLS * 1e6
+
+
+def _create(broker: RunningBroker, rate: str) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.kafka})
+    topic = NewTopic(_topic(rate), 1, 1, config={"goqueue.tracing.sampling": rate})
+    for done in admin.create_topics([topic]).values():
+        done.result()
+
+
+def _topic(rate: str) -> str:
+    return f"traced-{rate:4}".replace(" ", "x").replace(".", "-")
+
+
+def _round(broker: RunningBroker, rate: str) -> None:
+    topic = _topic(rate)
+    request = produce_request(topic, 0, batch_of(MESSAGES, b"x" * 100), acks=-1)
+    with RawClient(broker.kafka) as client:
+        _keep_busy(client, lambda _: request, BATCHES)
+        _keep_busy(
+            client,
+            lambda n: fetch_request(topic, 0, n * MESSAGES, max_bytes=1),
+            BATCHES,
+        )
+
+
+def _keep_busy(client: RawClient, request: Callable[[int], bytes], count: int) -> None:
+    for n in range(count):
+        client.send(request(n))
+        if n >= IN_FLIGHT:
+            client.receive()
+    for _ in range(IN_FLIGHT):
+        client.receive()
+
+
+def _quartiles(values: list[float]) -> str:
+    first, _, last = statistics.quantiles(values, n=4)
+    return f"{first * 100:.1f} to {last * 100:.1f} %"
+
+
+def _story_time(broker: RunningBroker) -> Row:
+    """Ask for stories of messages all over a log, with a full ring."""
+    taken_ms = []
+    for n in range(STORIES):
+        offset = n * MESSAGES * BATCHES * (ROUNDS + 1) // STORIES
+        url = f"{broker.http}/topics/{_topic('1')}/partitions/0/offsets/{offset}/trace"
+        began = time.perf_counter()
+        with urllib.request.urlopen(url) as reply:
+            trace = json.load(reply)
+        taken_ms.append((time.perf_counter() - began) * 1e3)
+        if trace["offset"] != offset:
+            raise RuntimeError(f"asked for {offset} and got {trace['offset']}")
+    return at_most(
+        "the story of a message by topic, partition and offset, over HTTP",
+        statistics.median(taken_ms),
+        "ms",
+        50,
+        f"median of {STORIES} all over the log, at most {max(taken_ms):.1f} ms",
+    )

@@ -1,0 +1,125 @@
+"""Traces: the story of a message, and which messages have one."""
+
+from datetime import datetime
+
+import msgspec
+
+from goqueue.client.call import Call, json_of, path, query_of
+from goqueue.client.times import time_text
+
+
+class TraceSummary(msgspec.Struct, frozen=True):
+    """One message's story in a line."""
+
+    trace_id: str
+    topic: str
+    partition: int
+    offset: int
+    status: str
+    start_time: datetime
+    end_time: datetime | None = None
+    duration_ms: float = 0.0
+    duration_us: int = 0
+    span_count: int = 0
+
+
+class Span(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One stage of a message's life."""
+
+    span_id: str
+    event_type: str
+    timestamp: datetime
+    topic: str
+    partition: int
+    offset: int
+    parent_span_id: str | None = None
+    consumer_group: str | None = None
+    consumer_id: str | None = None
+    duration_ns: int | None = None
+    error: str | None = None
+    attributes: dict[str, object] | None = None
+
+
+class Trace(TraceSummary, frozen=True, kw_only=True):
+    """A message's story, stage by stage."""
+
+    spans: list[Span]
+
+
+class TraceStats(msgspec.Struct, frozen=True):
+    """Whether stories are kept, and how many."""
+
+    enabled: bool
+    spans_in_buffer: int
+    buffer_capacity: int
+    traces_indexed: int
+    sampling_rate: float
+    exporters_enabled: list[str]
+    total_traces: int = 0
+    active_traces: int = 0
+    completed_traces: int = 0
+    error_traces: int = 0
+    by_topic: dict[str, int] = {}
+
+
+class _TraceList(msgspec.Struct):
+    traces: list[TraceSummary]
+
+
+_decode_list = json_of(_TraceList)
+
+
+def list_traces(*, limit: int | None = None) -> Call[list[TraceSummary]]:
+    """The newest stories."""
+    return Call(
+        method="GET",
+        path="/traces",
+        decode=lambda reply: _decode_list(reply).traces,
+        query=query_of(limit=limit),
+    )
+
+
+def search(
+    *,
+    topic: str | None = None,
+    partition: int | None = None,
+    consumer_group: str | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    status: str | None = None,
+    limit: int | None = None,
+) -> Call[list[TraceSummary]]:
+    """Stories that fit all that is given; times count when both are."""
+    return Call(
+        method="GET",
+        path="/traces/search",
+        decode=lambda reply: _decode_list(reply).traces,
+        query=query_of(
+            topic=topic,
+            partition=partition,
+            consumer_group=consumer_group,
+            start=time_text(start),
+            end=time_text(end),
+            status=status,
+            limit=limit,
+        ),
+    )
+
+
+def get(trace_id: str) -> Call[Trace]:
+    """A story by its id, 32 hexadecimal digits."""
+    return Call(method="GET", path=path("traces", trace_id), decode=json_of(Trace))
+
+
+def of(topic: str, partition: int, offset: int) -> Call[Trace]:
+    """The story of any message that is there, as far as the node can tell it."""
+    return Call(
+        method="GET",
+        path=path("topics", topic, "partitions", partition, "offsets", offset, "trace"),
+        decode=json_of(Trace),
+    )
+
+
+def stats() -> Call[TraceStats]:
+    """Whether stories are kept, and how many."""
+    return Call(method="GET", path="/traces/stats", decode=json_of(TraceStats))

@@ -1,0 +1,1 @@
+"""Telemetry: what became of messages, as traces and as counters, fed by one line an event of the walk."""
