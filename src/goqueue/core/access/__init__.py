@@ -1,0 +1,1 @@
+"""Who owns what, and how much of it they may use."""
