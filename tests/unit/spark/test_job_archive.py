@@ -16,6 +16,7 @@ from goqueue.spark.jobs.archive_store import (
     MANIFEST,
     Archive,
     ArchivedRange,
+    Slice,
     open_archive,
     read_in_order,
     read_slice,
@@ -98,9 +99,8 @@ def test_a_range_is_read_in_the_order_of_its_offsets(tmp_path: Path) -> None:
     files.close()
     whole = ArchivedRange(partition=0, first_offset=0, end_offset=8, files=files.done)
 
-    found = [
-        offset for each in read_in_order(tmp_path, whole) for offset in each.column("offset").to_pylist()
-    ]
+    in_order = read_in_order(tmp_path, Slice.whole(whole))
+    found = [offset for each in in_order for offset in each.column("offset").to_pylist()]
 
     assert len(files.done) > 1
     assert found == list(range(8))

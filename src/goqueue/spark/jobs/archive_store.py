@@ -56,6 +56,10 @@ class Slice(NamedTuple):
     first_offset: int
     end_offset: int
 
+    @classmethod
+    def whole(cls, archived: ArchivedRange) -> "Slice":
+        return cls(archived, archived.first_offset, archived.end_offset)
+
 
 class Archive:
     """The archive of one topic, as its manifest tells it."""
@@ -120,11 +124,10 @@ def read_slice(folder: Path, wanted: Slice, schema: pa.Schema) -> Iterator[pa.Re
                 yield conform(rows, schema)
 
 
-def read_in_order(folder: Path, archived: ArchivedRange) -> Iterator[pa.RecordBatch]:
-    """All rows of a range in the order of their offsets."""
-    whole = Slice(archived, archived.first_offset, archived.end_offset)
-    rows = read_slice(folder, whole, COLUMNS.schema)
-    if len(archived.files) > 1:
+def read_in_order(folder: Path, wanted: Slice) -> Iterator[pa.RecordBatch]:
+    """The rows of a slice in the order of their offsets."""
+    rows = read_slice(folder, wanted, COLUMNS.schema)
+    if len(wanted.archived.files) > 1:
         # Messages of several days were split by day: only sorting brings their order back.
         table = pa.Table.from_batches(rows, COLUMNS.schema)
         yield from table.sort_by("offset").to_batches(_ROWS)

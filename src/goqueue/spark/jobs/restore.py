@@ -1,14 +1,18 @@
-"""restore: an archive back into a topic, each message once, with its key, headers and time."""
+"""restore: an archive back into a topic, each message once, with its key, headers, lane and time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
-from goqueue.spark.jobs.archive_store import ArchivedRange, open_archive, read_in_order
-from goqueue.spark.jobs.ledger import open_ledger
+from goqueue.client.log import Which, extents
+from goqueue.spark.jobs.archive_store import Archive, Slice, open_archive, read_in_order
+from goqueue.spark.jobs.kept_offsets import slices_to_append
+from goqueue.spark.jobs.ledger import Ledger, open_ledger
 from goqueue.spark.jobs.ranges import deal, message_count, position_name
 from goqueue.spark.jobs.sink_target import SinkTarget, Staging, ensure_topic
 from goqueue.spark.jobs.waves import Planned, Told, resume, run_waves
@@ -32,6 +36,8 @@ class RestoreJob:
     manifest: Path
     by_key: bool = False
     """Keys choose the partitions, as for new messages; else each message goes to the one it came from."""
+    keep_offsets: bool = False
+    """Every message comes to lie at the offset it had, or none is written."""
 
     def run(self, spark: "SparkSession", *, planned: Planned, told: Told) -> None:
         """Restore everything that this run of the job has not restored yet."""
@@ -42,27 +48,46 @@ class RestoreJob:
             sink = f"job-restore-{ledger.id}"
             target = SinkTarget(self.target, sink)
             resume(ledger, target)
-            ranges = {
-                (each.partition, each.first_offset): each
-                for each in archive.ranges
-                if each.first_offset >= ledger.positions.get(position_name(self.topic, each.partition), 0)
+            slices = {
+                (each.archived.partition, each.first_offset): each for each in self._left(archive, ledger)
             }
             left = [
-                OffsetRange(self.topic, each.partition, each.first_offset, each.end_offset, 0)
-                for each in ranges.values()
+                OffsetRange(self.topic, partition, first_offset, each.end_offset, 0)
+                for (partition, first_offset), each in slices.items()
             ]
             planned(len(left), message_count(left))
 
             def item(wanted: OffsetRange, epoch: int) -> RestoreItem:
-                archived = ranges[wanted.partition, wanted.first_offset]
+                archived = slices[wanted.partition, wanted.first_offset]
                 staging = Staging(options=self.target, sink=sink, epoch=epoch)
                 return RestoreItem(archive.folder, archived, staging, self.by_key)
 
             waves = deal(left, item, count=items_at_once(spark), epoch=ledger.epoch + 1)
             run_waves(spark, ledger, waves, told=told, target=target)
 
+    def _left(self, archive: Archive, ledger: Ledger) -> list[Slice]:
+        """What no run before this one has restored."""
+        partitions = {each.partition for each in archive.ranges}
+        names = {number: position_name(self.topic, number) for number in partitions}
+        done = {number: ledger.positions[name] for number, name in names.items() if name in ledger.positions}
+        if not self.keep_offsets:
+            return [
+                Slice.whole(each)
+                for each in archive.ranges
+                if each.first_offset >= done.get(each.partition, 0)
+            ]
+        client = self.target.connect()
+        try:
+            found = extents(client, Which(topics=(str(self.target.topic),)))[str(self.target.topic)]
+        finally:
+            client.close()
+        return slices_to_append(
+            archive.ranges, {int(number): extent for number, extent in found.items()}, done
+        )
+
     def _about(self) -> dict[str, str]:
-        return {
+        kept = {"offsets": "kept"} if self.keep_offsets else {}
+        return kept | {
             "archive": str(self.archive),
             "topic": self.topic,
             "target": str(self.target.topic),
@@ -72,18 +97,31 @@ class RestoreJob:
 
 @dataclass(frozen=True, slots=True)
 class RestoreItem:
-    """One archived range, for one task."""
+    """A piece of an archived range, for one task."""
 
     folder: Path
-    archived: ArchivedRange
+    wanted: Slice
     staging: Staging
     by_key: bool
 
     def run(self) -> bytes:
-        name = f"{self.archived.partition}/{self.archived.first_offset}"
+        name = f"{self.wanted.archived.partition}/{self.wanted.first_offset}"
         return self.staging.stage_rows(name, self._rows())
 
     def _rows(self) -> Iterator[pa.RecordBatch]:
-        names = _COLUMNS if self.by_key else [*_COLUMNS, "partition"]
-        for rows in read_in_order(self.folder, self.archived):
-            yield rows.select(names)
+        for rows in read_in_order(self.folder, self.wanted):
+            if self.by_key:
+                yield rows.select(_COLUMNS)
+            else:
+                yield from _runs_of_a_lane(rows.select([*_COLUMNS, "partition"]))
+
+
+def _runs_of_a_lane(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The same rows cut wherever the lane changes.
+
+    Rows that are written together are sorted by lane first; one by one the runs stay where they are.
+    """
+    lanes = rows.column("priority").to_numpy(zero_copy_only=False)
+    cuts = [0, *(np.flatnonzero(lanes[1:] != lanes[:-1]) + 1).tolist(), rows.num_rows]
+    for first, end in pairwise(cuts):
+        yield rows.slice(first, end - first)

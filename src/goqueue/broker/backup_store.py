@@ -1,0 +1,132 @@
+"""Where backups are kept: `backups/{id}/metadata.json`, a folder each, outside the logs.
+
+An id is the second of its making in UTC, `2026-01-31-120000`; a second one of the same second ends in `-2`.
+Files are written whole, so a folder without its file is one that a crash has left: it does not count, and
+is cleared away with the next backup. The disk is asked each time, so that a folder which somebody copies
+here counts at once. Methods wait for the disk: call them from threads.
+"""
+
+import re
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import msgspec
+
+from goqueue.model.backups import Backup
+from goqueue.model.errors import BackupExists, BackupNotFound, Corrupt, Invalid
+from goqueue.model.ports import Disk
+
+BACKUPS_FOLDER = "backups"
+_FILE = "metadata.json"
+_ID = re.compile(r"\d{4}-\d\d-\d\d-\d{6}(-\d{1,6})?", re.ASCII)
+_ID_FORMAT = "%Y-%m-%d-%H%M%S"
+_READABLE = re.compile(r"1\.\d+", re.ASCII)
+
+
+class KeptBackup(NamedTuple):
+    """A backup and the name that it is asked for by."""
+
+    backup_id: str
+    backup: Backup
+
+
+class BackupStore:
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+
+    def all(self) -> list[KeptBackup]:
+        """All that can be read, the newest first."""
+        found = [self._parsed(backup_id) for backup_id in self._ids()]
+        kept = [each for each in found if isinstance(each, KeptBackup)]
+        return sorted(kept, key=_age, reverse=True)
+
+    def get(self, backup_id: str) -> KeptBackup:
+        """One of them; Corrupt when its file cannot be read any more."""
+        found = self._parsed(backup_id) if _ID.fullmatch(backup_id) else None
+        if found is None:
+            raise BackupNotFound(backup_id)
+        if isinstance(found, Corrupt):
+            raise found
+        return found
+
+    def add(self, backup: Backup) -> str:
+        """Keep a new one; returns its id."""
+        second = backup.timestamp.astimezone(UTC).strftime(_ID_FORMAT)
+        # The numbers go on where the first ones of the second are gone already: no id is given twice.
+        numbers = [int(name[len(second) + 1 :] or 1) for name in self._ids() if name.startswith(second)]
+        backup_id = f"{second}-{max(numbers) + 1}" if numbers else second
+        self._write(backup_id, msgspec.json.format(msgspec.json.encode(backup), indent=2))
+        return backup_id
+
+    def bring(self, backup_id: str, document: bytes) -> KeptBackup:
+        """Keep one that was made elsewhere, byte by byte as it was."""
+        if not _ID.fullmatch(backup_id):
+            raise Invalid(f"{backup_id!r} is not the id of a backup, like 2026-01-31-120000")
+        brought = _decoded(backup_id, document)
+        if isinstance(brought, Corrupt):
+            raise Invalid(str(brought))
+        if backup_id in self._ids():
+            raise BackupExists(backup_id)
+        self._write(backup_id, document)
+        return brought
+
+    def document(self, backup_id: str) -> bytes:
+        """The file itself, to be taken elsewhere."""
+        self.get(backup_id)
+        document = self._disk.read_whole(_path(backup_id))
+        if document is None:
+            raise BackupNotFound(backup_id)
+        return document
+
+    def remove(self, backup_id: str) -> None:
+        """Remove one, also one that cannot be read any more."""
+        if not _ID.fullmatch(backup_id) or backup_id not in self._ids():
+            raise BackupNotFound(backup_id)
+        # The file first: should the folder come back after a power failure, it does not count.
+        self._disk.remove(_path(backup_id))
+        self._disk.remove_tree(f"{BACKUPS_FOLDER}/{backup_id}")
+        self._disk.sync_folder(BACKUPS_FOLDER)
+
+    def thin(self, count_max: int) -> list[str]:
+        """Keep the newest so many, and clear away what counts no more; returns the ids that are gone."""
+        old = [each.backup_id for each in self.all()[count_max:]]
+        for backup_id in old:
+            self.remove(backup_id)
+        known = set(self._ids())
+        for name in self._disk.list(BACKUPS_FOLDER):
+            if _ID.fullmatch(name) and name not in known:
+                self._disk.remove_tree(f"{BACKUPS_FOLDER}/{name}")
+        return old
+
+    def _ids(self) -> list[str]:
+        return [
+            name
+            for name in self._disk.list(BACKUPS_FOLDER)
+            if _ID.fullmatch(name) and _FILE in self._disk.list(f"{BACKUPS_FOLDER}/{name}")
+        ]
+
+    def _parsed(self, backup_id: str) -> KeptBackup | Corrupt | None:
+        document = self._disk.read_whole(_path(backup_id))
+        return None if document is None else _decoded(backup_id, document)
+
+    def _write(self, backup_id: str, document: bytes) -> None:
+        self._disk.make_folder(f"{BACKUPS_FOLDER}/{backup_id}")
+        self._disk.replace(_path(backup_id), document)
+
+
+def _decoded(backup_id: str, document: bytes) -> KeptBackup | Corrupt:
+    try:
+        backup = msgspec.json.decode(document, type=Backup)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        return Corrupt(f"backup {backup_id} cannot be understood: {error}")
+    if not _READABLE.fullmatch(backup.version):
+        return Corrupt(f"backup {backup_id} is of version {backup.version}, which this broker does not know")
+    return KeptBackup(backup_id, backup)
+
+
+def _age(kept: KeptBackup) -> tuple[datetime, str]:
+    return kept.backup.timestamp, kept.backup_id
+
+
+def _path(backup_id: str) -> str:
+    return f"{BACKUPS_FOLDER}/{backup_id}/{_FILE}"
