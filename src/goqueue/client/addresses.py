@@ -1,10 +1,12 @@
 """Where the nodes are: `host:8080,other:8080`, as people write it in one line."""
 
+import re
 from typing import NamedTuple
 
 from goqueue.model.errors import Invalid
 
-_SCHEME = "http://"
+_SCHEME = re.compile(r"(https?)://", re.IGNORECASE)
+_HOST = re.compile(r"[^\s/@?#\[\]]+")
 _PORT_MAX = 65_535
 
 
@@ -27,9 +29,12 @@ def parse_addresses(text: str) -> tuple[Address, ...]:
 
 
 def _parse(text: str) -> Address:
-    if text.startswith("https://"):
+    scheme = _SCHEME.match(text)
+    if scheme is not None and scheme[1].lower() == "https":
         raise Invalid(f"{text!r}: nodes do not speak TLS yet; write host:port")
-    host, colon, port = text.removeprefix(_SCHEME).rstrip("/").rpartition(":")
-    if not colon or not host or not (port.isascii() and port.isdigit() and 0 < int(port) <= _PORT_MAX):
+    host, _, port = text[scheme.end() if scheme else 0 :].rstrip("/").rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    is_port = port.isascii() and port.isdigit() and 0 < int(port) <= _PORT_MAX
+    if not is_port or not _HOST.fullmatch(host):
         raise Invalid(f"{text!r} is not an address like 127.0.0.1:8080")
-    return Address(host.removeprefix("[").removesuffix("]"), int(port))
+    return Address(host, int(port))

@@ -1,61 +1,51 @@
 """One connection to a node that is kept, made again when it breaks, and moved when the node is gone.
 
-A request whose reply was lost is sent again, so it may reach a node twice: every call of this client is
-one that may. A client belongs to one thread. It can be pickled; the copy connects anew.
+A call whose reply was lost is sent again if it may reach a node twice, and plain requests may. A client
+belongs to one thread; `Pool` lets many threads share some. Both can be pickled and survive a fork: the copy
+connects anew.
 """
 
+import contextlib
 import http.client
+import select
+import socket
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
-from email.message import Message
-from typing import NamedTuple
-from urllib.parse import urlencode
-
-import msgspec
+from typing import TypeVar
 
 from goqueue.client.addresses import Address
-from goqueue.model.errors import Unavailable
+from goqueue.client.call import BYTES as BYTES
+from goqueue.client.call import JSON as JSON
+from goqueue.client.call import Attempts, Call
+from goqueue.client.call import Reply as Reply
+from goqueue.client.errors import NobodyAnswers
+from goqueue.client.errors import Refused as Refused
+from goqueue.client.forks import fork_count
+from goqueue.model.errors import Invalid
 
-JSON = "application/json"
-BYTES = "application/octet-stream"
-_LATER = (429, 503)
-_PAUSE_FIRST_S = 0.05
-_PAUSE_MAX_S = 1.0
-
-
-class Refused(Exception):
-    """A node's no. `code` and the text are the node's own."""
-
-    def __init__(self, text: str, *, code: str, status: int) -> None:
-        super().__init__(text)
-        self.code = code
-        self.status = status
-
-
-class Reply(NamedTuple):
-    """A node's yes."""
-
-    status: int
-    headers: Message
-    body: bytes
-
-
-class _ErrorBody(msgspec.Struct):
-    error: str = ""
-    code: str = ""
+T = TypeVar("T")
 
 
 class Client:
     """Requests to whichever of the nodes answers."""
 
     def __init__(
-        self, addresses: Sequence[Address], *, timeout_ms: int = 30_000, retry_for_ms: int = 30_000
+        self,
+        addresses: Sequence[Address],
+        *,
+        timeout_ms: int = 30_000,
+        retry_for_ms: int = 30_000,
+        api_key: str | None = None,
     ) -> None:
         self.addresses = tuple(addresses)
         self._timeout_ms = timeout_ms
         self._retry_for_ms = retry_for_ms
+        self._headers = key_headers(api_key)
         self._turn = 0
         self._connection: http.client.HTTPConnection | None = None
+        self._fork_count = fork_count()
+        self._is_aborted = False
 
     def request(
         self,
@@ -67,31 +57,54 @@ class Client:
         content_type: str = JSON,
     ) -> Reply:
         """The reply to a request; Refused when the node says no, Unavailable when none answers in time."""
-        target = f"{path}?{urlencode(query)}" if query else path
-        headers = {} if body is None else {"content-type": content_type}
-        give_up_ns = time.monotonic_ns() + self._retry_for_ms * 1_000_000
-        pause_s = 0.0
+        return self.carry(
+            Call(
+                method=method,
+                path=path,
+                decode=lambda reply: reply,
+                query=query or {},
+                body=body,
+                content_type=content_type,
+            )
+        )
+
+    def carry(self, call: Call[T]) -> T:
+        """What a call gives."""
+        attempts = Attempts(
+            call,
+            where=", ".join(map(str, self.addresses)),
+            retry_for_ms=self._retry_for_ms,
+        )
+        if self._fork_count != fork_count():
+            # After a fork the line is the parent's too, and each would read the other's replies.
+            self._fork_count = fork_count()
+            self.close()
         while True:
+            if self._is_aborted:
+                raise NobodyAnswers("the client is closed")
+            attempts.begin(time.monotonic_ns())
             was_kept = self._connection is not None
+            was_sent = False
             try:
-                reply = self._ask(method, target, body, headers)
-                if reply.status < 400:
-                    return reply
-                refused = _refused(reply)
-                if reply.status not in _LATER:
-                    raise refused
-                problem: Exception = refused
+                connection = self._connected(call)
+                connection.request(call.method, call.target, call.body, {**self._headers, **call.headers})
+                was_sent = True
+                response = connection.getresponse()
+                reply = Reply(response.status, response.headers, response.read())
             except (OSError, http.client.HTTPException) as error:
                 self.close()
-                problem = error
-                if was_kept:
+                if self._is_aborted:
+                    raise NobodyAnswers("the client was closed while it waited for a reply") from error
+                if was_kept and call.is_repeatable:
                     # A node closes connections that were idle for long: that is no sign of trouble.
                     continue
-            if time.monotonic_ns() >= give_up_ns:
-                raise self._unavailable(problem) from problem
-            self.close()
+                pause_s = attempts.broken(error, was_sent=was_sent, now_ns=time.monotonic_ns())
+            else:
+                if call.accepted(reply):
+                    return call.read(reply)
+                pause_s = attempts.refused(reply, now_ns=time.monotonic_ns())
+                self.close()
             self._turn += 1
-            pause_s = min(pause_s * 2 or _PAUSE_FIRST_S, _PAUSE_MAX_S)
             time.sleep(pause_s)
 
     def close(self) -> None:
@@ -100,27 +113,96 @@ class Client:
             self._connection.close()
             self._connection = None
 
+    def abort(self) -> None:
+        """Have the call that another thread waits for end with an error, and all that follow."""
+        self._is_aborted = True
+        connection = self._connection
+        line = None if connection is None else connection.sock
+        if line is not None:
+            with contextlib.suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)
+
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_connection": None}
 
-    def _ask(self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
+    def _connected(self, call: Call[T]) -> http.client.HTTPConnection:
+        timeout_s = (self._timeout_ms + call.wait_ms) / 1_000
+        kept = self._connection
+        if kept is not None and (kept.sock is None or (not call.is_repeatable and _has_ended(kept.sock))):
+            self.close()
         if self._connection is None:
             host, port = self.addresses[self._turn % len(self.addresses)]
-            self._connection = http.client.HTTPConnection(host, port, timeout=self._timeout_ms / 1_000)
-        self._connection.request(method, target, body, dict(headers))
-        response = self._connection.getresponse()
-        return Reply(response.status, response.headers, response.read())
-
-    def _unavailable(self, problem: Exception) -> Unavailable:
-        where = ", ".join(map(str, self.addresses))
-        reason = str(problem) or type(problem).__name__
-        return Unavailable(f"no node answers at {where} ({reason}): is the HTTP door of a broker there?")
+            connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
+            connection.connect()
+            # A request goes out in two writes, and the second would wait for the first one's receipt.
+            connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._connection = connection
+        self._connection.sock.settimeout(timeout_s)
+        return self._connection
 
 
-def _refused(reply: Reply) -> Refused:
-    try:
-        told = msgspec.json.decode(reply.body, type=_ErrorBody)
-    except msgspec.MsgspecError:
-        told = _ErrorBody()
-    text = told.error or f"status {reply.status}: {reply.body[:200]!r}"
-    return Refused(text, code=told.code or str(reply.status), status=reply.status)
+class Pool:
+    """Clients for many threads: each call takes one that nobody uses, or a new one.
+
+    There is no lock, only a deque, whose ends are safe for threads: a lock that another thread has while the
+    process forks would never be free in the child.
+    """
+
+    def __init__(
+        self, addresses: Sequence[Address], *, timeout_ms: int, retry_for_ms: int, api_key: str | None
+    ) -> None:
+        self.addresses = tuple(addresses)
+        self.retry_for_ms = retry_for_ms
+        self._timeout_ms = timeout_ms
+        self._api_key = api_key
+        self._idle: deque[Client] = deque()
+        self._is_closed = False
+
+    def carry(self, call: Call[T]) -> T:
+        """What a call gives."""
+        try:
+            client = self._idle.pop()
+        except IndexError:
+            client = self.new_client()
+        try:
+            return client.carry(call)
+        finally:
+            self._idle.append(client)
+            if self._is_closed:
+                self._hang_up()
+
+    def new_client(self, *, retry_for_ms: int | None = None) -> Client:
+        """A client of one's own."""
+        return Client(
+            self.addresses,
+            timeout_ms=self._timeout_ms,
+            retry_for_ms=self.retry_for_ms if retry_for_ms is None else retry_for_ms,
+            api_key=self._api_key,
+        )
+
+    def close(self) -> None:
+        """Hang up. Calls under way end by themselves."""
+        self._is_closed = True
+        self._hang_up()
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_idle": deque()}
+
+    def _hang_up(self) -> None:
+        with contextlib.suppress(IndexError):  # that all are taken
+            while True:
+                self._idle.pop().close()
+
+
+def key_headers(api_key: str | None) -> dict[str, str]:
+    """What shows a node the caller's key."""
+    if api_key and not (api_key.isascii() and api_key.isprintable()):
+        raise Invalid("an API key has ASCII letters, digits and signs only, and no line ends")
+    return {"x-api-key": api_key} if api_key else {}
+
+
+def _has_ended(line: socket.socket) -> bool:
+    """Whether the node has hung up: nothing else can be there to read between two requests."""
+    poll = select.poll()
+    poll.register(line, select.POLLIN)
+    return bool(poll.poll(0))

@@ -8,8 +8,9 @@ import logging
 import time
 from collections.abc import Mapping
 
+from goqueue.client.calls import groups
+from goqueue.client.calls.groups import OffsetMap
 from goqueue.client.connection import Client, Refused
-from goqueue.client.groups import GroupOffsets, commit_offsets, committed_offsets
 
 _log = logging.getLogger(__name__)
 _REMIND_S = 3_600
@@ -32,7 +33,7 @@ class GroupProgress:
         if offsets == self._last and now_s - self._told_s < _REMIND_S:
             return
         try:
-            commit_offsets(self._client, self._group, offsets)
+            self._client.carry(groups.commit_offsets(self._group, offsets))
             self._is_refused = False
         except Refused as refused:
             if self._last is None:
@@ -42,6 +43,6 @@ class GroupProgress:
             self._is_refused = True
         self._last, self._told_s = offsets, now_s
 
-    def published(self) -> GroupOffsets:
+    def published(self) -> OffsetMap:
         """What the node knows of the group."""
-        return committed_offsets(self._client, self._group)
+        return self._client.carry(groups.offsets(self._group)).offsets

@@ -1,15 +1,17 @@
 """Progress as a consumer group: told when it changes; a refusal stops a query only when it begins."""
 
-from collections.abc import Mapping
 from email.message import Message
+from typing import TypeVar
 
 import msgspec
 import pytest
 
 from goqueue.client.addresses import Address
-from goqueue.client.connection import JSON, Client, Refused, Reply
+from goqueue.client.call import Call
+from goqueue.client.connection import Client, Refused, Reply
 from goqueue.spark.progress import GroupProgress
 
+T = TypeVar("T")
 FIRST = {"orders": {"0": 3}}
 SECOND = {"orders": {"0": 7}}
 
@@ -19,24 +21,17 @@ class Node(Client):
 
     def __init__(self) -> None:
         super().__init__([Address("127.0.0.1", 1)])
-        self.told: list[object] = []
+        self.told: list[dict[str, object]] = []
         self.refuses = False
 
-    def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str | int] | None = None,
-        body: bytes | None = None,
-        content_type: str = JSON,
-    ) -> Reply:
+    def carry(self, call: Call[T]) -> T:
         if self.refuses:
             raise Refused("members are there", code="unknown_member", status=403)
-        if method == "POST":
-            assert path == "/groups/spark%2Forders/offsets"
-            self.told.append(msgspec.json.decode(body or b""))
-        return Reply(200, Message(), msgspec.json.encode(self.told[-1]))
+        assert call.path == "/groups/spark%2Forders/offsets"
+        if call.method == "POST":
+            self.told.append(msgspec.json.decode(call.body or b""))
+        reply = {"group_id": "spark/orders", **self.told[-1]}
+        return call.decode(Reply(200, Message(), msgspec.json.encode(reply)))
 
 
 def test_offsets_are_told_when_they_have_changed() -> None:

@@ -1,0 +1,159 @@
+"""A consumer's place in its group, against scripted replies: what is due when, and who comes again."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from goqueue.client.call import Call
+from goqueue.client.consumer_settings import consumer_settings
+from goqueue.client.errors import NobodyAnswers, Refused, refusal
+from goqueue.client.leases import ACK_COUNT, Leases
+from goqueue.client.membership import Membership
+from goqueue.client.steps import Steps, take
+from goqueue.model.errors import NotFound
+
+MS = 1_000_000
+S = 1_000 * MS
+
+
+class Node:
+    """Answers each route as it is told, and notes what was asked."""
+
+    def __init__(self, answers: Mapping[str, object] | None = None) -> None:
+        self.answers: dict[str, object] = {"join": "member", "poll": [], **(answers or {})}
+        self.asked: list[str] = []
+
+    def carry(self, call: Call[object]) -> object:
+        verb = call.path.rpartition("/")[2]
+        self.asked.append(verb)
+        answer = self.answers.get(verb, {})
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def take(self, steps: Steps[object]) -> object:
+        self.asked.clear()
+        take(steps, self)  # type: ignore[arg-type]  # scripted
+        return list(self.asked)
+
+
+def no(code: str, status: int) -> Refused:
+    return refusal(status, b'{"error": "no", "code": "%s"}' % code.encode(), None)
+
+
+def member(**options: object) -> Membership:
+    return Membership(consumer_settings("t", group="g", **options), now_ns=0)  # type: ignore[arg-type]  # a shorthand
+
+
+def test_a_member_joins_once_and_again_when_the_group_has_forgotten_it() -> None:
+    node, membership = Node(), member()
+    assert node.take(membership.join()) == ["join"]
+    assert node.take(membership.join()) == []
+
+    node.answers["poll"] = no("unknown_member", 404)
+    assert node.take(membership.poll(limit=None, wait=0)) == ["poll"]
+    assert node.take(membership.join()) == ["join"]
+
+
+def test_a_topic_that_is_gone_is_told_and_not_joined_again() -> None:
+    node, membership = Node({"poll": no("topic_not_found", 404)}), member()
+    node.take(membership.join())
+
+    with pytest.raises(NotFound):
+        node.take(membership.poll(limit=None, wait=0))
+
+
+def test_signs_of_life_are_given_five_times_a_session() -> None:
+    node, membership = Node(), member(session_timeout=10)
+    node.take(membership.join())
+
+    assert node.take(membership.upkeep(0)) == ["heartbeat"]
+    assert membership.upkeep_in_ns(0) == 2 * S
+    assert node.take(membership.upkeep(1 * S)) == []
+    assert node.take(membership.upkeep(2 * S)) == ["heartbeat"]
+
+
+def test_a_member_that_is_sent_away_between_polls_joins_with_the_next() -> None:
+    node, membership = Node({"heartbeat": no("unknown_member", 404)}), member()
+    node.take(membership.join())
+    node.take(membership.upkeep(0))
+
+    assert node.take(membership.poll(limit=None, wait=0)) == []
+    assert node.take(membership.join()) == ["join"]
+
+
+def test_acknowledgements_go_together_and_survive_a_node_that_is_gone() -> None:
+    node, membership = Node({"ack": NobodyAnswers("gone")}), member(ack_linger_ms=20)
+    membership.ack("a", now_ns=0)
+    membership.ack("b", now_ns=10 * MS)
+    assert membership.upkeep_in_ns(10 * MS) == 10 * MS
+    with pytest.raises(NobodyAnswers):
+        node.take(membership.upkeep(20 * MS))
+    assert membership.upkeep_in_ns(20 * MS) == 1 * S
+
+    node.answers["ack"] = {"b": no("lease_lost", 409)}
+    assert node.take(membership.upkeep(2 * S)) == ["ack"]
+    assert node.take(membership.upkeep(2 * S)) == []
+    assert membership.lost_count == 1
+
+
+def test_who_leaves_gives_back_what_nobody_saw_and_sends_what_waits() -> None:
+    node, membership = Node(), member()
+    node.take(membership.join())
+    membership.ack("a", now_ns=0)
+
+    assert node.take(membership.leave(["b"], 0)) == ["nack", "ack", "leave"]
+    assert node.take(membership.leave([], 0)) == []
+
+
+def test_leases_are_extended_at_half_time_until_they_are_settled() -> None:
+    leases = Leases(visibility_ns=10 * S, ack_linger_ns=0)
+    leases.hold(["a", "b"], now_ns=0)
+    assert leases.due_in_ns(1 * S) == 4 * S
+    assert leases.due_extensions(4 * S) == []
+    assert leases.due_extensions(5 * S) == ["a", "b"]
+
+    leases.drop("b")
+    leases.extended(["a", "b"], (), now_ns=5 * S)
+    assert leases.due_extensions(9 * S) == []
+    assert leases.due_extensions(10 * S) == ["a"]
+
+
+def test_a_message_is_open_until_somebody_settles_it() -> None:
+    leases = Leases(visibility_ns=10 * S, ack_linger_ns=0)
+    leases.hold(["acked", "dropped", "lost"], now_ns=0)
+    leases.extended(["lost"], ["lost"], now_ns=5 * S)
+    assert leases.due_extensions(60 * S) == ["acked", "dropped"]
+    assert all(map(leases.is_open, ["acked", "dropped", "lost"]))
+
+    leases.ack("acked", now_ns=0)
+    leases.drop("dropped")
+    leases.ack("lost", now_ns=0)
+    assert not any(map(leases.is_open, ["acked", "dropped", "lost"]))
+
+
+def test_a_hundred_acknowledgements_wait_for_nothing() -> None:
+    leases = Leases(visibility_ns=None, ack_linger_ns=1 * S)
+    for number in range(ACK_COUNT + 1):
+        assert leases.due_acks(0) == []
+        leases.ack(str(number), now_ns=0)
+        if number + 1 == ACK_COUNT:
+            break
+    leases.ack("one more", now_ns=0)
+    due = leases.due_acks(0)
+    assert len(due) == ACK_COUNT
+    leases.acked(due, now_ns=0)
+    assert leases.due_acks(0) == []
+    leases.flush()
+    assert leases.due_acks(0) == ["one more"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"limit": 0}, {"visibility": 0}, {"session_timeout": 0}, {"ack_linger_ms": -1}, {"idle_timeout": 0}],
+)
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValueError):
+        consumer_settings("t", group="g", **wrong)  # type: ignore[arg-type]  # that is the point
+    with pytest.raises(ValueError):
+        consumer_settings(group="g")
