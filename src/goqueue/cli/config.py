@@ -5,6 +5,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from goqueue.cli.completing import context_names
 from goqueue.cli.contexts import (
     DEFAULT_TIMEOUT_S,
     Context,
@@ -13,13 +14,13 @@ from goqueue.cli.contexts import (
     read_contexts,
     write_contexts,
 )
-from goqueue.cli.frame import done, invocation, noun
-from goqueue.cli.output import show_rows, show_value
+from goqueue.cli.frame import invocation, noun
+from goqueue.cli.output import show_done, show_rows, show_value
 from goqueue.client.addresses import parse_addresses
 from goqueue.model.errors import Invalid
 
 app = noun("Name the brokers you work with, and choose one.")
-Name = Annotated[str, typer.Argument(help="The name of the context.")]
+Name = Annotated[str, typer.Argument(help="The name of the context.", autocompletion=context_names)]
 
 
 class ContextRow(msgspec.Struct):
@@ -56,16 +57,17 @@ def get_contexts(context: typer.Context) -> None:
 
 
 @app.command("use-context")
-def use_context(name: Name) -> None:
+def use_context(context: typer.Context, name: Name) -> None:
     """Make a context the current one."""
     contexts = read_contexts(config_path())
     contexts.named(name)
     write_contexts(config_path(), msgspec.structs.replace(contexts, current_context=name))
-    done(f"context {name} is the current one")
+    show_done(invocation(context).output, f"context {name} is the current one", {"current-context": name})
 
 
 @app.command("set-context")
 def set_context(
+    context: typer.Context,
     name: Name,
     server: Annotated[str | None, typer.Option(help="Its HTTP door, like http://localhost:8080.")] = None,
     api_key: Annotated[str | None, typer.Option(help="The key to show to it.")] = None,
@@ -86,14 +88,14 @@ def set_context(
     )
     all_contexts = {**contexts.contexts, name: changed}
     write_contexts(config_path(), msgspec.structs.replace(contexts, contexts=all_contexts))
-    done(f"context {name} is kept")
+    show_done(invocation(context).output, f"context {name} is kept", {"name": name, "server": changed.server})
 
 
 @app.command("delete-context")
-def delete_context(name: Name) -> None:
+def delete_context(context: typer.Context, name: Name) -> None:
     """Forget a context."""
     contexts = read_contexts(config_path())
     contexts.named(name)
     rest = {each: known for each, known in contexts.contexts.items() if each != name}
     write_contexts(config_path(), msgspec.structs.replace(contexts, contexts=rest))
-    done(f"context {name} is forgotten")
+    show_done(invocation(context).output, f"context {name} is forgotten", {"name": name, "deleted": True})

@@ -10,7 +10,6 @@ import yaml
 
 from goqueue.cli.frame import Invocation
 from goqueue.client.addresses import parse_addresses
-from goqueue.client.connection import Client
 from goqueue.model.errors import Invalid, NotFound
 
 DEFAULT_SERVER = "http://localhost:8080"
@@ -18,6 +17,7 @@ DEFAULT_CONTEXT = "local"
 DEFAULT_TIMEOUT_S = 30
 SERVER_VARIABLE = "GOQUEUE_SERVER"
 CONTEXT_VARIABLE = "GOQUEUE_CONTEXT"
+KEY_VARIABLE = "GOQUEUE_API_KEY"
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", omit_defaults=True):
@@ -51,15 +51,12 @@ class Target(NamedTuple):
 
     server: str
     timeout_s: int
+    api_key: str | None = None
 
     @property
     def bootstrap(self) -> str:
         """Addresses as `host:port,…`, the way Spark's options have them."""
         return ",".join(map(str, parse_addresses(self.server)))
-
-    def connect(self) -> Client:
-        """A client for it. It does not wait for a broker that is not there."""
-        return Client(parse_addresses(self.server), timeout_ms=self.timeout_s * 1_000, retry_for_ms=0)
 
 
 def config_path(environment: Mapping[str, str] = os.environ) -> Path:
@@ -92,9 +89,16 @@ def write_contexts(path: Path, contexts: Contexts) -> None:
 def target(call: Invocation, environment: Mapping[str, str] = os.environ) -> Target:
     """Which broker is meant: the flag goes before the variable, the variable before the context."""
     contexts = read_contexts(config_path(environment))
+    given = call.server or environment.get(SERVER_VARIABLE)
     name = call.context_name or environment.get(CONTEXT_VARIABLE)
-    # A context that was asked for by name must exist; the current one may be missing when a server is given.
-    context = contexts.named(name) if name else contexts.contexts.get(contexts.current_context)
-    server = call.server or environment.get(SERVER_VARIABLE) or (context.server if context else "")
+    # A context that was asked for by name must exist, also one that was made the current: else a command
+    # would go to another broker. It may be missing when a server is given.
+    current = contexts.current_context
+    is_asked_for = name or (not given and current != DEFAULT_CONTEXT)
+    context = contexts.named(name or current) if is_asked_for else contexts.contexts.get(current)
+    server = given or (context.server if context else "")
     timeout_s = call.timeout_s or (context.timeout if context else DEFAULT_TIMEOUT_S)
-    return Target(server or DEFAULT_SERVER, timeout_s)
+    # The key of a context is for its own broker: another one, named by hand, must not see it.
+    kept_key = context.api_key if context and (name or server == context.server) else ""
+    api_key = call.api_key or environment.get(KEY_VARIABLE) or kept_key
+    return Target(server or DEFAULT_SERVER, timeout_s, api_key or None)

@@ -10,9 +10,9 @@ import msgspec
 import typer
 
 from goqueue.cli.contexts import target
-from goqueue.cli.frame import FAILED, Output, done, invocation, tell_error
+from goqueue.cli.frame import FAILED, invocation, tell_error
 from goqueue.cli.job_progress import JobProgress, job_progress
-from goqueue.cli.output import show_value
+from goqueue.cli.output import show_done
 from goqueue.model.errors import NotFound
 
 if TYPE_CHECKING:
@@ -100,8 +100,5 @@ def sum_up(context: typer.Context, name: str, progress: JobProgress, manifest: P
     summary = Summary(
         job=name, items=progress.items, messages=progress.messages, manifest=str(manifest.resolve())
     )
-    output = invocation(context).output
-    if output is Output.TABLE:
-        done(f"{name}: {summary.messages:,} messages; manifest {summary.manifest}")
-    else:
-        show_value(output, summary)
+    text = f"{name}: {summary.messages:,} messages; manifest {summary.manifest}"
+    show_done(invocation(context).output, text, summary)

@@ -6,6 +6,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from goqueue.cli.exit_codes import WrongCommand
 from goqueue.cli.frame import FAILED, invocation
 from goqueue.cli.jobs_running import (
     LOCAL,
@@ -96,11 +97,19 @@ def restore(
     by_key: Annotated[
         bool, typer.Option("--by-key", help="Keys choose the partitions, instead of the archived ones.")
     ] = False,
+    keep_offsets: Annotated[
+        bool,
+        typer.Option(
+            "--keep-offsets", help="Every message at the offset it had, into partitions without messages."
+        ),
+    ] = False,
     manifest: Manifest = None,
     bootstrap: Bootstrap = "",
     master: Master = LOCAL,
 ) -> None:
     """Bring an archive back into a topic, each message once."""
+    if by_key and keep_offsets:
+        raise WrongCommand("--by-key and --keep-offsets do not go together: keys choose other partitions")
     with running("restore", master) as (spark, progress):
         from goqueue.spark.jobs.restore import RestoreJob
         from goqueue.spark.sink_options import sink_options
@@ -113,6 +122,7 @@ def restore(
             target=sink_options(given, is_streaming=False),
             manifest=path,
             by_key=by_key,
+            keep_offsets=keep_offsets,
         )
         job.run(spark, planned=progress.planned, told=progress.told)
         sum_up(context, "restore", progress, path)

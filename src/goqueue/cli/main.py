@@ -4,9 +4,25 @@ from typing import Annotated
 
 import typer
 
-from goqueue import __version__
-from goqueue.cli import config, jobs, pipelines
-from goqueue.cli.frame import Commands, Invocation, Output
+from goqueue.cli import (
+    cluster,
+    completion,
+    config,
+    consume,
+    dead_letters,
+    delays,
+    groups,
+    jobs,
+    pipelines,
+    produce,
+    schedules,
+    schemas,
+    top,
+    topics,
+    traces,
+)
+from goqueue.cli.completing import context_names
+from goqueue.cli.frame import Commands, Invocation, Output, OutputOption, TimeoutOption, VersionOption, run
 
 app = typer.Typer(
     name="goqueue-cli",
@@ -15,6 +31,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Work with a GoQueue broker from the command line.",
 )
+app.add_typer(topics.app, name="topic")
+app.command("produce")(produce.produce)
+app.command("consume")(consume.consume)
+app.add_typer(groups.app, name="group")
+app.add_typer(dead_letters.app, name="dlq")
+app.add_typer(delays.app, name="delay")
+app.add_typer(schedules.app, name="schedule")
+app.add_typer(schemas.app, name="schema")
+app.add_typer(traces.app, name="trace")
+app.command("top")(top.top)
+app.command("health")(cluster.health)
+app.add_typer(cluster.app, name="cluster")
 app.add_typer(config.app, name="config")
 app.add_typer(pipelines.app, name="pipeline")
 app.add_typer(jobs.app, name="job")
@@ -28,27 +56,27 @@ def take_global_options(
     ] = None,
     context_name: Annotated[
         str | None,
-        typer.Option("-c", "--context", help="A broker by its name in the config; also GOQUEUE_CONTEXT."),
+        typer.Option(
+            "-c",
+            "--context",
+            help="A broker by its name in the config; also GOQUEUE_CONTEXT.",
+            autocompletion=context_names,
+        ),
     ] = None,
-    output: Annotated[
-        Output, typer.Option("-o", "--output", case_sensitive=False, help="How answers are printed.")
-    ] = Output.TABLE,
-    timeout_s: Annotated[
-        int | None, typer.Option("--timeout", min=1, help="Seconds that a request may take (default 30).")
-    ] = None,
+    output: OutputOption = Output.TABLE,
+    timeout_s: TimeoutOption = None,
+    is_version_asked_for: VersionOption = False,
 ) -> None:
     context.obj = Invocation(server=server, context_name=context_name, output=output, timeout_s=timeout_s)
 
 
-@app.command("version")
-def version() -> None:
-    """Print the version of this tool."""
-    print(f"goqueue-cli {__version__}")
+app.command("completion")(completion.completion)
+app.command("version")(cluster.version)
 
 
 def main() -> None:
     """Run one command and end with its exit code."""
-    app()
+    run(app)
 
 
 if __name__ == "__main__":

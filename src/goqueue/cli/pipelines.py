@@ -8,9 +8,11 @@ from typing import Annotated
 
 import typer
 
+from goqueue.cli.arguments import Force
+from goqueue.cli.asking import confirm
 from goqueue.cli.contexts import target
-from goqueue.cli.frame import FAILED, Output, done, invocation, noun
-from goqueue.cli.output import show_rows, show_value
+from goqueue.cli.frame import FAILED, Output, invocation, noun
+from goqueue.cli.output import counted, show_done, show_rows, show_value
 from goqueue.cli.pipelines_view import LISTED, SINK_COLUMNS, listed, sink_row
 from goqueue.model.errors import Busy, Invalid, Unavailable
 from goqueue.spark.pipelines.driving import open_session, parse_settings
@@ -73,12 +75,15 @@ def validate(
             problems += InvalidPipeline(file, _missing_topics(pipeline, offline=offline)).lines()
     if spark and good:
         problems += _problems_of_sql(good, master=master, memory=memory)
-    for line in problems:
-        print(line)
+    output = invocation(context).output
     if problems:
+        if output is Output.TABLE:
+            print(*problems, sep="\n")
+        else:
+            show_value(output, problems)
         raise typer.Exit(FAILED)
     checked = "" if spark else "; SQL is checked when it runs, or now with --spark"
-    done(f"{len(files)} file{'s' if len(files) > 1 else ''} without a problem{checked}")
+    show_done(output, f"{counted(len(files), 'file')} without a problem{checked}", problems)
 
 
 @app.command("run")
@@ -150,35 +155,39 @@ def status_of(context: typer.Context, which: Which, storage: StorageFolder = _ST
 
 
 @app.command("stop")
-def stop(which: Which, storage: StorageFolder = _STORAGE) -> None:
+def stop(context: typer.Context, which: Which, storage: StorageFolder = _STORAGE) -> None:
     """Stop a pipeline. It stays so until `start` or `run`, also when its driver is started anew."""
     folder = _folder(which, storage)
     folder.ask_to_stop()
-    if not is_running(folder):
-        done(f"pipeline {folder.path.name} was not running; it rests until `pipeline start`")
-        return
-    _wait_until(lambda: _has_stopped(folder), f"pipeline {folder.path.name} has not stopped")
-    done(f"pipeline {folder.path.name} has stopped")
+    name = folder.path.name
+    was_running = is_running(folder)
+    if was_running:
+        _wait_until(lambda: _has_stopped(folder), f"pipeline {name} has not stopped")
+    text = "has stopped" if was_running else "was not running; it rests until `pipeline start`"
+    show_done(
+        invocation(context).output, f"pipeline {name} {text}", {"name": name, "was_running": was_running}
+    )
 
 
 @app.command("start")
-def start(which: Which, storage: StorageFolder = _STORAGE) -> None:
+def start(context: typer.Context, which: Which, storage: StorageFolder = _STORAGE) -> None:
     """Let the driver go on with a pipeline that was stopped."""
     folder = _folder(which, storage)
     folder.ask_to_start()
-    if is_running(folder):
-        done(f"pipeline {folder.path.name} goes on")
-    else:
-        done(f"pipeline {folder.path.name} may run; no driver has it now (`goqueue pipelines`)")
+    name = folder.path.name
+    has_driver = is_running(folder)
+    text = "goes on" if has_driver else "may run; no driver has it now (`goqueue pipelines`)"
+    show_done(invocation(context).output, f"pipeline {name} {text}", {"name": name, "is_running": has_driver})
 
 
 @app.command("reset")
 def reset(
+    context: typer.Context,
     which: Which,
     sinks: Annotated[
         list[str] | None, typer.Option("--sink", help="Only this sink; may be repeated.")
     ] = None,
-    force: Annotated[bool, typer.Option("-f", "--force", help="Do not ask.")] = False,
+    force: Force = False,
     storage: StorageFolder = _STORAGE,
 ) -> None:
     """Forget positions and state, so that a pipeline begins anew. Its rows are written again."""
@@ -187,8 +196,7 @@ def reset(
     if unknown := sorted(set(sinks or ()) - set(known)):
         raise Invalid(f"there is no sink {', '.join(unknown)}; there is {', '.join(known) or 'none'}")
     chosen = sinks or known
-    if not force and not _is_sure(f"Begin {', '.join(chosen)} of {folder.path.name} anew?"):
-        raise Invalid("nothing was changed: type yes, or use --force")
+    confirm(f"{', '.join(chosen)} of {folder.path.name} will begin anew.", is_forced=force)
     lock = PipelineLock(folder)
     try:
         lock.take()
@@ -198,7 +206,8 @@ def reset(
     else:
         folder.forget(chosen)
         lock.release()
-    done(f"{', '.join(chosen) or 'nothing'} of {folder.path.name} begins anew")
+    text = f"{', '.join(chosen) or 'nothing'} of {folder.path.name} begins anew"
+    show_done(invocation(context).output, text, {"name": folder.path.name, "sinks": list(chosen)})
 
 
 def _missing_topics(pipeline: Pipeline, *, offline: bool) -> list[Problem]:
@@ -250,10 +259,6 @@ def _wait_until(is_so: Callable[[], bool], otherwise: str) -> None:
         if time.monotonic() > deadline:
             raise Unavailable(f"{otherwise} after {_WAIT_S:.0f} s; it will when its driver gets to it")
         time.sleep(_LOOK_S)
-
-
-def _is_sure(question: str) -> bool:
-    return sys.stdin.isatty() and typer.prompt(f"{question} Type yes") == "yes"
 
 
 def _now_ms() -> int:

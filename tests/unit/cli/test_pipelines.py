@@ -150,7 +150,7 @@ def test_a_pipeline_that_never_ran_is_told_with_those_that_did(storage: Storage)
 
     result = runner.invoke(app, ["pipeline", "status", "clear"])
 
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert "there is clean" in result.stderr
 
 
@@ -180,7 +180,7 @@ def test_a_reset_is_not_done_unasked(storage: Storage) -> None:
     unsure = runner.invoke(app, ["pipeline", "reset", "clean"])
     unknown = runner.invoke(app, ["pipeline", "reset", "clean", "--sink", "in", "--force"])
 
-    assert (unsure.exit_code, unknown.exit_code) == (1, 1)
+    assert (unsure.exit_code, unknown.exit_code) == (2, 1)
     assert "--force" in unsure.stderr
     assert "there is out" in unknown.stderr
     assert storage.pipeline("clean").sink_ids() == ["out"]
