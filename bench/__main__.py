@@ -22,8 +22,10 @@ from bench import (
     group_rows,
     http_rows,
     kafka_rows,
+    metrics_rows,
     queue_rows,
     schema_rows,
+    trace_rows,
     transactions,
 )
 from bench.measured import Row, running
@@ -87,8 +89,10 @@ def groups(folder: Path, gigabytes: float) -> dict[str, Callable[[], list[Row]]]
         "latency": with_broker("g", lambda b: kafka_rows.latency(b, folder)),
         "codec": lambda: [*codec_rows.decoding(), *codec_rows.encoding()],
         "delays": lambda: delays.delays(folder),
+        "metrics": lambda: [metrics_rows.counting(), *metrics_rows.scraping(folder / "m")],
         "schemas": lambda: schema_rows.checking(folder),
         "idempotence": with_broker("t", lambda b: [transactions.idempotent_cpu(b)]),
+        "tracing": with_broker("w", trace_rows.tracing_cost),
         "transactions": with_broker("u", lambda b: transactions.commit_rate(b, folder)),
         "producers": lambda: [transactions.opening_producers(folder / "v")],
         "memory": lambda: [disk_rows.idle_memory(folder)],

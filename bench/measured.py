@@ -59,13 +59,21 @@ def running(folder: Path) -> Iterator[RunningBroker]:
 @contextmanager
 def measuring(broker: RunningBroker) -> Iterator[Spent]:
     """The CPU that the broker's process, with all its threads, spends meanwhile; and the time."""
-    process = psutil.Process(broker.process.pid)
+    clock = _cpu_clock(broker.process.pid)
     spent = Spent()
-    before, began = process.cpu_times(), time.perf_counter()
+    before_s, began = time.clock_gettime(clock), time.perf_counter()
     yield spent
-    after = process.cpu_times()
+    spent.cpu_s = time.clock_gettime(clock) - before_s
     spent.wall_s = time.perf_counter() - began
-    spent.cpu_s = after.user + after.system - before.user - before.system
+
+
+def _cpu_clock(pid: int) -> int:
+    """Linux' clock of the CPU that a process has spent, as clock_getcpuclockid(3) makes its number.
+
+    What psutil tells is rounded to hundredths of a second, user and system each: of a round of a fourth of
+    a second that is more than what tracing may cost.
+    """
+    return ~pid << 3 | 2
 
 
 def resident_mb(broker: RunningBroker) -> float:

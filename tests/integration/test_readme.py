@@ -42,9 +42,9 @@ def examples() -> list[Example]:
     ]
 
 
-def test_the_readme_shows_kcat_then_python_then_curl() -> None:
-    assert [example.language for example in examples()] == ["sh", "python", "sh"]
-    with_kcat, _, with_curl = examples()
+def test_the_readme_shows_kcat_then_python_then_curl_then_its_own_client() -> None:
+    assert [example.language for example in examples()[:4]] == ["sh", "python", "sh", "python"]
+    with_kcat, _, with_curl, _ = examples()[:4]
     assert "kcat" in with_kcat.body
     assert "curl" in with_curl.body
 
@@ -59,13 +59,20 @@ def test_the_commands_with_kcat_print_what_the_readme_says(broker: RunningBroker
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_the_commands_with_python_and_curl_go_on_from_there(broker: RunningBroker) -> None:
     _publish_as_kcat_would(broker)
-    _, with_python, with_curl = examples()
+    _, with_python, with_curl = examples()[:3]
 
     assert _printed(with_python, broker) == with_python.expected
     answer = _printed(with_curl, broker)
     assert '"hello from Python"' in answer
     assert '"hello from curl"' in answer
     assert '"world"' not in answer
+
+
+def test_the_client_of_the_house_prints_what_the_readme_says(broker: RunningBroker) -> None:
+    with_client = examples()[3]
+
+    assert "goqueue.client" in with_client.body
+    assert _printed(with_client, broker) == with_client.expected
 
 
 def test_the_readme_shows_what_the_broker_prints(broker: RunningBroker) -> None:

@@ -11,9 +11,10 @@ from pathlib import Path
 from random import Random
 
 from goqueue.broker.assigned_groups import join_assigned
-from goqueue.broker.broker import Broker, open_broker
+from goqueue.broker.broker import Broker
 from goqueue.broker.dead_letters_redrive import browse, redrive
 from goqueue.broker.delivery_upkeep import keep_up_deliveries
+from goqueue.broker.opening import open_broker
 from goqueue.broker.poll import poll
 from goqueue.broker.publish import publish
 from goqueue.broker.settle import settle

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Sequence
 from goqueue.broker.broker import Broker
 from goqueue.broker.delay_append import append_delayed, find_delays, find_stored
 from goqueue.broker.partition import Partition
+from goqueue.broker.quotas import check_due, take_batches
 from goqueue.broker.schema_check import refuse_misfits, screen
 from goqueue.broker.transaction_writes import admit_batches
 from goqueue.log.partition_log import CheckedBatch
@@ -21,15 +22,25 @@ def append(broker: Broker, command: Append) -> Appended:
     partition = broker.partition(command.target)
     settings = partition.log.settings
     headers = check_batches(command.batches, max_batch_bytes=settings.max_message_bytes)
-    joined = admit_batches(broker, partition, headers, may_join=command.may_join)
+    joined = admit_batches(
+        broker, partition, headers, may_join=command.may_join, transactional_id=command.transactional_id
+    )
     count = sum(header.record_count for header in headers)
     inspect_compressed = settings.inspect_compressed
     wishes = has_wishes(command.batches, headers, inspect_compressed=inspect_compressed)
     bodies = _cut(command.batches, headers)
+    if partition.account is not None:
+        take_batches(broker, partition.account, headers, bodies)
     is_checked = settings.schema_validation is not SchemaValidation.NONE
-    if wishes and (splits := find_delays(broker, bodies, headers, inspect_compressed=inspect_compressed)):
+    splits = []
+    if wishes:
+        splits = find_delays(broker, partition, bodies, headers, inspect_compressed=inspect_compressed)
+    if splits:
         if is_checked:
             refuse_misfits(broker, command.target.topic, settings, bodies)
+        if partition.account is not None:
+            due_ms = max(message.due_ms or 0 for split in splits for message in split.later)
+            check_due(broker, command.target.topic, due_ms)
         outcome = append_delayed(broker, partition, splits, headers, command.acks)
         if command.acks is not Acks.ALL or joined is None:
             return outcome

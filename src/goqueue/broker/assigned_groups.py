@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from goqueue.broker.assigned_views import view_member, view_rebalances, view_reconciliation
 from goqueue.broker.broker import Broker
 from goqueue.broker.coordinator import Room
+from goqueue.broker.quotas import admit_group_owner, admit_member, admit_new_group
 from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.core.groups.assigned_state import Terms
 from goqueue.core.groups.events import HolderKept
@@ -71,6 +72,7 @@ async def join_assigned(broker: Broker, command: JoinAssigned) -> AssignedMember
 async def heartbeat_assigned(broker: Broker, who: Membership) -> Reconciliation:
     """A sign of life. Generation 0 is not checked: so a member learns the one that counts."""
     room, group = at_work(broker, who)
+    broker.counters.group(who.group).heartbeats += 1
     broker.coordinator.enact(room, group.heartbeat(who, now_ns=broker.coordinator.now_ns()))
     return await tell(broker, room, group, group.member(who.member_id))
 
@@ -139,11 +141,15 @@ def admit_group(broker: Broker, group: str) -> None:
         raise ShuttingDown
     if not group:
         raise InvalidGroupName
+    if broker.tenants.accounts:
+        admit_group_owner(broker, group)
 
 
 async def enter(broker: Broker, group: str) -> Room:
     """The room of a group, which may begin by this."""
     admit_group(broker, group)
+    if broker.tenants.accounts:
+        admit_new_group(broker, group)
     return await broker.coordinator.room(group)
 
 
@@ -159,6 +165,9 @@ def take_in(
     coordinator, now_ns = broker.coordinator, broker.coordinator.now_ns()
     try:
         group = room.record.as_assigned()
+        if broker.tenants.accounts:
+            instances = (holder.kept.instance_id for holder in group.members.values())
+            admit_member(broker, room.name, group.members, instances, (kept.member_id, kept.instance_id))
         coordinator.enact(room, group.follow(broker.topic_counts, now_ns=now_ns))
         coordinator.enact(room, group.join(terms, kept, now_ns=now_ns))
         coordinator.enact(room, group.arrive(kept.member_id, claimed=claimed, now_ns=now_ns))

@@ -1,10 +1,11 @@
-"""The broker: its topics, its journal, and the upkeep that runs beside the walk of the messages."""
+"""The broker at work: its topics, its journals, and what every verb needs of it."""
 
 import asyncio
+import itertools
 import logging
 import random
 import re
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
@@ -12,26 +13,29 @@ from weakref import WeakValueDictionary
 
 import mmh3
 
+from goqueue.broker.backup_store import BackupStore
 from goqueue.broker.coordinator import Coordinator
 from goqueue.broker.delay_keeper import DelayKeeper
-from goqueue.broker.delay_store import DelayStore
 from goqueue.broker.delivery_room import DeliveryRoom
-from goqueue.broker.delivery_upkeep import keep_up_deliveries
-from goqueue.broker.expire_offsets import expire_offsets
 from goqueue.broker.flusher import Flusher
-from goqueue.broker.group_journal import OFFSETS_TOPIC, GroupJournals
+from goqueue.broker.health import Health
 from goqueue.broker.journal import Journal
 from goqueue.broker.journal_set import SharedJournal
-from goqueue.broker.partition import Partition, ReadWaiter
-from goqueue.broker.sinks_epochs import keep_up_sinks, recover_sinks
+from goqueue.broker.metadata_state import Event as MetadataEvent
+from goqueue.broker.partition import Partition
+from goqueue.broker.quotas import admit_topic_owner
+from goqueue.broker.reserve import Reserve
 from goqueue.broker.stages import Stages
 from goqueue.broker.stored_times import StoredTimes
-from goqueue.broker.transaction_ends import keep_up_transactions, recover_transactions
-from goqueue.broker.transaction_journal import SINKS_JOURNAL, TRANSACTIONS_TOPIC, TransactionJournals
-from goqueue.core.cluster import metadata as metadata_events
-from goqueue.core.cluster.metadata import ClusterFormed, Metadata, Topic, TopicRemoved
+from goqueue.broker.tenants import attach_tenants
+from goqueue.broker.transaction_journal import TransactionJournals
+from goqueue.broker.waiters import ReadWaiter
+from goqueue.core.access.tenants import Tenants
+from goqueue.core.cluster.metadata import Metadata, TopicRemoved
 from goqueue.core.schemas import events as schema_events
 from goqueue.core.schemas.registry import Registry
+from goqueue.core.telemetry.counters import Counters
+from goqueue.core.telemetry.telemetry import Telemetry
 from goqueue.core.transactions.sinks import Sinks
 from goqueue.log.recovery import Recovered
 from goqueue.model.errors import (
@@ -44,19 +48,15 @@ from goqueue.model.errors import (
 )
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.ports import Clock, Disk, Threads
-from goqueue.model.settings import UNLIMITED, BrokerConfig, TopicSettings
+from goqueue.model.settings import BrokerConfig, TopicSettings
+from goqueue.model.telemetry import ExportStatus
 from goqueue.model.topic_names import is_internal
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 LOGS_FOLDER = "logs"
-METADATA_TOPIC = TopicName("__metadata")
-SCHEMAS_TOPIC = TopicName("__schemas")
-DELAYED_TOPIC = TopicName("__delayed")
 _OPEN_AT_ONCE = 8
-_CLUSTER_ID_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-_JOURNAL_SETTINGS = TopicSettings(retention_ms=UNLIMITED)
 
 
 @dataclass(slots=True)
@@ -64,13 +64,12 @@ class OpenTopic:
     """A topic's partitions at work."""
 
     partitions: list[Partition]
-    _turn: int = 0
+    turns: Iterator[int] = field(default_factory=itertools.count)
+    """A number for each message without a key, one behind the other."""
 
     def take_turn(self) -> int:
         """Where the next message without a key goes: every partition in its turn."""
-        partition = self._turn % len(self.partitions)
-        self._turn = partition + 1
-        return partition
+        return next(self.turns) % len(self.partitions)
 
 
 @dataclass(slots=True)
@@ -109,7 +108,10 @@ class Broker:
     chance: random.Random
     metadata: Metadata
     flusher: Flusher
-    journal: Journal[metadata_events.Event]
+    health: Health
+    reserve: Reserve
+    journal: Journal[MetadataEvent]
+    tenants: Tenants
     sinks: Sinks
     stages: Stages
     transactions: TransactionJournals = field(init=False)
@@ -117,6 +119,10 @@ class Broker:
     coordinator: Coordinator = field(init=False)
     registry: Registry
     registry_journal: SharedJournal[schema_events.Event]
+    counters: Counters
+    telemetry: Telemetry = field(init=False)
+    """Listens to the walk: what it hears goes to the counters and to the traces."""
+    backups: BackupStore
     delays: DelayKeeper = field(init=False)
     started_ms: int
     recovery: Recovery = field(default_factory=Recovery)
@@ -126,14 +132,22 @@ class Broker:
     waiting_reads: dict[ReadWaiter, None] = field(default_factory=dict)
     delivery_room: DeliveryRoom = field(default_factory=DeliveryRoom)
     stored_times: StoredTimes = field(default_factory=StoredTimes)
+    trace_exports: list[ExportStatus] = field(default_factory=list)
+    """One for each exporter that the node has set up."""
+    growing: set[TopicName] = field(default_factory=set)
+    """Topics that are getting more partitions."""
     quarantines_opening: set[TopicName] = field(default_factory=set)
     """Topics for messages that do not fit which are being created or enlarged."""
+    usage_noted_ns: int = 0
+    """When it was last written down what tenants have moved."""
     producer_ids: range = range(0)
     is_open: bool = False
     is_closed: bool = False
     tasks: dict["asyncio.Task[None]", None] = field(default_factory=dict)
     changes: dict["asyncio.Task[Any]", None] = field(default_factory=dict)
     change_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    backup_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while backups are made, brought back or taken away."""
     sink_locks: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
     failure: "asyncio.Future[StorageFailed]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
@@ -171,24 +185,33 @@ class Broker:
     def all_partitions(self) -> list[Partition]:
         """Every partition, those of the journals last."""
         partitions = [p for topic in self.topics.values() for p in topic.partitions]
-        partitions += [journal.partition for journal in self.coordinator.journals]
+        return partitions + self.journal_partitions()
+
+    def journal_partitions(self) -> list[Partition]:
+        """What the broker keeps its own state in. Without any one of them it must start anew."""
+        partitions = [journal.partition for journal in self.coordinator.journals]
         partitions += [journal.partition for journal in self.transactions]
         partitions += [self.delays.store.partition, self.registry_journal.partition]
         return [*partitions, self.journal.partition]
 
     def count_topics(self) -> None:
-        """Topics have come, gone or grown: groups follow."""
+        """Topics have come, gone or grown: tenants and groups follow."""
+        if self.tenants.accounts:
+            attach_tenants(self)
         self.topic_counts = {
             name: len(topic.partitions) for name, topic in self.topics.items() if not is_internal(name)
         }
+        self.counters.forget_topics(self.topics)
         self.coordinator.follow(self.topic_counts)
 
-    def admit(self, topic: str) -> None:
-        """Refuse writes and changes that cannot be taken."""
+    def admit(self, topic: str, *, is_own: bool = False) -> None:
+        """Refuse writes and changes that cannot be taken. What the broker needs itself is no tenant's."""
         if not self.is_open:
             raise ShuttingDown
         if is_internal(topic):
             raise InternalTopic(topic)
+        if self.tenants.accounts and not is_own:
+            admit_topic_owner(self, topic)
 
     def new_id(self) -> UUID:
         return UUID(int=self.chance.getrandbits(128), version=4)
@@ -200,8 +223,11 @@ class Broker:
         """
 
         async def in_turn() -> T:
-            async with lock or self.change_lock:
-                return await change
+            try:
+                async with lock or self.change_lock:
+                    return await change
+            finally:
+                change.close()  # a process that ends while it waits for its turn never begins it
 
         task = asyncio.get_running_loop().create_task(in_turn())
         self.changes[task] = None
@@ -231,6 +257,8 @@ class Broker:
             on_failure=self._reopen_later,
         )
         partition.flusher = self.flusher
+        partition.counters = self.counters.topic(source.topic)
+        partition.telemetry = self.telemetry.watch(source, settings)
         return partition
 
     async def open_partitions(
@@ -299,115 +327,6 @@ class Broker:
                 )
 
 
-async def open_broker(
-    *,
-    config: BrokerConfig,
-    disk: Disk,
-    clock: Clock,
-    threads: Threads,
-    chance: random.Random | None = None,
-) -> Broker:
-    """Open a data folder: the journal first, then every partition it speaks of."""
-    metadata = Metadata()
-    flusher = Flusher(threads, interval_ms=config.flush_interval_ms)
-    sinks = Sinks()
-    registry = Registry()
-
-    def journal_partition(topic: TopicName, number: int = 0) -> Partition:
-        partition = Partition(
-            TopicPartition(topic, number),
-            f"{LOGS_FOLDER}/{topic}/{number}",
-            _JOURNAL_SETTINGS,
-            disk=disk,
-            clock=clock,
-            leader_epoch=0,
-            on_failure=lambda _: broker.stop_for(f"see partition_stopped of {topic}"),
-        )
-        partition.flusher = flusher
-        return partition
-
-    broker = Broker(
-        config=config,
-        disk=disk,
-        clock=clock,
-        threads=threads,
-        chance=chance or random.SystemRandom(),
-        metadata=metadata,
-        flusher=flusher,
-        journal=Journal(journal_partition(METADATA_TOPIC), metadata, metadata_events.EVENT_TYPES),
-        sinks=sinks,
-        stages=Stages(disk),
-        registry=registry,
-        registry_journal=SharedJournal(journal_partition(SCHEMAS_TOPIC), registry, schema_events.EVENT_TYPES),
-        started_ms=clock.wall_ms(),
-    )
-    group_journals = GroupJournals(
-        config.groups, clock=clock, new_partition=journal_partition, open_journal=broker.open_journal
-    )
-    broker.coordinator = Coordinator(group_journals, clock)
-    broker.coordinator.on_change = broker.delivery_room.wake
-    broker.transactions = TransactionJournals(
-        sinks, new_partition=journal_partition, open_journal=broker.open_journal
-    )
-    delayed = DelayStore(
-        journal_partition(DELAYED_TOPIC), config.delays, disk=disk, clock=clock, threads=threads
-    )
-    broker.delays = DelayKeeper(broker, delayed)
-    journal = broker.journal
-    await broker.open_journal(journal)
-    await broker.open_journal(broker.registry_journal)
-    await broker.transactions.open({SINKS_JOURNAL, *await _numbers(broker, TRANSACTIONS_TOPIC)})
-    if not metadata.cluster_id:
-        cluster_id = "".join(broker.chance.choices(_CLUSTER_ID_LETTERS, k=22))
-        await journal.commit(ClusterFormed(cluster_id))
-    await journal.commit(metadata.raise_epoch())
-    for name in sorted(metadata.deleted):
-        await remove_folder(broker, name)
-    await journal.shorten()
-    topics = list(metadata.topics.values())
-    partitions = await broker.open_partitions([pair for topic in topics for pair in _sources(topic)])
-    for topic in topics:
-        broker.topics[topic.name] = OpenTopic(partitions[: topic.partitions])
-        del partitions[: topic.partitions]
-    broker.count_topics()
-    await recover_sinks(broker)
-    await broker.coordinator.start(await _numbers(broker, OFFSETS_TOPIC))
-    await broker.open_delays()
-    await recover_transactions(broker)
-    for transaction_journal in broker.transactions:
-        await transaction_journal.shorten()
-    await broker.delays.start()
-    broker.is_open = True
-    keep_up_deliveries(broker)
-    broker.keep(asyncio.get_running_loop().create_task(_keep_up(broker)))
-    return broker
-
-
-async def close_broker(broker: Broker) -> None:
-    """Take no more work, flush everything, note where recovery can begin, let the files go."""
-    if broker.is_closed:
-        return
-    broker.is_open, broker.is_closed = False, True
-    for reader in tuple(broker.waiting_reads):
-        reader.wake()
-    await asyncio.gather(*broker.changes, return_exceptions=True)
-    await broker.coordinator.close()
-    for task in tuple(broker.tasks):
-        task.cancel()
-    await asyncio.gather(*broker.tasks, return_exceptions=True)
-    # What the tasks had under way themselves.
-    await asyncio.gather(*broker.changes, return_exceptions=True)
-    await broker.transactions.settle()
-    await broker.delays.close()
-    partitions = broker.all_partitions()
-    for partition in partitions:
-        if not partition.is_failed and partition.log.wants_snapshot:
-            broker.flusher.request_snapshot(partition)
-    await broker.flusher.drain()
-    for partition in partitions:
-        partition.close(ShuttingDown())
-
-
 async def remove_folder(broker: Broker, name: TopicName) -> None:
     """Remove what a deleted topic left on the disk, and free its name."""
     await broker.threads.run(_remove_topic_folder, broker.disk, name)
@@ -418,52 +337,3 @@ def _remove_topic_folder(disk: Disk, name: TopicName) -> None:
     if name in disk.list(LOGS_FOLDER):
         disk.remove_tree(f"{LOGS_FOLDER}/{name}")
         disk.sync_folder(LOGS_FOLDER)
-
-
-async def _numbers(broker: Broker, topic: TopicName) -> list[int]:
-    """The partitions of an internal topic that earlier lives of the broker have left."""
-    folders = await broker.threads.run(broker.disk.list, f"{LOGS_FOLDER}/{topic}")
-    return [int(name) for name in folders if name.isdigit()]
-
-
-def _sources(topic: Topic) -> list[tuple[TopicPartition, TopicSettings]]:
-    return [(TopicPartition(topic.name, n), topic.settings) for n in range(topic.partitions)]
-
-
-async def _keep_up(broker: Broker) -> None:
-    """Every few seconds: apply retention, forget silent producers, note recovery points."""
-    while broker.is_open:
-        await asyncio.sleep(broker.config.upkeep_interval_ms / 1000)
-        for partition in broker.all_partitions():
-            try:
-                await keep_up_partition(broker, partition)
-            except StorageFailed:
-                continue  # the partition has said so, and is being opened anew
-            except (OSError, GoQueueError) as error:
-                log.warning("upkeep_skipped partition=%s reason=%s", partition.source, error)
-        await expire_offsets(broker)
-        keep_up_deliveries(broker)
-        await broker.coordinator.keep_up()
-        try:
-            await broker.registry_journal.shorten()
-            await keep_up_sinks(broker)
-            await keep_up_transactions(broker)
-        except (OSError, GoQueueError) as error:
-            log.warning("upkeep_skipped transactions reason=%s", error)
-
-
-async def keep_up_partition(broker: Broker, partition: Partition) -> None:
-    """Apply retention to one partition and note a recovery point if something has changed."""
-    now_ms = broker.clock.wall_ms()
-    partition.producers.expire(before_ms=now_ms - broker.config.producer_expiry_ms)
-    async with broker.delays.noted(partition.source):
-        removed = partition.log.expire(now_ms=now_ms)
-    if removed:
-        log.info(
-            "retention partition=%s segments=%d start_offset=%d",
-            partition.source,
-            removed,
-            partition.log.start_offset,
-        )
-    if partition.log.wants_snapshot:
-        await partition.save_recovery_point()

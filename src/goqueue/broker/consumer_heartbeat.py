@@ -53,6 +53,7 @@ async def _speak(broker: Broker, command: ConsumerHeartbeat) -> Reconciliation |
     elif command.epoch == STEP_OUT:
         coordinator.enact(room, group.step_out(who.member_id, who.instance_id or "", now_ns=now_ns))
     else:
+        broker.counters.group(who.group).heartbeats += 1
         coordinator.enact(room, group.heartbeat(who, claimed=command.owned, now_ns=now_ns))
         holder = group.member(who.member_id)
         described = _described(holder.kept, command)

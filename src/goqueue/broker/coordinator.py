@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from goqueue.broker.group_journal import GroupJournal, GroupJournals
+from goqueue.broker.group_watch import GroupWatch
 from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.core.groups.assignors import TopicCounts
 from goqueue.core.groups.events import Event
 from goqueue.core.groups.group import Group
 from goqueue.core.groups.groups import GroupRecord
 from goqueue.core.groups.outcome import Outcome
+from goqueue.core.telemetry.counters import Counters
 from goqueue.model.errors import GoQueueError, RebalanceInProgress, ShuttingDown
 from goqueue.model.groups import Joined, Synced
 from goqueue.model.ports import Clock
@@ -36,6 +38,7 @@ class Room:
         self.waiting: dict[str, asyncio.Future[Reply]] = {}
         self.timer: asyncio.TimerHandle | None = None
         self.timer_ns = 0
+        self.watch = GroupWatch(record.membership)
 
     @property
     def group(self) -> Group:
@@ -52,9 +55,10 @@ class Room:
 
 
 class Coordinator:
-    def __init__(self, journals: GroupJournals, clock: Clock) -> None:
+    def __init__(self, journals: GroupJournals, clock: Clock, counters: Counters) -> None:
         self.journals = journals
         self._clock = clock
+        self._counters = counters
         self._rooms: dict[str, Room] = {}
         self.on_change: Callable[[str], None] = lambda group: None
         """Told of a group whose members or assignments may have changed."""
@@ -79,7 +83,7 @@ class Coordinator:
         """The room of a group that has members, or may soon have some."""
         return self._rooms.get(group)
 
-    def carry_out(self, room: Room, outcome: Outcome) -> None:
+    def carry_out(self, room: Room, outcome: Outcome, *, is_time_up: bool = False) -> None:
         """Journal what must be kept, tell those who wait, set the timer, forget a group that is over."""
         not_before_ns = 0
         try:
@@ -95,6 +99,8 @@ class Coordinator:
             if waiter is not None:
                 _settle(waiter, reply)
         self._set_timer(room, not_before_ns)
+        counters = self._counters.group(room.name)
+        room.watch.note(room.membership, counters, now_ns=self.now_ns(), is_time_up=is_time_up)
         self.on_change(room.name)
         if room.membership.is_vacant:
             self._rooms.pop(room.name, None)
@@ -182,7 +188,7 @@ class Coordinator:
 
     def _advance(self, room: Room) -> None:
         room.timer = None
-        self.carry_out(room, room.membership.advance(now_ns=self.now_ns()))
+        self.carry_out(room, room.membership.advance(now_ns=self.now_ns()), is_time_up=True)
 
 
 def _settle(waiter: "asyncio.Future[Reply]", reply: Reply | GoQueueError) -> None:

@@ -16,6 +16,7 @@ from goqueue.broker.group_journal import GroupJournal
 from goqueue.broker.partition import Partition
 from goqueue.broker.producers import init_producer
 from goqueue.broker.topics import create_topic
+from goqueue.broker.trace_places import traceparent_of
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.events import ProducerTaken, Settled
 from goqueue.core.delivery.lease import NO_LEASE
@@ -26,7 +27,9 @@ from goqueue.model.delivery import DEAD_LETTER_SUFFIX, Move, Reason
 from goqueue.model.errors import DuplicateSequence, GoQueueError, OutOfSequence, StorageFailed, TopicExists
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Headers, Message, StoredMessage
+from goqueue.model.numbers import whole_number
 from goqueue.model.settings import HOUR_MS, MiB
+from goqueue.model.telemetry import TRACEPARENT
 from goqueue.records.batch import encode
 from goqueue.records.layout import read_header, stamp_producer
 
@@ -97,7 +100,9 @@ async def _append_once(
             partition = await _target(broker, delivery, target)
             targets[target] = (partition, partition.leader_epoch)
         partition = targets[target][0]
-        message = moved_message(delivery, move, messages[move.offset])
+        stored = messages[move.offset]
+        traceparent = traceparent_of(broker, delivery.source, stored.offset, stored.headers)
+        message = moved_message(delivery, move, stored, traceparent)
         for body, lane in encode([message], now_ms=broker.clock.wall_ms()):
             stamp_producer(
                 body,
@@ -107,7 +112,7 @@ async def _append_once(
             )
             batch = CheckedBatch(read_header(body), body, lane)
             if not _is_stored(partition, batch):
-                partition.append([batch])
+                _tell(broker, delivery, move, target, partition.append([batch]))
     for partition, leader_epoch in targets.values():
         committed = partition.committed(partition.log.end_offset)
         if committed is not None:
@@ -129,15 +134,19 @@ async def _target(broker: Broker, delivery: Delivery, target: TopicPartition) ->
         count = len(broker.topic(delivery.source.topic).partitions)
         settings = {"retention.ms": str(_RETENTION_MS)}
         with suppress(TopicExists):  # somebody else was quicker
-            await create_topic(broker, CreateTopic(name=target.topic, partitions=count, settings=settings))
+            wanted = CreateTopic(name=target.topic, partitions=count, settings=settings, is_own=True)
+            await create_topic(broker, wanted)
     return broker.partition(target)
 
 
-def moved_message(delivery: Delivery, move: Move, stored: StoredMessage) -> Message:
-    """The message as it is written anew: the same, but for the story that it carries."""
+def moved_message(
+    delivery: Delivery, move: Move, stored: StoredMessage, traceparent: bytes | None = None
+) -> Message:
+    """The message as it is written anew: the same, but for the story that it carries, and its trace."""
     own = tuple(pair for pair in stored.headers if not pair[0].startswith(STORY_PREFIX))
-    redrives = dict(stored.headers).get(REDRIVES_HEADER) or b"0"
-    count = int(redrives) if redrives.isdigit() else 0
+    if traceparent is not None:
+        own += ((TRACEPARENT, traceparent),)
+    count = whole_number(dict(stored.headers).get(REDRIVES_HEADER)) or 0
     if move.reason is Reason.REDRIVEN:
         story: Headers = ((REDRIVES_HEADER, b"%d" % (count + 1)),)
     else:
@@ -155,8 +164,18 @@ def moved_message(delivery: Delivery, move: Move, stored: StoredMessage) -> Mess
         }
         story = tuple((STORY_PREFIX + name, str(fact).encode()) for name, fact in facts.items())
         if count:
-            story += ((REDRIVES_HEADER, redrives),)
+            story += ((REDRIVES_HEADER, b"%d" % count),)
     return Message(stored.value, stored.key, own + story, stored.lane)
+
+
+def _tell(broker: Broker, delivery: Delivery, move: Move, target: TopicPartition, offset: int) -> None:
+    """A message is where it goes."""
+    listener, there = broker.telemetry.of(delivery.source), broker.telemetry.of(target)
+    time_us = broker.clock.wall_us()
+    if move.reason is Reason.REDRIVEN:
+        listener.redriven(move.offset, there, offset, time_us)
+    else:
+        listener.dead_lettered(delivery.group, move.consumer, move.offset, there, offset, time_us)
 
 
 def _count(broker: Broker, delivery: Delivery, moved: Sequence[Move]) -> None:
@@ -165,6 +184,5 @@ def _count(broker: Broker, delivery: Delivery, moved: Sequence[Move]) -> None:
         if move.reason is Reason.REDRIVEN:
             counters.redriven += 1
         else:
-            counters.dead_letters += 1
             counters.dead_by_reason[move.reason.value] += 1
             counters.dead_by_topic[delivery.source.topic] += 1

@@ -14,6 +14,7 @@ from goqueue.broker.dead_letters import STORY_PREFIX, finish_moves
 from goqueue.broker.delivery import delivery_of, pass_start
 from goqueue.broker.delivery_read import open_runs
 from goqueue.broker.group_journal import GroupJournal
+from goqueue.broker.quotas import admit_topic_owner
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.events import MovesBegun
 from goqueue.core.delivery.lease import NO_LEASE
@@ -30,6 +31,7 @@ from goqueue.model.delivery import (
 from goqueue.model.errors import ShuttingDown
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import StoredMessage
+from goqueue.model.numbers import whole_number
 from goqueue.model.settings import MiB
 
 _LOOK_COUNT = 500
@@ -43,6 +45,7 @@ async def browse(
 ) -> DeadLetters:
     """Dead letters of a topic that were not sent back, the oldest of each partition first."""
     broker.topic(topic)
+    admit_topic_owner(broker, topic)
     found = DeadLetters([], {})
     dead_topic = broker.topics.get(TopicName(topic + DEAD_LETTER_SUFFIX))
     journal = await broker.coordinator.journals.ensure(REDRIVE_GROUP_PREFIX + topic)
@@ -68,6 +71,7 @@ async def redrive(broker: Broker, command: Redrive) -> Redriven:
     if not broker.is_open:
         raise ShuttingDown
     broker.topic(command.topic)
+    admit_topic_owner(broker, command.topic)
     dead_topic = broker.topics.get(TopicName(command.topic + DEAD_LETTER_SUFFIX))
     group = REDRIVE_GROUP_PREFIX + command.topic
     journal = await broker.coordinator.journals.ensure(group)
@@ -148,8 +152,9 @@ async def _send(
 
 def _move_back(broker: Broker, command: Redrive, delivery: Delivery, message: StoredMessage) -> Move:
     """To the partition it came from, as far as that is known."""
-    partition = _fact(message, "original-partition") or b""
-    number = int(partition) if partition.isdigit() else delivery.source.partition
+    number = whole_number(_fact(message, "original-partition"))
+    if number is None:
+        number = delivery.source.partition
     count = len(broker.topic(command.topic).partitions)
     return Move(
         message.offset, command.topic, number % count, Reason.REDRIVEN, 0, "", "", broker.clock.wall_ms()
@@ -181,9 +186,9 @@ async def _unsettled(
 
 
 def _matches(command: Redrive, message: StoredMessage) -> bool:
-    died_ms = int(_fact(message, "time") or b"0")
+    died_ms = whole_number(_fact(message, "time")) or 0
     return (
-        (not command.reasons or (_fact(message, "reason") or b"").decode() in command.reasons)
+        (not command.reasons or (_fact(message, "reason") or b"").decode(errors="replace") in command.reasons)
         and (not command.group or _fact(message, "group") == command.group.encode())
         and (command.key is None or message.key == command.key)
         and (command.since_ms is None or died_ms >= command.since_ms)

@@ -59,12 +59,19 @@ def find_target(broker: Broker, partition: Partition) -> Target | None:
 
 
 def find_delays(
-    broker: Broker, bodies: Sequence[memoryview], headers: Sequence[BatchHeader], *, inspect_compressed: bool
+    broker: Broker,
+    partition: Partition,
+    bodies: Sequence[memoryview],
+    headers: Sequence[BatchHeader],
+    *,
+    inspect_compressed: bool,
 ) -> list[DelaySplit]:
     """How batches part into what comes now and what comes later; nothing when all comes now."""
-    now_ms = broker.clock.wall_ms()
+    target = find_target(broker, partition)
     splits = [
-        split_delays(body, header, now_ms=now_ms, inspect_compressed=inspect_compressed)
+        split_delays(
+            body, header, now_ms=_parted_ms(broker, target, header), inspect_compressed=inspect_compressed
+        )
         for body, header in zip(bodies, headers, strict=True)
     ]
     if not any(splits):
@@ -73,6 +80,18 @@ def find_delays(
         split or DelaySplit(split_lanes(body, header, inspect_compressed=inspect_compressed), [], 0)
         for split, body, header in zip(splits, bodies, headers, strict=True)
     ]
+
+
+def _parted_ms(broker: Broker, target: Target | None, header: BatchHeader) -> int:
+    """The time by which a batch parts: now, or when it came first, lest what was later then comes now too."""
+    mark = None
+    if target is not None and header.producer_id >= 0 and header.base_sequence != NO_SEQUENCE:
+        mark = broker.delays.store.marks.find(
+            target.index, header.producer_id, header.producer_epoch, header.base_sequence
+        )
+    if mark is None:
+        return broker.clock.wall_ms()
+    return 0 if mark.is_whole else mark.seen_ms
 
 
 def append_delayed(
@@ -129,7 +148,14 @@ def _postpone(
             records.append(Sequences(topic_id, number, producer_id, epoch, sequence, count, split.trailing))
     if not records:
         return store.partition.log.end_offset
-    return broker.delays.write(records) + len(records)
+    base_offset = broker.delays.write(records)
+    end_offset = base_offset + len(records)
+    count = sum(isinstance(record, Waiting) for record in records)
+    telemetry = broker.telemetry
+    telemetry.of(partition.source).postponed(
+        count, telemetry.delayed, base_offset, end_offset, broker.clock.wall_us()
+    )
+    return end_offset
 
 
 def _find_part(partition: Partition, header: BatchHeader) -> int | None:

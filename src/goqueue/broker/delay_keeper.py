@@ -23,12 +23,15 @@ from goqueue.broker.delay_store import DelayStore
 from goqueue.broker.delay_targets import Target
 from goqueue.broker.delay_upkeep import DelayUpkeep
 from goqueue.broker.schedules import keep_up_schedules
+from goqueue.broker.trace_places import context_in, ids_of
 from goqueue.core.delays.delivered import Step
 from goqueue.core.delays.near import BEGINNING
+from goqueue.core.telemetry.telemetry import DELAYED
 from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.errors import GoQueueError, NotFound, StorageFailed, StorageFull
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Message
+from goqueue.model.telemetry import TRACEPARENT
 from goqueue.records.batch import encode
 from goqueue.records.layout import SEQUENCE_MASK, read_header, stamp_producer
 
@@ -271,7 +274,7 @@ class DelayKeeper:
             self.forget(target)
             return
         try:
-            partition.append(_batches(items, step))
+            base_offset = partition.append(_batches(self._broker, items, step))
             committed = partition.committed(partition.log.end_offset)
         except NotFound:
             self.forget(target)
@@ -279,6 +282,9 @@ class DelayKeeper:
         except GoQueueError:
             self._block(target)
             return
+        self._broker.telemetry.of(partition.source).due(
+            base_offset, [item.waiting.number for item in items], self._broker.clock.wall_us()
+        )
         target.delivered.add(step)
         target.pending -= len(items)
         for item in items:
@@ -445,11 +451,14 @@ class DelayKeeper:
         return bool(chosen)
 
 
-def _batches(items: list[Ready], step: Step) -> list[CheckedBatch]:
+def _batches(broker: "Broker", items: list[Ready], step: Step) -> list[CheckedBatch]:
     """Messages as they go into their partition: their time is when they were due."""
     messages = []
+    ids, samples = ids_of(broker, DELAYED), broker.telemetry.delayed.samples
     for due_ms, _, _, waiting in items:
         value, key, headers, lane = waiting.message[:4]
+        if samples(waiting.number) and not (headers and context_in(headers)):
+            headers = (*headers, (TRACEPARENT, ids.traceparent(waiting.number)))
         messages.append(Message(value, key, headers, lane, None, due_ms))
     batches = []
     for body, lane in encode(messages, now_ms=step.due_ms):

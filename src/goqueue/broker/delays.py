@@ -17,12 +17,13 @@ from goqueue.broker.delay_records import HELD_MS, NEW, Cancelled, Record, Waitin
 from goqueue.broker.delay_runs import Source, kept, walk
 from goqueue.broker.delay_store import DelayStore
 from goqueue.broker.delay_targets import Target
+from goqueue.broker.quotas import check_due
 from goqueue.core.delays.entries import Entries, rows
 from goqueue.core.delays.near import BEGINNING
 from goqueue.log.partition_log import storage_error
 from goqueue.model.delays import DelayedView, DelayStats, Postponed
 from goqueue.model.errors import DelayedNotFound, InvalidTimestamp
-from goqueue.model.ids import TopicName
+from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Message
 from goqueue.records.layout import TIMESTAMP_MS_MAX
 
@@ -49,6 +50,10 @@ def postpone(
         due_times.append(message.due_ms)
         records.append(Waiting(NEW, message.due_ms, topic_id, partition, message))
     base_offset = broker.delays.write(records)
+    telemetry = broker.telemetry
+    telemetry.of(TopicPartition(topic, messages[0][0])).postponed(
+        len(records), telemetry.delayed, base_offset, base_offset + len(records), broker.clock.wall_us()
+    )
     postponed = [
         Postponed(partition, number, due_ms)
         for number, (partition, _), due_ms in zip(
@@ -95,6 +100,9 @@ async def cancel_delayed(broker: "Broker", topic: str, partition: int, number: i
     change = {offset: Change(target.index, waiting.due_ms)}
     changed = broker.delays.change(change, [Cancelled(number)])
     target.pending -= 1
+    broker.telemetry.of(TopicPartition(TopicName(topic), partition)).cancelled(
+        broker.telemetry.delayed, number, broker.clock.wall_us()
+    )
     if changed is not None:
         await asyncio.shield(changed)
 
@@ -103,6 +111,7 @@ async def move_delayed(broker: "Broker", topic: str, partition: int, number: int
     """Give a pending message another due time. It keeps its number."""
     broker.admit(topic)
     offset, waiting, target = await _locate(broker, topic, number, partition)
+    check_due(broker, topic, due_ms)
     moved = waiting._replace(due_ms=checked_due(due_ms))
     changed = broker.delays.change({offset: Change(target.index, waiting.due_ms)}, [moved])
     if changed is not None:

@@ -12,6 +12,7 @@ from goqueue.broker.delay_records import HELD_MS, Cancelled, Record, Waiting
 from goqueue.core.delays.held import HeldMessage
 from goqueue.core.transactions.transactions import Transaction
 from goqueue.log.partition_log import storage_error
+from goqueue.model.ids import TopicPartition
 from goqueue.model.transactions import TransactionState
 
 if TYPE_CHECKING:  # the broker finishes transactions through this module when it opens
@@ -48,8 +49,13 @@ def _decided(broker: "Broker", message: HeldMessage, waiting: Waiting | None) ->
     target = broker.delays.store.targets.all[message.target]
     if waiting is not None and not target.is_gone:
         return waiting.let_go()
+    topic = broker.metadata.names.get(target.topic_id)
     if not target.is_gone:
         target.pending -= 1
+    if topic is not None:
+        broker.telemetry.of(TopicPartition(topic, target.partition)).cancelled(
+            broker.telemetry.delayed, message.number, broker.clock.wall_us()
+        )
     return Cancelled(message.number)
 
 

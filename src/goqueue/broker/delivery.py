@@ -1,5 +1,7 @@
 """How the broker carries deliveries: where they begin, what the log offers them, what time does to them."""
 
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from goqueue.broker.broker import Broker
@@ -7,10 +9,10 @@ from goqueue.broker.group_journal import GroupJournal
 from goqueue.broker.journal_set import journal_number
 from goqueue.broker.read import read, visible
 from goqueue.core.delivery.delivery import Delivery
-from goqueue.core.delivery.events import DeliveryKept, MovesBegun, Returned, Settled
+from goqueue.core.delivery.events import DeliveryKept, Event, MovesBegun, Returned, Settled
 from goqueue.core.delivery.lease import NO_LEASE
 from goqueue.core.delivery.retries import RetryPolicy, expire
-from goqueue.core.delivery.runs import Runs, count_of
+from goqueue.core.delivery.runs import Run, Runs, count_of, runs_of
 from goqueue.model.commands import BatchesRead, PartitionRead, PartitionReadFailed, Read
 from goqueue.model.delivery import DEAD_LETTER_SUFFIX
 from goqueue.model.errors import OffsetOutOfRange
@@ -23,6 +25,7 @@ LOOK_AHEAD = 100_000
 """The scan for lanes goes on, a piece a poll, until so many messages are on the shelf."""
 _LEASE_BITS = 32
 _DELIVERY_BITS = 24
+_US_PER_MS = 1_000
 
 StoredBatch = tuple[int, int, memoryview, int]
 """First offset, end offset, the batch and its lane."""
@@ -99,16 +102,37 @@ def advance(broker: Broker, journal: GroupJournal, delivery: Delivery, *, now_ms
         return
     events = expire(delivery, policy_of(broker, delivery.source), now_ms=now_ms)
     if events:
+        ended = [one for event in events for one in _ended(delivery, event)]
         journal.note(*events)
-        counters = broker.delivery_room.counters
-        for event in events:
-            match event:
-                case Returned():
-                    counters.expired += count_of(event.runs)
-                    counters.retried += count_of(event.runs)
-                case MovesBegun():
-                    counters.expired += len(event.moves)
+        returned = [count_of(event.runs) for event in events if isinstance(event, Returned)]
+        broker.delivery_room.counters.retried += sum(returned)
+        listener = broker.telemetry.of(delivery.source)
+        for consumer, until_ms, runs in ended:
+            time_us = until_ms * _US_PER_MS
+            listener.expired(delivery.group, consumer, runs, count=count_of(runs), time_us=time_us)
     delivery.fall_due(now_ms)
+
+
+def _ended(delivery: Delivery, event: Event) -> Iterator[tuple[str, int, Sequence[Run]]]:
+    """Who had messages whose leases ran out, and when that was: it may be noticed later."""
+    runs: Sequence[Run]
+    match event:
+        case Returned() | Settled():
+            runs = event.runs
+        case MovesBegun():
+            runs = runs_of([move.offset for move in event.moves])
+        case _:
+            return
+    lease = delivery.leases[event.lease]
+    if not lease.later:
+        yield lease.consumer, lease.until_ms, runs
+        return
+    by_time: dict[int, list[int]] = defaultdict(list)
+    for first, end in runs:
+        for offset in range(first, end):
+            by_time[lease.later.get(offset, lease.until_ms)].append(offset)
+    for until_ms, offsets in by_time.items():
+        yield lease.consumer, until_ms, runs_of(offsets)
 
 
 def pass_start(broker: Broker, journal: GroupJournal, delivery: Delivery) -> None:

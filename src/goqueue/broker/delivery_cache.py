@@ -1,7 +1,8 @@
 """Batches that were opened for a few of their messages: the next poll mostly wants the next few.
 
 A producer that sends a thousand messages at a time and a consumer that takes one at a time would else
-have each batch opened a thousand times. Bounded by messages; what was not asked for longest goes first.
+have each batch opened a thousand times. Bounded by messages and bytes; what was not asked for longest goes
+first.
 """
 
 from collections import OrderedDict
@@ -9,8 +10,10 @@ from typing import NamedTuple
 from uuid import UUID
 
 from goqueue.model.messages import StoredMessage
+from goqueue.model.settings import MiB
 
 _MESSAGES_MAX = 50_000
+_BYTES_MAX = 64 * MiB
 
 
 class LogPlace(NamedTuple):
@@ -27,7 +30,7 @@ class OpenedBatch(NamedTuple):
     messages: dict[int, StoredMessage]
     """By offset."""
     size: int
-    """Its bytes, as stored."""
+    """The bytes of its messages, about."""
 
 
 class OpenedBatches:
@@ -35,7 +38,7 @@ class OpenedBatches:
 
     def __init__(self) -> None:
         self._batches: OrderedDict[LogPlace, OpenedBatch] = OrderedDict()
-        self._count = 0
+        self._count = self._size = 0
 
     def find(self, place: LogPlace, offset: int) -> OpenedBatch | None:
         """The opened batch that holds an offset, if it is here."""
@@ -46,10 +49,15 @@ class OpenedBatches:
         return batch
 
     def keep(self, place: LogPlace, batch: OpenedBatch) -> None:
-        earlier = self._batches.pop(place, None)
-        if earlier is not None:
-            self._count -= len(earlier.messages)
+        if place in self._batches:
+            self._forget(place)
         self._batches[place] = batch
         self._count += len(batch.messages)
-        while self._count > _MESSAGES_MAX and len(self._batches) > 1:
-            self._count -= len(self._batches.popitem(last=False)[1].messages)
+        self._size += batch.size
+        while (self._count > _MESSAGES_MAX or self._size > _BYTES_MAX) and len(self._batches) > 1:
+            self._forget(next(iter(self._batches)))
+
+    def _forget(self, place: LogPlace) -> None:
+        batch = self._batches.pop(place)
+        self._count -= len(batch.messages)
+        self._size -= batch.size

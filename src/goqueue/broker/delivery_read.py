@@ -1,7 +1,9 @@
 """Messages by their offsets, for whoever hands them out or moves them."""
 
+import asyncio
+import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
@@ -10,13 +12,17 @@ from goqueue.broker.delivery_cache import LogPlace, OpenedBatch
 from goqueue.broker.read import read, visible
 from goqueue.core.delivery.runs import Run, Runs
 from goqueue.model.commands import PartitionRead, PartitionReadFailed, Read
-from goqueue.model.errors import OffsetOutOfRange
+from goqueue.model.errors import InvalidRecord, OffsetOutOfRange
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import StoredMessage
 from goqueue.model.settings import KiB
 from goqueue.records.batch import open_batch
+from goqueue.records.layout import Codec, read_header
+
+log = logging.getLogger(__name__)
 
 _READ_BYTES = 256 * KiB
+_UNOPENED_MAX = 8
 
 
 class Opened(NamedTuple):
@@ -34,16 +40,22 @@ async def open_runs(
     runs: Sequence[Run],
     max_bytes: int,
     at_hand: Sequence[StoredBatch] = (),
+    *,
+    is_patient: bool = True,
 ) -> Opened:
-    """The messages of some runs, up to so many bytes but at least one; `at_hand` need not be read again."""
+    """The messages of some runs, up to so many bytes but at least one; `at_hand` need not be read again.
+
+    Who is not patient gets nothing where batches that cannot be opened come first, each of which may have
+    taken its time, and asks again for what is left.
+    """
     wanted = Runs(runs)
     void = Runs()
     found: dict[int, StoredMessage] = {}
-    size = 0
+    size = unopened_count = 0
     place = _place(broker, source)
     cache = broker.delivery_room.opened
     batches = deque(batch for batch in at_hand if batch[1] > wanted.first)
-    while wanted and (not found or size < max_bytes):
+    while wanted and (not found or size < max_bytes) and (is_patient or unopened_count < _UNOPENED_MAX):
         opened = cache.find(place, wanted.first)
         if opened is None:
             if not batches or batches[0][0] > wanted.first:
@@ -60,8 +72,11 @@ async def open_runs(
             first, end, body, lane = batches.popleft()
             if not wanted.within(first, end):
                 continue
-            messages = {message[0]: message for message in open_batch(body, lane)}
-            opened = OpenedBatch(first, end, messages, len(body))
+            messages = _open(source, first, end, body, lane)
+            opened = OpenedBatch(first, end, messages, _size(body, messages))
+            if not messages:
+                unopened_count += 1
+                await asyncio.sleep(0)  # others are served meanwhile
             if not wanted.covers(first, end):
                 cache.keep(place, opened)
         size += _take(opened, wanted, found, void)
@@ -70,6 +85,27 @@ async def open_runs(
     else:
         in_order = [found[offset] for run in runs for offset in range(*run) if offset in found]
     return Opened(in_order, list(void), list(wanted))
+
+
+def _open(
+    source: TopicPartition, first: int, end: int, body: memoryview, lane: int
+) -> dict[int, StoredMessage]:
+    """The messages of a batch by offset; none of a batch that its producer built so that nobody can open it.
+
+    Whoever polls would else stand before it for ever. It stays in the log, and who reads by offset is told.
+    """
+    try:
+        return {message[0]: message for message in open_batch(body, lane)}
+    except InvalidRecord as error:
+        log.warning("batch_passed_over source=%s first=%d end=%d reason=%s", source, first, end, error)
+        return {}
+
+
+def _size(body: memoryview, messages: Mapping[int, StoredMessage]) -> int:
+    """How many bytes a batch is, opened; what was compressed tells nothing of that."""
+    if read_header(body).codec == Codec.NONE:
+        return len(body)
+    return sum(len(message.value or b"") + len(message.key or b"") for message in messages.values())
 
 
 def _take(opened: OpenedBatch, wanted: Runs, found: dict[int, StoredMessage], void: Runs) -> int:
@@ -82,7 +118,7 @@ def _take(opened: OpenedBatch, wanted: Runs, found: dict[int, StoredMessage], vo
     offsets = [offset for piece in wanted.within(first, end) for offset in range(*piece)]
     taken = {offset: messages[offset] for offset in offsets if offset in messages}
     found.update(taken)
-    for offset in offsets:
+    for offset in offsets if len(taken) < len(offsets) else ():
         if offset not in taken:
             void.add(offset, offset + 1)
     wanted.remove(first, end)

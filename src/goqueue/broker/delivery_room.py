@@ -8,10 +8,9 @@ from operator import itemgetter
 from weakref import WeakKeyDictionary
 
 from goqueue.broker.delivery_cache import OpenedBatches
-from goqueue.broker.partition import ReadWaiter
+from goqueue.broker.waiters import ReadWaiter
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.lane_turns import LANE_COUNT
-from goqueue.model.delivery import Action
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import StoredMessage
 
@@ -23,17 +22,9 @@ _SAMPLES = 13
 
 @dataclass(slots=True)
 class QueueCounters:
-    """What happened to messages of the work queue since the broker began."""
+    """What happened in the work queue since the broker began and no metric tells: by lane, by reason."""
 
-    delivered: int = 0
-    acked: int = 0
-    nacked: int = 0
-    rejected: int = 0
-    extended: int = 0
-    expired: int = 0
     retried: int = 0
-    dead_letters: int = 0
-    too_old: int = 0
     moves_failed: int = 0
     redriven: int = 0
     dead_by_reason: Counter[str] = field(default_factory=Counter)
@@ -44,23 +35,10 @@ class QueueCounters:
     delivered_of: Counter[tuple[str, int, int]] = field(default_factory=Counter)
     """By topic, partition and lane."""
 
-    def count_settled(self, action: Action, count: int) -> None:
-        """Consumers have said what is to become of so many messages."""
-        match action:
-            case Action.ACK:
-                self.acked += count
-            case Action.NACK:
-                self.nacked += count
-            case Action.REJECT:
-                self.rejected += count
-            case Action.EXTEND:
-                self.extended += count
-
     def count_delivered(
         self, source: TopicPartition, messages: Sequence[StoredMessage], again: Collection[int], now_ms: int
     ) -> None:
         """Messages went out; those in `again` not for the first time."""
-        self.delivered += len(messages)
         if again:
             messages = [message for message in messages if message.offset not in again]
         lanes = set(map(_lane_of, messages))

@@ -8,12 +8,14 @@ from goqueue.broker.delivery_read import open_runs
 from goqueue.broker.delivery_room import QueueCounters
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.lane_turns import LANE_COUNT
+from goqueue.core.telemetry.counters import GroupTopicCounters
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ids import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityStats:
+    totals: GroupTopicCounters
     counters: QueueCounters
     in_flight: int
     waiting: int
@@ -41,6 +43,7 @@ def reliability_stats(broker: Broker) -> ReliabilityStats:
     """Counts since the broker began, and what is out and waiting now."""
     deliveries = _deliveries(broker)
     return ReliabilityStats(
+        broker.counters.queue_totals(),
         broker.delivery_room.counters,
         sum(delivery.leased_count for delivery in deliveries),
         sum(len(delivery.waiting) for delivery in deliveries),

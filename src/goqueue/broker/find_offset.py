@@ -1,9 +1,11 @@
 """find_offset: where a partition begins and ends, and what was written when."""
 
 from goqueue.broker.broker import Broker
-from goqueue.log.partition_log import PartitionLog, from_disk, storage_error
+from goqueue.log.partition_log import Chunk, PartitionLog, from_disk, storage_error
 from goqueue.model.commands import FoundOffset, Spot
+from goqueue.model.errors import InvalidRecord
 from goqueue.model.ids import TopicPartition
+from goqueue.model.messages import StoredMessage
 from goqueue.model.transactions import Isolation
 from goqueue.records.batch import open_batch
 from goqueue.records.control import is_control
@@ -47,10 +49,19 @@ def _first_at(log: PartitionLog, time: Spot | int) -> FoundOffset:
         chunk = log.find_time(timestamp_ms, from_offset=offset, read_bytes=from_disk)
         if chunk is None:
             return FoundOffset(-1)
-        messages = [] if is_control(chunk.batches[0]) else open_batch(chunk.batches[0], chunk.lanes[0])
-        for message in messages:
+        for message in _messages(chunk):
             if message.timestamp_ms >= timestamp_ms and message.offset >= start_offset:
                 epoch = read_header(chunk.batches[0]).leader_epoch
                 return FoundOffset(message.offset, message.timestamp_ms, epoch)
-        # The late messages of this batch were deleted from the log's start, or it is a marker.
+        # The late messages of this batch were deleted from the log's start, or there are none to be read.
         offset = chunk.end_offset
+
+
+def _messages(chunk: Chunk) -> list[StoredMessage]:
+    """What readers find in a batch: nothing in a marker, nor in what its producer built wrongly."""
+    if is_control(chunk.batches[0]):
+        return []
+    try:
+        return open_batch(chunk.batches[0], chunk.lanes[0])
+    except InvalidRecord:
+        return []

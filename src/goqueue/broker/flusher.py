@@ -10,26 +10,48 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from errno import EIO
+from typing import NamedTuple
 
 from goqueue.broker.partition import Partition
+from goqueue.core.telemetry.histogram import DISK_BOUNDS_S, Histogram
+from goqueue.core.telemetry.recent_times import RecentTimes
 from goqueue.log.flush import Flush
-from goqueue.model.ports import Threads
+from goqueue.model.ports import Clock, Threads
 
 log = logging.getLogger(__name__)
 _LANES = 4
 
 
+class Flushed(NamedTuple):
+    """How one flush went: what was wrong with the data, and with the recovery point, and how long it took."""
+
+    error: OSError | None
+    snapshot_error: OSError | None
+    took_ns: int
+
+
 class Flusher:
-    def __init__(self, threads: Threads, *, interval_ms: int) -> None:
+    def __init__(self, threads: Threads, clock: Clock, *, interval_ms: int) -> None:
         self._threads = threads
+        self._clock = clock
+        self.times = RecentTimes()
+        """How long flushes have taken of late."""
+        self.seconds = Histogram(DISK_BOUNDS_S)
+        """How long all of them have taken since the start."""
         # A little earlier than promised: the fsync itself takes time too.
         self._delay_s = interval_ms / 1000 * 0.8
         self._wanted: dict[Partition, bool] = {}
         self._dirty: dict[Partition, None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._starting: asyncio.Handle | None = None
-        self._lanes: set[asyncio.Task[None]] = set()
+        self._lanes: dict[asyncio.Task[None], int] = {}
+        """Each with the time at which it began."""
         self._in_flight: set[Partition] = set()
+
+    @property
+    def under_way_ns(self) -> int:
+        """For how long the oldest flush that has not ended has been under way; 0 without one."""
+        return self._clock.monotonic_ns() - min(self._lanes.values()) if self._lanes else 0
 
     def request(self, partition: Partition) -> None:
         """Flush soon: somebody waits."""
@@ -77,11 +99,11 @@ class Flusher:
         self._starting = None
         while len(self._lanes) < _LANES and (work := self._take()):
             lane = asyncio.get_running_loop().create_task(self._run_lane(work))
-            self._lanes.add(lane)
+            self._lanes[lane] = self._clock.monotonic_ns()
             lane.add_done_callback(self._end_lane)
 
     def _end_lane(self, lane: "asyncio.Task[None]") -> None:
-        self._lanes.discard(lane)
+        del self._lanes[lane]
         self._start()
 
     def _take(self) -> list[tuple[Partition, Flush]]:
@@ -100,15 +122,24 @@ class Flusher:
 
     async def _run_lane(self, work: Sequence[tuple[Partition, Flush]]) -> None:
         try:
-            outcomes = await self._threads.run(_run_all, [flush for _, flush in work])
+            outcomes = await self._threads.run(self._run_all, [flush for _, flush in work])
         finally:
             self._in_flight.difference_update(partition for partition, _ in work)
-        for (partition, flush), (error, snapshot_error) in zip(work, outcomes, strict=True):
+        now_ns = self._clock.monotonic_ns()
+        for (partition, flush), (error, snapshot_error, took_ns) in zip(work, outcomes, strict=True):
+            self.times.note(took_ns, now_ns=now_ns)
+            self.seconds.observe(took_ns / 1e9)
+            partition.counters.fsyncs += 1
             partition.finish_flush(flush, error, snapshot_error)
 
-
-def _run_all(flushes: Sequence[Flush]) -> list[tuple[OSError | None, OSError | None]]:
-    return [_run_one(flush) for flush in flushes]
+    def _run_all(self, flushes: Sequence[Flush]) -> list[Flushed]:
+        """In a thread: one after the other, each with its time."""
+        outcomes = []
+        for flush in flushes:
+            begun_ns = self._clock.monotonic_ns()
+            error, snapshot_error = _run_one(flush)
+            outcomes.append(Flushed(error, snapshot_error, self._clock.monotonic_ns() - begun_ns))
+        return outcomes
 
 
 def _run_one(flush: Flush) -> tuple[OSError | None, OSError | None]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from goqueue.broker.broker import Broker
 from goqueue.broker.find_offset import find_offset
 from goqueue.broker.partition import Partition
+from goqueue.broker.quotas import admit_reader
 from goqueue.broker.read import read, visible, wait_for_bytes
 from goqueue.log.partition_log import storage_error
 from goqueue.model.commands import (
@@ -32,8 +33,12 @@ async def read_frames(
     broker: Broker, source: TopicPartition, offset: int, *, max_bytes: int, wait_ms: int
 ) -> BatchesRead:
     """Whole frames from the one that holds `offset` on; waits for one when there is none."""
+    if broker.tenants.accounts:
+        admit_reader(broker, source, 1)
     part = PartitionRead(source, offset, max_bytes)
-    command = Read(partitions=[part], min_bytes=1, max_bytes=max_bytes, wait_ms=wait_ms, framed=True)
+    command = Read(
+        partitions=[part], min_bytes=1, max_bytes=max_bytes, wait_ms=wait_ms, framed=True, reader=""
+    )
     [outcome] = await read(broker, command)
     if isinstance(outcome, PartitionReadFailed):
         raise outcome.error

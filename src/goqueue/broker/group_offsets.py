@@ -1,10 +1,12 @@
 """The verbs on a group's offsets: commit, fetch, delete."""
 
+import asyncio
 from collections.abc import Awaitable, Collection, Sequence
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.group_journal import GroupJournal
+from goqueue.broker.quotas import admit_group_owner, admit_new_group
 from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.model.errors import (
     GoQueueError,
@@ -52,17 +54,25 @@ def begin_commit(
     """The same without the wait for the disk. One event, however many partitions."""
     if not broker.is_open:
         raise ShuttingDown
+    if broker.tenants.accounts:
+        admit_group_owner(broker, who.group)
+        admit_new_group(broker, who.group)
     coordinator = broker.coordinator
     refusals: Refusals = {}
     topics = accepted_offsets(broker, commits, refusals)
-    committed: Awaitable[None] | None = None
+    for refusal in refusals.values():
+        broker.counters.commit_refused(who.group, refusal.code)
+    committed: asyncio.Future[None] | None = None
+    now_ns = coordinator.now_ns()
     try:
-        event = journal.groups.commit_offsets(
-            who, topics, now_ns=coordinator.now_ns(), now_ms=broker.clock.wall_ms()
-        )
+        event = journal.groups.commit_offsets(who, topics, now_ns=now_ns, now_ms=broker.clock.wall_ms())
         if topics:
             committed = journal.write(event)
             broker.delivery_room.wake(who.group)
+            _count(broker, who.group, topics, committed, begun_ns=now_ns)
+    except GoQueueError as error:
+        broker.counters.commit_refused(who.group, error.code)
+        raise
     finally:
         # A request that was refused leaves no group behind that was not there before.
         coordinator.forget_if_void(journal, who.group)
@@ -110,6 +120,8 @@ async def fetch_offsets(
         raise ShuttingDown
     if not group:
         raise InvalidGroupName
+    if broker.tenants.accounts:
+        admit_group_owner(broker, group)
     journal = broker.coordinator.journals.find(group)
     record = None if journal is None else journal.groups.get(group)
     if who is not None and record is not None and isinstance(record.membership, AssignedGroup):
@@ -154,6 +166,27 @@ async def delete_offsets(
     broker.coordinator.forget_if_void(journal, group)
     await journal.settled()
     return refusals
+
+
+def _count(
+    broker: Broker,
+    group: str,
+    topics: Sequence[TopicOffsets],
+    committed: "asyncio.Future[None] | None",
+    *,
+    begun_ns: int,
+) -> None:
+    for topic in topics:
+        broker.counters.group_topic(group, topic.topic).commits += 1
+
+    def note_time(_: object) -> None:
+        seconds = (broker.coordinator.now_ns() - begun_ns) / 1e9
+        broker.counters.group(group).commit_seconds.observe(seconds)
+
+    if committed is None:
+        note_time(None)
+    else:
+        committed.add_done_callback(note_time)
 
 
 def _accepted(broker: Broker, commit: TopicCommit, refusals: Refusals) -> Sequence[OffsetRow]:

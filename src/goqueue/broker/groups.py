@@ -6,6 +6,7 @@ from dataclasses import replace
 from goqueue.broker.assigned_groups import admit_group
 from goqueue.broker.assigned_views import view_assigned
 from goqueue.broker.broker import Broker
+from goqueue.broker.quotas import admit_member, admit_new_group
 from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.core.groups.consumer_assignment import assigned_partitions
 from goqueue.core.groups.group import Group
@@ -37,10 +38,17 @@ async def join_group(broker: Broker, command: JoinGroup) -> Joined:
     """Take part in the group's next generation; returns when it begins."""
     admit_group(broker, command.group)
     coordinator = broker.coordinator
+    if broker.tenants.accounts:
+        admit_new_group(broker, command.group)
     room = await coordinator.room(command.group)
     fresh_id = f"{command.client_id or 'member'}-{broker.new_id()}"
     member_id = command.member_id or fresh_id
     try:
+        if broker.tenants.accounts:
+            members = room.group.members
+            instances = (member.instance_id for member in members.values())
+            newcomer = (command.member_id, command.instance_id)
+            admit_member(broker, command.group, members, instances, newcomer)
         outcome = room.group.join(command, fresh_id=fresh_id, now_ns=coordinator.now_ns())
     except GoQueueError:
         # A refusal can change something too: a new member has an id now, and a while to come back with it.
@@ -79,6 +87,7 @@ def heartbeat(broker: Broker, who: Membership) -> None:
     record = broker.coordinator.journals.record(who.group)
     if record is None or isinstance(record.membership, AssignedGroup):
         raise UnknownMember(who.group, who.member_id)
+    broker.counters.group(who.group).heartbeats += 1
     record.membership.heartbeat(who, now_ns=broker.coordinator.now_ns())
 
 

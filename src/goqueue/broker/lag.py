@@ -30,7 +30,7 @@ _UNKNOWN = _NEVER = -1
 _ISOLATIONS = {GroupKind.HTTP: Isolation.COMMITTED, GroupKind.SHARE: Isolation.COMMITTED}
 
 
-class _Unread(NamedTuple):
+class Unread(NamedTuple):
     """A partition in which the group has something to read, and where that begins."""
 
     at: int
@@ -47,18 +47,24 @@ async def group_lag(broker: Broker, group: str) -> GroupLag:
     record = broker.coordinator.journals.record(group)
     if record is None:
         raise GroupNotFound(group)
+    lags, unread = lags_of(broker, record)
+    for at, stored_ms in (await stored_times(broker, unread)).items():
+        age_ms = max(broker.clock.wall_ms() - stored_ms, 0) if stored_ms >= 0 else _UNKNOWN
+        lags[at] = lags[at]._replace(lag_ms=age_ms)
+    return GroupLag(group, tuple(lags))
+
+
+def lags_of(broker: Broker, record: GroupRecord) -> tuple[list[PartitionLag], list[Unread]]:
+    """How far a group is behind in messages, and where to look for how long; waits for nothing."""
     lags: list[PartitionLag] = []
-    unread: list[_Unread] = []
+    unread: list[Unread] = []
     isolation = _ISOLATIONS.get(record.kind, Isolation.UNCOMMITTED)
     for target, committed_offset in _positions(broker, record):
         lag, log, offset = _lag_of(broker, target, committed_offset, isolation)
         if log is not None and lag.lag > 0:
-            unread.append(_Unread(len(lags), log, offset))
+            unread.append(Unread(len(lags), log, offset))
         lags.append(lag)
-    for at, stored_ms in (await _stored_times(broker, unread)).items():
-        age_ms = max(broker.clock.wall_ms() - stored_ms, 0) if stored_ms >= 0 else _UNKNOWN
-        lags[at] = lags[at]._replace(lag_ms=age_ms)
-    return GroupLag(group, tuple(lags))
+    return lags, unread
 
 
 def _positions(broker: Broker, record: GroupRecord) -> Iterator[tuple[TopicPartition, int]]:
@@ -108,10 +114,10 @@ def _open_transaction(broker: Broker, partition: Partition) -> OpenTransaction |
     )
 
 
-async def _stored_times(broker: Broker, unread: list[_Unread]) -> dict[int, int]:
+async def stored_times(broker: Broker, unread: list[Unread]) -> dict[int, int]:
     """When the first unread messages were stored, by their place in the list of lags; -1: cannot be told."""
     times: dict[int, int] = {}
-    missing: list[_Unread] = []
+    missing: list[Unread] = []
     for place in unread:
         known = broker.stored_times.get(place.log, place.offset)
         if known is None:
@@ -128,7 +134,7 @@ async def _stored_times(broker: Broker, unread: list[_Unread]) -> dict[int, int]
     return times
 
 
-def _look_up(places: list[_Unread]) -> list[int]:
+def _look_up(places: list[Unread]) -> list[int]:
     return [_stored_ms(log, offset) for _, log, offset in places]
 
 

@@ -12,6 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
+from goqueue.broker.waiters import ReadWaiter, answer
+from goqueue.core.access.account import Account
+from goqueue.core.telemetry.counters import TopicCounters
+from goqueue.core.telemetry.telemetry import PartitionTelemetry
 from goqueue.core.transactions.open_transactions import OpenTransactions
 from goqueue.core.transactions.producers import Producers
 from goqueue.log.aborted_index import AbortedIndex
@@ -62,12 +66,19 @@ class Partition:
         self.readers: dict[ReadWaiter, None] = {}
         """Who waits for more, in the order they came."""
         self.flusher: FlushRequests
+        self.account: Account | None = None
+        """The tenant that owns the topic, if one does."""
+        self.telemetry: PartitionTelemetry | None = None
+        """Who hears what happens to messages here; nobody listens to journals."""
+        self.counters = TopicCounters()
+        """Those of its topic, once the broker has given them."""
         self.folder = folder
         self._settings = settings
         self._disk = disk
         self._clock = clock
         self._on_failure = on_failure
-        self._commit_waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._commit_waiters: deque[tuple[int, asyncio.Future[None], int]] = deque()
+        """Who waits for which end offset, and since when."""
         self._stopped: GoQueueError | None = None
         self._confirmed_offset = 0
         self._is_full = False
@@ -162,15 +173,24 @@ class Partition:
                 self._fail(error)
             raise
         self._tell_room(is_full=False)
-        offset, size = base_offset, 0
+        offset, count, size = base_offset, 0, 0
         now_ms = self._clock.wall_ms()
         is_decided = False
         for header, body, lane in batches:
             self._note(header, body, lane, base_offset=offset, seen_ms=now_ms, aborted=self._log.aborted)
-            is_decided |= bool(header.attributes & CONTROL)
-            self.lane_counts[lane] += header.last_offset_delta + 1
+            if header.attributes & CONTROL:
+                is_decided = True
+            else:
+                # Fewer than offsets where some went to quarantine.
+                self.lane_counts[lane] += header.record_count
+                count += header.record_count
             offset += header.last_offset_delta + 1
             size += len(body)
+        self.counters.written_bytes += size
+        if self.account is not None and not is_decided:
+            self.account.note_stored(count, size)
+        if self.telemetry is not None and not is_decided:
+            self.telemetry.stored(base_offset, offset, count, size, self._clock.wall_us())
         self.flusher.note_dirty(self)
         for reader in tuple(self.readers):
             if is_decided:
@@ -184,7 +204,7 @@ class Partition:
         if end_offset <= self.log.flushed_offset:
             return None
         waiter = asyncio.get_running_loop().create_future()
-        self._commit_waiters.append((end_offset, waiter))
+        self._commit_waiters.append((end_offset, waiter, self._clock.monotonic_ns()))
         self.flusher.request(self)
         return waiter
 
@@ -212,18 +232,25 @@ class Partition:
         if flush is None or self._stopped is not None:
             return
         if error is not None:
+            self.counters.fsync_errors += 1
             self._fail(storage_error(error, f"flush of {self.source}"))
             return
+        safe_offset = self._log.flushed_offset
         self._log.finish_flush(flush, is_snapshot_saved=snapshot_error is None)
+        if self.telemetry is not None and self._log.flushed_offset > safe_offset:
+            self.telemetry.flushed(safe_offset, self._log.flushed_offset, self._clock.wall_us())
+        now_ns = self._clock.monotonic_ns()
         while self._commit_waiters and self._commit_waiters[0][0] <= self._log.flushed_offset:
-            _settle(self._commit_waiters.popleft()[1])
+            _, waiter, asked_ns = self._commit_waiters.popleft()
+            self.counters.publish_seconds.observe((now_ns - asked_ns) / 1e9)
+            answer(waiter)
         if flush.snapshot is not None:
             refusal = None
             if snapshot_error is not None:
                 refusal = storage_error(snapshot_error, f"recovery point of {self.source}")
                 log.warning("recovery_point_failed partition=%s reason=%s", self.source, refusal)
             for waiter in self._snapshot_begun:
-                _settle(waiter, refusal)
+                answer(waiter, refusal)
             self._snapshot_begun = []
         if self._snapshot_waiters:
             self.flusher.request_snapshot(self)
@@ -232,7 +259,7 @@ class Partition:
 
     def reopen(self) -> Recovered:
         """After a failure: open anew what the disk confirmed. Waits for the disk; raises OSError."""
-        self._log.close()
+        self._close_log()
         return self.open(end_limit=self._confirmed_offset)
 
     def resume(self, *, leader_epoch: int) -> None:
@@ -244,6 +271,11 @@ class Partition:
         """Stop for good: `error` is what everyone hears who waits or comes later."""
         self._stopped = error
         self._release(error)
+        self._close_log()
+
+    def _close_log(self) -> None:
+        self.counters.segments_begun += self._log.segments_begun
+        self.counters.segments_removed += self._log.segments_removed
         self._log.close()
 
     def _note(
@@ -311,10 +343,10 @@ class Partition:
         self._on_failure(self)
 
     def _release(self, error: GoQueueError) -> None:
-        for _, waiter in self._commit_waiters:
-            _settle(waiter, error)
+        for _, waiter, _ in self._commit_waiters:
+            answer(waiter, error)
         for waiter in self._snapshot_waiters + self._snapshot_begun:
-            _settle(waiter, error)
+            answer(waiter, error)
         self._commit_waiters.clear()
         self._snapshot_waiters, self._snapshot_begun = [], []
         for reader in tuple(self.readers):
@@ -331,31 +363,3 @@ def _collector_off() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-class ReadWaiter:
-    """A reader that waits until enough bytes have come to any of its partitions, or its time is up."""
-
-    __slots__ = ("_missing_bytes", "ready")
-
-    def __init__(self, missing_bytes: int) -> None:
-        self._missing_bytes = missing_bytes
-        self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def offer(self, size: int) -> None:
-        self._missing_bytes -= size
-        if self._missing_bytes <= 0:
-            self.wake()
-
-    def wake(self) -> None:
-        _settle(self.ready)
-
-
-def _settle(waiter: "asyncio.Future[None]", error: GoQueueError | None = None) -> None:
-    if waiter.done():
-        return
-    if error is None:
-        waiter.set_result(None)
-    else:
-        waiter.set_exception(error)
-        waiter.exception()  # somebody who no longer waits is no bug worth a log line

@@ -14,15 +14,17 @@ from goqueue.broker.dead_letters import start_moves
 from goqueue.broker.delivery import advance, delivery_of, new_nonce, pass_start, scan, weights_of
 from goqueue.broker.delivery_read import open_runs
 from goqueue.broker.group_journal import GroupJournal
-from goqueue.broker.partition import ReadWaiter
 from goqueue.broker.poll_age import settle_too_old
 from goqueue.broker.poll_keys import by_key, is_key_ordered, learn_keys
+from goqueue.broker.quotas import admit_reader, charge_reader
+from goqueue.broker.read import wait_for_bytes
+from goqueue.broker.waiters import ReadWaiter
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.events import Settled
 from goqueue.core.delivery.lease import NO_LEASE
 from goqueue.core.delivery.runs import Run, Runs, count_of, runs_of
 from goqueue.model.delivery import Poll, Polled, PolledPart
-from goqueue.model.errors import GoQueueError, ShuttingDown
+from goqueue.model.errors import GoQueueError, RateExceeded, ShuttingDown
 from goqueue.model.groups import Membership
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import StoredMessage
@@ -32,6 +34,7 @@ _offset_of = itemgetter(StoredMessage._fields.index("offset"))
 _value_of = itemgetter(StoredMessage._fields.index("value"))
 _LOOK_MAX = 10_000
 """A poll that has looked at so many messages without finding one for its consumer gives up for now."""
+_LOOK_AT_ONCE = 1_000
 
 
 async def poll(broker: Broker, command: Poll) -> Polled:
@@ -39,9 +42,21 @@ async def poll(broker: Broker, command: Poll) -> Polled:
     deadline_ns = broker.clock.monotonic_ns() + command.wait_ms * _NS_PER_MS
     while True:
         changes = broker.delivery_room.changes[command.group]
-        polled = await poll_now(broker, command)
-        left_ns = deadline_ns - broker.clock.monotonic_ns()
+        begun_ns = broker.clock.monotonic_ns()
+        try:
+            polled = await poll_now(broker, command)
+        except RateExceeded as error:
+            wait_ns = error.retry_after_ms * _NS_PER_MS
+            if not broker.is_open or begun_ns + wait_ns > deadline_ns:
+                raise
+            await wait_for_bytes(broker, (), 1, wait_ns)
+            continue
+        now_ns = broker.clock.monotonic_ns()
+        left_ns = deadline_ns - now_ns
         if polled.parts or left_ns <= 0:
+            count = sum(len(part.messages) for part in polled.parts)
+            # How long it took to find them, without the wait for them.
+            broker.counters.group(command.group).polled(count, (now_ns - begun_ns) / 1e9)
             return polled
         if broker.delivery_room.changes[command.group] == changes:
             await _wait(broker, command, polled, left_ns)
@@ -82,7 +97,10 @@ async def _take(
         part = None
         if limit > 0 and max_bytes > 0 and _room(broker, journal, command):
             try:
-                part = await _take_from(broker, journal, delivery, command, limit, max_bytes)
+                wanted = limit
+                if broker.tenants.accounts:
+                    wanted = admit_reader(broker, delivery.source, limit)
+                part = await _take_from(broker, journal, delivery, command, wanted, max_bytes)
             except GoQueueError as error:
                 failure = error
                 continue
@@ -121,12 +139,12 @@ async def _choose(
     settings = broker.metadata.topic(delivery.topic).settings
     held: list[Run] = []
     passed: set[bytes] = set()
-    looked = 0
+    looked_count, wanted_count = 0, limit
     try:
-        while looked < _LOOK_MAX:
-            at_hand = await scan(broker, journal, delivery, limit)
+        while looked_count < _LOOK_MAX:
+            at_hand = await scan(broker, journal, delivery, wanted_count)
             runs = delivery.shelf.take(
-                min(limit, _room(broker, journal, command)),
+                min(wanted_count, _room(broker, journal, command)),
                 weights=weights_of(settings),
                 wait_ms_max=settings.lane_wait_max_ms,
                 now_ms=broker.clock.wall_ms(),
@@ -135,10 +153,16 @@ async def _choose(
                 return None
             delivery.hold(runs)
             held += runs
-            looked += count_of(runs)
-            opened = await open_runs(broker, delivery.source, runs, max_bytes, at_hand)
+            opened = await open_runs(broker, delivery.source, runs, max_bytes, at_hand, is_patient=False)
+            # What is void is behind us for good, and no reason to give up.
+            looked_count += count_of(runs) - count_of(opened.void)
             if opened.void:
                 journal.note(Settled(delivery.number, NO_LEASE, tuple(opened.void)))
+            if opened.left and not opened.messages:
+                # What was passed over is written down, should the consumer have given up: go on behind it.
+                delivery.put_back(held)
+                held, passed = [], set()
+                continue
             messages = settle_too_old(broker, journal, delivery, opened.messages, settings)
             if is_by_key and messages:
                 await learn_keys(broker, delivery)
@@ -148,9 +172,12 @@ async def _choose(
                     held, passed = [], set()
                     continue
                 messages = by_key(delivery, messages, command.member_id, passed)
-            if part := _lease(broker, journal, delivery, command, messages, settings.visibility_ms):
+            chosen = messages[:limit]  # more were looked at where many places were void
+            if part := _lease(broker, journal, delivery, command, chosen, settings.visibility_ms):
                 return part
-            # All of these were too old, or are not for this consumer now: others may be.
+            # All of these were void or too old, or are not for this consumer now: others may be.
+            if count_of(opened.void) == count_of(runs):
+                wanted_count = max(wanted_count, _LOOK_AT_ONCE)  # there may be thousands where nothing is
             await asyncio.sleep(0)
         return None
     finally:
@@ -192,6 +219,18 @@ def _lease(
             m.offset: delivery.delivery_count(m.offset) for m in messages if m.offset in delivery.attempts
         }
     broker.delivery_room.counters.count_delivered(delivery.source, messages, counts, now_ms)
+    size = sum(map(len, filter(None, map(_value_of, messages))))
+    broker.telemetry.of(delivery.source).leased(
+        delivery.group,
+        leased.consumer,
+        leased.runs,
+        count=len(messages),
+        size=size,
+        until_ms=leased.until_ms,
+        time_us=broker.clock.wall_us(),
+    )
+    if broker.tenants.accounts:
+        charge_reader(broker, delivery.source, len(messages), size)
     return PolledPart(delivery.source, nonce, messages, counts)
 
 

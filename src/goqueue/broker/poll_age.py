@@ -13,6 +13,7 @@ from goqueue.core.delivery.retries import Story, bury
 from goqueue.core.delivery.runs import runs_of
 from goqueue.model.delivery import DEAD_LETTER_SUFFIX, TTL_HEADER, Reason
 from goqueue.model.messages import Headers, StoredMessage
+from goqueue.model.numbers import whole_number
 from goqueue.model.settings import UNLIMITED, TopicSettings
 
 _headers_of = itemgetter(StoredMessage._fields.index("headers"))
@@ -40,7 +41,9 @@ def settle_too_old(
         story = Story(Reason.TTL_EXPIRED, "", "the message grew older than it may", now_ms)
         event = bury(delivery, NO_LEASE, runs, policy_of(broker, delivery.source), story)
     journal.note(event)
-    broker.delivery_room.counters.too_old += len(too_old)
+    broker.telemetry.of(delivery.source).outdated(
+        delivery.group, runs, count=len(too_old), time_us=broker.clock.wall_us()
+    )
     return [message for message in messages if message.offset not in too_old]
 
 
@@ -54,6 +57,6 @@ def _is_too_old(message: StoredMessage, topic_ttl_ms: int, now_ms: int, heeds_he
 def _own_ttl_ms(headers: Headers) -> int | None:
     """What a message says itself; what is no number there was never meant for us."""
     for name, value in headers:
-        if name == TTL_HEADER and value is not None and value.isdigit():
-            return int(value)
+        if name == TTL_HEADER and (ttl_ms := whole_number(value)) is not None:
+            return ttl_ms
     return None

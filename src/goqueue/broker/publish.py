@@ -4,7 +4,7 @@ A message goes to the partition it names, else to its key's, else to the next in
 delivered later is kept among the delayed ones until then.
 """
 
-from collections.abc import Awaitable, Container, Iterable, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Sequence
 from typing import cast
 
 import mmh3
@@ -13,7 +13,9 @@ from goqueue.broker.append import appended
 from goqueue.broker.broker import Broker, OpenTopic
 from goqueue.broker.delays import postpone
 from goqueue.broker.quarantine import open_quarantine, told
+from goqueue.broker.quotas import admit_messages, message_bytes_max, overdue
 from goqueue.broker.schema_check import misfits, quarantine_for
+from goqueue.core.access.account import Account
 from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.commands import Appended, Placed, Publish, Published, Quarantined
 from goqueue.model.delays import Postponed
@@ -33,43 +35,20 @@ _new_placed = tuple.__new__
 
 async def publish(broker: Broker, command: Publish) -> Published:
     """Take in messages: admit, route, encode, store, wait for the disk. A bad one does not spoil the rest."""
-    broker.admit(command.topic)
-    topic = broker.topic(command.topic)
+    topic = _admit(broker, command)
     settings = broker.metadata.topic(command.topic).settings
-    max_bytes = min(broker.config.limits.message_bytes, settings.max_message_bytes)
     results: Results = [None] * len(command.messages)
-    numbered: Iterable[tuple[int, Message]] = enumerate(command.messages)
+    wrong: Collection[int] = ()
     if settings.schema_validation is not SchemaValidation.NONE:
         wrong = await _set_aside(broker, command, settings, results)
-        numbered = [pair for pair in numbered if pair[0] not in wrong]
         topic = broker.topic(command.topic)  # it may be another one by now
-    routed: dict[int, list[int]] = {}
-    later: list[tuple[int, int]] = []
-    count = len(topic.partitions)
-    # A thousand messages pass here at a time: tuples are unpacked, nothing is called that need not be.
-    for index, (value, key, _, _, partition, _, due_ms) in numbered:
-        size = (len(value) if value else 0) + (len(key) if key else 0)
-        if size > max_bytes:
-            results[index] = MessageTooLarge(f"a message of {size} bytes is over the limit of {max_bytes}")
-            continue
-        if partition is None:
-            partition = _hash(key, 0, False) % count if key else topic.take_turn()
-        elif not 0 <= partition < count:
-            results[index] = PartitionNotFound(command.topic, partition)
-            continue
-        if due_ms is not None:
-            later.append((index, partition))
-            continue
-        if partition in routed:
-            routed[partition].append(index)
-        else:
-            routed[partition] = [index]
+    routed, later = _route(broker, command, topic, settings, wrong, results)
     waiting: list[tuple[list[int], Awaitable[None]]] = []
     for partition, indexes in routed.items():
         try:
             stored = _store(broker, topic, partition, [command.messages[i] for i in indexes], command.acks)
         except GoQueueError as error:
-            _fill(results, indexes, error)
+            _refuse(broker, command, results, indexes, error)
             continue
         for offset, index in enumerate(indexes, stored.base_offset):
             results[index] = _new_placed(Placed, (partition, offset))
@@ -81,8 +60,70 @@ async def publish(broker: Broker, command: Publish) -> Published:
         try:
             await committed
         except GoQueueError as error:
-            _fill(results, indexes, error)
+            _refuse(broker, command, results, indexes, error)
     return cast(Published, results)
+
+
+def _admit(broker: Broker, command: Publish) -> OpenTopic:
+    """The topic, if it and its tenant take messages now."""
+    try:
+        broker.admit(command.topic, is_own=command.is_own)
+        topic = broker.topic(command.topic)
+        if (account := _payer(command, topic)) is not None:
+            admit_messages(broker, account, command.messages)
+    except GoQueueError as error:
+        _tell_refused(broker, command, len(command.messages), error)
+        raise
+    return topic
+
+
+def _payer(command: Publish, topic: OpenTopic) -> Account | None:
+    """The tenant whose quotas the messages are held to."""
+    return None if command.is_own else topic.partitions[0].account
+
+
+def _route(
+    broker: Broker,
+    command: Publish,
+    topic: OpenTopic,
+    settings: TopicSettings,
+    wrong: Collection[int],
+    results: Results,
+) -> tuple[dict[int, list[int]], list[tuple[int, int]]]:
+    """Messages by partition, and those that wait, each with its own; what is refused has its result."""
+    account = _payer(command, topic)
+    max_bytes = min(broker.config.limits.message_bytes, settings.max_message_bytes)
+    if account is not None:
+        max_bytes = message_bytes_max(broker, command.topic, max_bytes)
+    numbered: Iterable[tuple[int, Message]] = enumerate(command.messages)
+    if wrong:
+        numbered = [pair for pair in numbered if pair[0] not in wrong]
+    routed: dict[int, list[int]] = {}
+    later: list[tuple[int, int]] = []
+    count, turns = len(topic.partitions), topic.turns
+    # A thousand messages pass here at a time: tuples are unpacked, nothing is called that need not be.
+    for index, (value, key, _, _, partition, _, due_ms) in numbered:
+        size = (len(value) if value else 0) + (len(key) if key else 0)
+        if size > max_bytes:
+            too_large = MessageTooLarge(f"a message of {size} bytes is over the limit of {max_bytes}")
+            _refuse(broker, command, results, [index], too_large)
+            continue
+        if partition is None:
+            partition = (_hash(key, 0, False) if key else next(turns)) % count
+        elif not 0 <= partition < count:
+            _refuse(broker, command, results, [index], PartitionNotFound(command.topic, partition))
+            continue
+        if due_ms is not None:
+            if account is not None and (too_late := overdue(account, due_ms, now_ms=broker.clock.wall_ms())):
+                _refuse(broker, command, results, [index], too_late)
+                continue
+            later.append((index, partition))
+            continue
+        if partition in routed:
+            routed[partition].append(index)
+        else:
+            routed[partition] = [index]
+    return routed, later
 
 
 def _store(
@@ -109,7 +150,7 @@ def _postpone(
             broker, command.topic, [(partition, command.messages[index]) for index, partition in later]
         )
     except GoQueueError as error:
-        _fill(results, indexes, error)
+        _refuse(broker, command, results, indexes, error)
         return []
     for index, place in zip(indexes, postponed, strict=True):
         results[index] = place
@@ -118,7 +159,7 @@ def _postpone(
 
 async def _set_aside(
     broker: Broker, command: Publish, settings: TopicSettings, results: Results
-) -> Container[int]:
+) -> Collection[int]:
     """Refuse the messages that do not fit the topic's schemas, or keep them in quarantine; which they are."""
     problems = misfits(broker, command.topic, settings, command.messages)
     if not problems:
@@ -126,15 +167,16 @@ async def _set_aside(
     target = quarantine_for(command.topic, settings)
     if target is None:
         for index, reason in problems.items():
-            results[index] = SchemaMismatch({index: reason})
+            _refuse(broker, command, results, [index], SchemaMismatch({index: reason}))
         return problems
     now_ms = broker.clock.wall_ms()
     kept = [told(command.messages[i], command.topic, reason, now_ms) for i, reason in problems.items()]
     try:
         await open_quarantine(broker, command.topic, target)
-        outcomes = await publish(broker, Publish(topic=target, messages=kept, acks=command.acks))
+        kept_aside = Publish(topic=target, messages=kept, acks=command.acks, is_own=True)
+        outcomes = await publish(broker, kept_aside)
     except GoQueueError as error:
-        _fill(results, list(problems), error)
+        _refuse(broker, command, results, list(problems), error)
         return problems
     for (index, reason), outcome in zip(problems.items(), outcomes, strict=True):
         if isinstance(outcome, Placed):
@@ -143,6 +185,15 @@ async def _set_aside(
     return problems
 
 
-def _fill(results: Results, indexes: list[int], error: GoQueueError) -> None:
+def _refuse(
+    broker: Broker, command: Publish, results: Results, indexes: list[int], error: GoQueueError
+) -> None:
     for index in indexes:
         results[index] = error
+    _tell_refused(broker, command, len(indexes), error)
+
+
+def _tell_refused(broker: Broker, command: Publish, count: int, error: GoQueueError) -> None:
+    broker.telemetry.refused(
+        command.topic, error.code, str(error), count=count, time_us=broker.clock.wall_us()
+    )

@@ -13,6 +13,8 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.delay_append import explains_gap, find_target
 from goqueue.broker.delay_records import NEW, Record, Sequences, Waiting
 from goqueue.broker.partition import Partition
+from goqueue.broker.quotas import admit_messages, check_due, message_bytes_max
+from goqueue.broker.refusals import telling_refusals
 from goqueue.broker.schema_check import refuse_misfits, screen
 from goqueue.broker.transaction_ends import finish_later
 from goqueue.broker.transaction_writes import join_transaction
@@ -37,6 +39,11 @@ _LONG_AGO = -1
 
 async def publish_once(broker: Broker, command: PublishOnce) -> PublishedOnce:
     """Route, check who sends, tell a duplicate, store, wait for the disk."""
+    with telling_refusals(broker, [command.topic]):
+        return await _publish_once(broker, command)
+
+
+async def _publish_once(broker: Broker, command: PublishOnce) -> PublishedOnce:
     broker.admit(command.topic)
     partition = _route(broker, command)
     _check_size(broker, command)
@@ -81,13 +88,19 @@ def _route(broker: Broker, command: PublishOnce) -> Partition:
 
 
 def _check_size(broker: Broker, command: PublishOnce) -> None:
+    """Refuse a message that is larger, or one more, than the topic and its tenant may have."""
     message = command.message
     size = len(message.value or b"") + len(message.key or b"")
     limit = min(
         broker.config.limits.message_bytes, broker.metadata.topic(command.topic).settings.max_message_bytes
     )
+    limit = message_bytes_max(broker, command.topic, limit)
     if size > limit:
         raise MessageTooLarge(f"a message of {size} bytes is over the limit of {limit}")
+    if (account := broker.tenants.owner(command.topic)) is not None:
+        if message.due_ms is not None:
+            check_due(broker, command.topic, message.due_ms)
+        admit_messages(broker, account, [message])
 
 
 async def _joins(broker: Broker, command: PublishOnce, partition: Partition) -> bool:

@@ -3,10 +3,13 @@
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.find_offset import find_offset
-from goqueue.broker.partition import Partition, ReadWaiter
+from goqueue.broker.partition import Partition
+from goqueue.broker.quotas import admit_owner, admit_reader, charge_reader
+from goqueue.broker.waiters import ReadWaiter
 from goqueue.log.partition_log import Chunk, NotCached, PartitionLog, from_disk, from_memory
 from goqueue.model.commands import (
     BatchesRead,
@@ -44,12 +47,30 @@ async def read(broker: Broker, command: Read) -> list[ReadOutcome]:
         has_failure = any(isinstance(outcome, PartitionReadFailed) for outcome in outcomes)
         left_ns = deadline_ns - broker.clock.monotonic_ns()
         if size >= command.min_bytes or has_failure or left_ns <= 0 or not broker.is_open:
+            if size and command.reader is not None:
+                _tell(broker, command, outcomes, command.reader)
+                if broker.tenants.accounts:
+                    _charge(broker, command, outcomes)
             return outcomes
         await _wait(broker, command, outcomes, command.min_bytes - size, left_ns)
 
 
 async def read_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
     """Single messages of one partition, in log order. An offset before the log's start means its start."""
+    if broker.tenants.accounts:
+        limit = admit_reader(broker, command.source, command.limit)
+        command = replace(command, limit=limit)
+    found = await _open_messages(broker, command)
+    if found.messages:
+        first, end = found.messages[0].offset, found.messages[-1].offset + 1
+        size = sum(len(message.value or b"") for message in found.messages)
+        broker.telemetry.of(command.source).read(first, end, size, "", broker.clock.wall_us())
+        if broker.tenants.accounts:
+            charge_reader(broker, command.source, len(found.messages), size)
+    return found
+
+
+async def _open_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
     partition = broker.partition(command.source)
     offset = command.offset
     if command.from_time_ms is not None:
@@ -147,6 +168,22 @@ def _unreadable(source: TopicPartition, body: memoryview, error: InvalidRecord) 
     )
 
 
+def _tell(broker: Broker, command: Read, outcomes: Sequence[ReadOutcome], reader: str) -> None:
+    """Somebody has got batches."""
+    time_us = broker.clock.wall_us()
+    for part, outcome in zip(command.partitions, outcomes, strict=True):
+        if isinstance(outcome, BatchesRead) and outcome.size:
+            listener = broker.telemetry.of(part.source)
+            listener.read(part.offset, outcome.end_offset, outcome.size, reader, time_us)
+
+
+def _charge(broker: Broker, command: Read, outcomes: Sequence[ReadOutcome]) -> None:
+    """Count what was handed out against the tenants whose it is; batches are not opened for that."""
+    for part, outcome in zip(command.partitions, outcomes, strict=True):
+        if isinstance(outcome, BatchesRead) and outcome.size:
+            charge_reader(broker, part.source, outcome.end_offset - part.offset, outcome.size)
+
+
 async def _read_all(broker: Broker, command: Read) -> list[ReadOutcome]:
     outcomes: list[ReadOutcome] = []
     room_bytes = command.max_bytes
@@ -162,10 +199,13 @@ async def _read_one(broker: Broker, part: PartitionRead, max_bytes: int, command
     try:
         partition = broker.partition(part.source)
         _check_epoch(partition, part.leader_epoch)
+        if partition.account is not None and command.reader is not None:
+            admit_owner(partition.account, part.source.topic)
         log = partition.log
     except GoQueueError as error:
         return PartitionReadFailed(error)
     framed = command.framed
+    begun_ns = broker.clock.monotonic_ns()
     try:
         high_watermark, stable_offset = partition.high_watermark, partition.last_stable_offset
         end_offset = partition.end_for(command.isolation)
@@ -185,6 +225,8 @@ async def _read_one(broker: Broker, part: PartitionRead, max_bytes: int, command
                 break  # what is there is good; the next read, which begins at the bad place, names it
             batches, lanes = batches + more.batches, lanes + more.lanes
             size, offset = size + more.size, more.end_offset
+        partition.counters.served_bytes += size
+        partition.counters.read_seconds.observe((broker.clock.monotonic_ns() - begun_ns) / 1e9)
         aborted: Sequence[tuple[int, int]] = ()
         if command.isolation is Isolation.COMMITTED and log.aborted:
             aborted = log.aborted.between(part.offset, offset)

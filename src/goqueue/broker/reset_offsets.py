@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from goqueue.broker.broker import Broker
 from goqueue.broker.find_offset import find_offset
 from goqueue.broker.partition import Partition
+from goqueue.broker.quotas import admit_group_owner, admit_new_group
 from goqueue.model.errors import GroupNotFound, OffsetOutOfRange, ShuttingDown
 from goqueue.model.groups import OffsetReset, OffsetRow, ResetOffsets, TopicOffsets
 from goqueue.model.ids import TopicName, TopicPartition
@@ -18,6 +19,9 @@ async def reset_offsets(broker: Broker, command: ResetOffsets) -> list[OffsetRes
     """
     if not broker.is_open:
         raise ShuttingDown
+    if broker.tenants.accounts:
+        admit_group_owner(broker, command.group)
+        admit_new_group(broker, command.group)
     journal = await broker.coordinator.journals.ensure(command.group)
     if command.topics is None and not command.offsets and journal.groups.get(command.group) is None:
         raise GroupNotFound(command.group)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import mmh3
 
 from goqueue.broker.delay_records import NEW, Cancelled, Record, Waiting
+from goqueue.broker.quotas import message_bytes_max
 from goqueue.core.delays.schedules import (
     Schedule,
     ScheduleArmed,
@@ -22,7 +23,7 @@ from goqueue.core.delays.schedules import (
 from goqueue.core.schemas.checking import MessageCheck
 from goqueue.model.delays import CreateSchedule, ScheduledMessage, ScheduleView
 from goqueue.model.errors import InvalidSchedule, MessageTooLarge, SchemaMismatch
-from goqueue.model.ids import TopicName
+from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Message
 from goqueue.model.schemas import SchemaValidation
 
@@ -43,7 +44,7 @@ async def create_schedule(broker: "Broker", command: CreateSchedule) -> Schedule
             f"{name[:200]!r} is no name for a schedule: 1 to 200 letters, digits, '.', '_' and '-'"
         )
     size = len(command.message.value) + len(command.message.key or b"")
-    if size > broker.config.limits.message_bytes:
+    if size > message_bytes_max(broker, command.topic, broker.config.limits.message_bytes):
         raise MessageTooLarge(f"a message of {size} bytes is over the limit")
     _check_schema(broker, command)
     topic_id = broker.metadata.topic(command.topic).topic_id
@@ -113,7 +114,7 @@ def keep_up_schedules(broker: "Broker") -> None:
         if created.topic_id not in broker.metadata.names:
             keeper.write([ScheduleEnded(created.topic_id, created.name)])
         elif schedule.armed is not None and not _is_waiting(broker, schedule.armed):
-            keeper.write(_arming(broker, created, after_ms=_next_after_ms(broker, schedule)))
+            _store(broker, _arming(broker, created, after_ms=_next_after_ms(broker, schedule)))
 
 
 def _is_waiting(broker: "Broker", armed: ScheduleArmed) -> bool:
@@ -156,12 +157,27 @@ async def _disarm(broker: "Broker", schedule: Schedule, event: SchedulePaused | 
     # Somebody may have moved it to any time, so the whole target stands still.
     changed = keeper.stop_and_change(offset, target, [Cancelled(armed.number), event])
     target.pending -= 1
+    broker.telemetry.of(TopicPartition(TopicName(schedule.created.topic), armed.partition)).cancelled(
+        broker.telemetry.delayed, armed.number, broker.clock.wall_us()
+    )
     if changed is not None:
         await asyncio.shield(changed)
 
 
+def _store(broker: "Broker", records: list[Record]) -> int:
+    """Write records, and tell of the message that waits now; the offset behind them."""
+    base_offset = broker.delays.write(records)
+    for record in records:
+        if isinstance(record, ScheduleArmed):
+            source = TopicPartition(broker.metadata.names[record.topic_id], record.partition)
+            broker.telemetry.of(source).postponed(
+                1, broker.telemetry.delayed, record.number, record.number + 1, broker.clock.wall_us()
+            )
+    return base_offset + len(records)
+
+
 async def _write(broker: "Broker", records: list[Record]) -> None:
-    end_offset = broker.delays.write(records) + len(records)
+    end_offset = _store(broker, records)
     committed = broker.delays.store.partition.committed(end_offset)
     if committed is not None:
         await committed

@@ -11,6 +11,7 @@ from goqueue.broker.dead_letters import finish_moves
 from goqueue.broker.delivery import named_by, policy_of
 from goqueue.broker.group_journal import GroupJournal
 from goqueue.broker.poll_keys import is_key_ordered
+from goqueue.broker.quotas import admit_delivery
 from goqueue.core.delivery.delivery import Delivery, Holding
 from goqueue.core.delivery.events import Event, Extended, MovesBegun, Returned, Settled
 from goqueue.core.delivery.lease import Lease
@@ -33,6 +34,7 @@ from goqueue.model.errors import (
     ReceiptNotFound,
     ShuttingDown,
 )
+from goqueue.model.numbers import whole_number
 
 
 class Held(NamedTuple):
@@ -50,7 +52,7 @@ class Held(NamedTuple):
 
 async def settle(broker: Broker, command: Settle) -> SettleOutcome:
     """Do to each message what is asked, as far as its receipt is good. One event a lease."""
-    if not broker.is_open:
+    if broker.is_closed or not (broker.is_open or command.is_own):
         raise ShuttingDown
     outcome = SettleOutcome()
     held = _held(broker, command, outcome, broker.clock.wall_ms())
@@ -60,17 +62,32 @@ async def settle(broker: Broker, command: Settle) -> SettleOutcome:
 
 async def settle_held(broker: Broker, command: Settle, held: Sequence[Held], outcome: SettleOutcome) -> None:
     """The same for messages that are known to be out; returns when the disk has it."""
-    now_ms = broker.clock.wall_ms()
+    if broker.tenants.accounts and not command.is_own:
+        for one in held:
+            admit_delivery(broker, one.delivery.group, one.delivery.source.topic)
+    now_ms, begun_ns = broker.clock.wall_ms(), broker.clock.monotonic_ns()
     waiting = []
     for one in held:
-        floor = one.delivery.floor
-        events = _events(broker, command, one, now_ms)
+        floor, runs = one.delivery.floor, one.runs
+        events = _events(broker, command, one, runs, now_ms)
         waiter = one.journal.write(*events)
         if waiter is not None:
             waiting.append(waiter)
         _tell(broker, command, one, events, outcome, has_floor_moved=one.delivery.floor != floor)
+        broker.telemetry.of(one.delivery.source).settled(
+            command.action,
+            one.delivery.group,
+            one.lease.consumer,
+            runs,
+            count=len(one.places),
+            told=now_ms + command.visibility_ms if command.action is Action.EXTEND else command.reason,
+            time_us=broker.clock.wall_us(),
+        )
     for waiter in waiting:
         await waiter
+    seconds = (broker.clock.monotonic_ns() - begun_ns) / 1e9
+    for topic in {one.delivery.topic for one in held}:
+        broker.counters.topic(topic).settled(command.action.value, seconds)
     for one in held:
         if one.delivery.moves:
             await finish_moves(broker, one.journal, one.delivery)
@@ -171,7 +188,7 @@ def _find(
         named = named_by(broker, int(nonce, 16)) if len(nonce) == NONCE_DIGITS else None
     except ValueError:
         return None
-    if named is None or named[1].source != (topic, int(partition) if partition.isdecimal() else -1):
+    if named is None or named[1].source != (topic, whole_number(partition)):
         return None
     return named
 
@@ -183,9 +200,9 @@ def _unknown(text: str) -> GoQueueError:
         return error
 
 
-def _events(broker: Broker, command: Settle, held: Held, now_ms: int) -> Sequence[Event]:
+def _events(broker: Broker, command: Settle, held: Held, runs: Sequence[Run], now_ms: int) -> Sequence[Event]:
     """What the journal must hold."""
-    delivery, lease, runs = held.delivery, held.lease, held.runs
+    delivery, lease = held.delivery, held.lease
     match command.action:
         case Action.ACK:
             return (Settled(delivery.number, lease.number, tuple(runs)),)
@@ -226,7 +243,6 @@ def _tell(
             case MovesBegun():
                 outcome.dead_letter_topics.update({places[m.offset]: m.topic for m in event.moves})
     room = broker.delivery_room
-    room.counters.count_settled(command.action, len(places))
     if command.action is Action.NACK:
         room.wake(delivery.group)
     elif command.action is not Action.EXTEND:

@@ -59,6 +59,7 @@ async def share_heartbeat(broker: Broker, command: ShareHeartbeat) -> Reconcilia
         coordinator.enact(room, group.leave(command.member_id, now_ns=now_ns))
         await room.journal.settled()
         return None
+    broker.counters.group(command.group).heartbeats += 1
     coordinator.enact(room, group.heartbeat(who, now_ns=now_ns))
     holder = group.member(command.member_id)
     if command.topics is not None and _names(command.topics) != holder.kept.topics:

@@ -73,7 +73,7 @@ async def finish_epoch(broker: "Broker", name: str) -> None:
         if broker.is_closed:
             raise ShuttingDown  # the next start goes on with it
         batches = await _read_stage(broker, stage, sink.producer_id, next_sequences)
-        await _append_once(broker, partitions, batches)
+        await _append_once(partitions, batches)
     for partition in partitions.values():
         committed = partition.committed(partition.log.end_offset)
         if committed is not None:
@@ -205,9 +205,7 @@ def _stamp(
 
 
 async def _append_once(
-    broker: "Broker",
-    partitions: dict[TopicPartition, "Partition"],
-    batches: Iterable[tuple[TopicPartition, CheckedBatch]],
+    partitions: dict[TopicPartition, "Partition"], batches: Iterable[tuple[TopicPartition, CheckedBatch]]
 ) -> None:
     size = 0
     for target, batch in batches:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
+from math import isfinite
 from typing import Any, NamedTuple
 
 from goqueue.model.commands import SettingChange, SettingView
@@ -20,6 +21,13 @@ class _Known(NamedTuple):
 def _parse_bool(text: str) -> bool:
     words = {"true": True, "false": False}
     return words[text.strip().lower()]
+
+
+def _parse_share(text: str) -> float:
+    share = float(text)
+    if not isfinite(share):
+        raise ValueError(text)
+    return share
 
 
 _KNOWN = {
@@ -68,6 +76,11 @@ _KNOWN = {
     ),
     "goqueue.schema.on.invalid": _Known(
         "schema_on_invalid", OnInvalid, "What becomes of a message that does not fit: refuse or quarantine."
+    ),
+    "goqueue.tracing.sampling": _Known(
+        "tracing_sampling",
+        _parse_share,
+        "Which part of the messages is traced, from 0 (none) to 1 (all); -1: as the node's settings say.",
     ),
 }
 # What other brokers let people choose and this one has only one answer to.
@@ -133,4 +146,6 @@ def _parsed(name: str, known: _Known, value: str) -> Any:
 
 
 def _text(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from goqueue.broker.broker import Broker, OpenTopic, remove_folder
+from goqueue.broker.broker import LOGS_FOLDER, Broker, OpenTopic, remove_folder
 from goqueue.broker.delivery_upkeep import forget_topic
 from goqueue.broker.partition import Partition
+from goqueue.broker.quotas import admit_partitions, within_retention
 from goqueue.broker.topic_settings import change_settings, settings_from, view_settings
 from goqueue.log.partition_log import storage_error
+from goqueue.log.snapshot import begin_at
 from goqueue.model.commands import CreateTopic, PartitionView, SettingChange, SettingView, TopicView
 from goqueue.model.errors import (
     GoQueueError,
@@ -26,23 +28,29 @@ HIGH_WATERMARK = -1
 async def create_topic(broker: Broker, command: CreateTopic) -> TopicView:
     """Create a topic. Its folders come first and mean nothing until the journal speaks of them."""
     name = checked_topic_name(command.name)
-    broker.admit(name)
+    broker.admit(name, is_own=command.is_own)
     if command.replication not in (-1, 1):
         raise InvalidReplication(f"1 node cannot hold {command.replication} copies; ask for 1")
     return await broker.carry_out(_create_topic(broker, name, command))
 
 
 async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -> TopicView:
-    broker.admit(name)
+    broker.admit(name, is_own=command.is_own)
     partitions = broker.config.default_partitions if command.partitions is None else command.partitions
+    settings = settings_from(command.settings, defaults=broker.config.topic_defaults)
+    if not command.is_own:
+        is_given = command.settings.get("retention.ms") is not None
+        settings = within_retention(broker, name, settings, is_given=is_given)
     event = broker.metadata.create_topic(
         name,
         topic_id=broker.new_id(),
         partitions=partitions,
-        settings=settings_from(command.settings, defaults=broker.config.topic_defaults),
+        settings=settings,
         partitions_max=broker.config.limits.partitions_per_topic,
-        now_ms=broker.clock.wall_ms(),
+        now_ms=broker.clock.wall_ms() if command.created_ms is None else command.created_ms,
     )
+    if not command.is_own:
+        admit_partitions(broker, name, partitions)
     if command.validate_only:
         return TopicView(
             name=name,
@@ -54,6 +62,8 @@ async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -
                 for n in range(partitions)
             ),
         )
+    if any(command.first_offsets):
+        await _begin_partitions(broker, name, command.first_offsets[:partitions])
     opened = await _open_partitions(broker, name, range(partitions), event.settings)
     await broker.journal.commit(event)
     broker.topics[name] = OpenTopic(opened)
@@ -75,7 +85,8 @@ async def delete_topic(broker: Broker, name: str) -> None:
     """Delete a topic: gone for everybody once journalled, then off the disk."""
     broker.admit(name)
     broker.topic(name)
-    await broker.carry_out(_delete_topic(broker, name))
+    async with broker.reserve.lent():
+        await broker.carry_out(_delete_topic(broker, name))
 
 
 async def _delete_topic(broker: Broker, name: str) -> None:
@@ -88,32 +99,62 @@ async def _delete_topic(broker: Broker, name: str) -> None:
     forget_topic(broker, topic_id)
     for partition in topic.partitions:
         partition.close(TopicNotFound(name))
+        broker.telemetry.forget(partition.source)
     if committed is not None:
         await committed
     await broker.flusher.settle()
     await remove_folder(broker, event.name)
 
 
-async def add_partitions(broker: Broker, name: str, total: int, *, validate_only: bool = False) -> TopicView:
+async def add_partitions(
+    broker: Broker, name: str, total: int, *, validate_only: bool = False, is_own: bool = False
+) -> TopicView:
     """Give a topic more partitions; those it has stay as they are."""
-    broker.admit(name)
+    broker.admit(name, is_own=is_own)
     broker.topic(name)
-    return await broker.carry_out(_add_partitions(broker, name, total, validate_only))
+    return await broker.carry_out(_add_partitions(broker, name, total, validate_only, is_own))
 
 
-async def _add_partitions(broker: Broker, name: str, total: int, validate_only: bool) -> TopicView:
-    broker.admit(name)
+async def _add_partitions(
+    broker: Broker, name: str, total: int, validate_only: bool, is_own: bool
+) -> TopicView:
+    broker.admit(name, is_own=is_own)
     topic = broker.topic(name)
     event = broker.metadata.add_partitions(
         name, total, partitions_max=broker.config.limits.partitions_per_topic
     )
+    if not is_own:
+        admit_partitions(broker, name, total)
     if not validate_only:
         fresh = range(len(topic.partitions), total)
-        opened = await _open_partitions(broker, event.name, fresh, broker.metadata.topic(name).settings)
-        await broker.journal.commit(event)
+        broker.growing.add(event.name)
+        try:
+            opened = await _open_partitions(broker, event.name, fresh, broker.metadata.topic(name).settings)
+            await broker.journal.commit(event)
+        finally:
+            broker.growing.discard(event.name)
         topic.partitions += opened
         broker.count_topics()
     return describe_topic(broker, name)
+
+
+async def _begin_partitions(broker: Broker, name: TopicName, first_offsets: Sequence[int]) -> None:
+    """Let the partitions of a topic that is still to be made begin at these offsets."""
+
+    def begin() -> None:
+        if name in broker.disk.list(LOGS_FOLDER):
+            # A crash has left it before the journal spoke of the topic: nothing in it counts.
+            broker.disk.remove_tree(f"{LOGS_FOLDER}/{name}")
+        for number, offset in enumerate(first_offsets):
+            folder = f"{LOGS_FOLDER}/{name}/{number}"
+            broker.disk.make_folder(folder)
+            if offset:
+                begin_at(broker.disk, folder, offset)
+
+    try:
+        await broker.threads.run(begin)
+    except OSError as error:
+        raise storage_error(error, f"new partitions of {name}") from error
 
 
 async def _open_partitions(
@@ -175,10 +216,14 @@ async def _alter_settings(
     settings = change_settings(
         broker.metadata.topic(name).settings, changes, defaults=broker.config.topic_defaults
     )
+    if any(change.name == "retention.ms" for change in changes):
+        is_given = any(change.name == "retention.ms" and change.value is not None for change in changes)
+        settings = within_retention(broker, name, settings, is_given=is_given)
     if not validate_only:
         await broker.journal.commit(broker.metadata.change_settings(name, settings))
         for partition in topic.partitions:
             partition.change_settings(settings)
+            broker.telemetry.change(partition.source, settings)
     return describe_topic(broker, name)
 
 
@@ -192,7 +237,8 @@ async def delete_records(broker: Broker, target: TopicPartition, before_offset: 
         raise OffsetOutOfRange(offset, start_offset=log.start_offset, end_offset=log.end_offset)
     async with broker.delays.noted(target):
         log.move_start(offset)
-    await partition.save_recovery_point()
+    async with broker.reserve.lent():
+        await partition.save_recovery_point()
     return log.start_offset
 
 

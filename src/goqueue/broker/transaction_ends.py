@@ -88,7 +88,8 @@ async def _settle_receipts(broker: "Broker", known: Transaction) -> None:
         from goqueue.broker.settle import settle
 
         action = Action.ACK if known.marker is Marker.COMMIT else Action.NACK
-        command = Settle(action=action, receipts=known.receipts, reason="its transaction was aborted")
+        reason = "its transaction was aborted"
+        command = Settle(action=action, receipts=known.receipts, reason=reason, is_own=True)
         outcome = await settle(broker, command)
         for place, error in outcome.refusals.items():
             log.warning("receipt_not_settled receipt=%s reason=%s", known.receipts[place], error)

@@ -5,13 +5,14 @@ The first journal keeps the exactly-once sinks too, so it is opened with the bro
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
 from goqueue.broker.journal import Journal
 from goqueue.broker.journal_set import JournalSet, SharedJournal
 from goqueue.broker.partition import Partition
+from goqueue.core.telemetry.histogram import Histogram
 from goqueue.core.transactions.journalled import EVENT_TYPES, Event, Journalled
 from goqueue.core.transactions.sinks import Sinks
 from goqueue.core.transactions.transactions import Transaction
@@ -58,11 +59,14 @@ class TransactionCounts:
     aborted: int = 0
     duration_ms: int = 0
     """Of all that have ended, together."""
+    seconds: Histogram = field(default_factory=Histogram)
+    """How long each of them was open."""
 
     def note_end(self, *, is_committed: bool, duration_ms: int) -> None:
         self.committed += is_committed
         self.aborted += not is_committed
         self.duration_ms += duration_ms
+        self.seconds.observe(duration_ms / 1000)
 
 
 class TransactionJournals(JournalSet[TransactionJournal]):

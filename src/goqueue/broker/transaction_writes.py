@@ -13,7 +13,12 @@ from goqueue.records.layout import TRANSACTIONAL, BatchHeader
 
 
 def admit_batches(
-    broker: Broker, partition: Partition, headers: Sequence[BatchHeader], *, may_join: bool
+    broker: Broker,
+    partition: Partition,
+    headers: Sequence[BatchHeader],
+    *,
+    may_join: bool,
+    transactional_id: str | None = None,
 ) -> "asyncio.Future[None] | None":
     """Refuse batches that belong to no open transaction though they should, or the other way round.
 
@@ -30,17 +35,27 @@ def admit_batches(
         return None
     if any(_producer_of(other) != _producer_of(header) for other in headers):
         raise InvalidRecord("the batches of one publish must be of the same transaction")
-    return join_transaction(broker, partition, _producer_of(header), may_join=may_join)
+    return join_transaction(
+        broker, partition, _producer_of(header), may_join=may_join, transactional_id=transactional_id
+    )
 
 
 def join_transaction(
-    broker: Broker, partition: Partition, producer: ProducerEpoch, *, may_join: bool
+    broker: Broker,
+    partition: Partition,
+    producer: ProducerEpoch,
+    *,
+    may_join: bool,
+    transactional_id: str | None = None,
 ) -> "asyncio.Future[None] | None":
     """Check that a producer may write to a partition within its open transaction."""
     known = broker.transactions.of_producer(producer.producer_id)
     journal = None if known is None else broker.transactions.find(known.transactional_id)
     if known is None or journal is None:
         raise ProducerNotFound(producer.producer_id)
+    if transactional_id not in (None, known.transactional_id):
+        # A client that writes in the name of another: producer ids can be guessed.
+        raise ProducerNotFound(producer.producer_id, transactional_id or "")
     journal.transactions.held_by(known.transactional_id, producer)
     place = place_of(broker, partition.source)
     if known.is_open_in(place):

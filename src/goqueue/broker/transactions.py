@@ -7,6 +7,7 @@ from goqueue.broker.group_offsets import Refusals, accepted_offsets
 from goqueue.broker.markers import append_marker, place_of, still_there
 from goqueue.broker.partition import Partition
 from goqueue.broker.producers import init_producer
+from goqueue.broker.quotas import admit_group_owner, admit_new_group
 from goqueue.broker.settle import settle
 from goqueue.broker.transaction_ends import decide, fence, finish
 from goqueue.broker.transaction_journal import TransactionJournal
@@ -107,6 +108,9 @@ async def verify_partition(
 
 async def add_group(broker: Broker, transactional_id: str, producer: ProducerEpoch, group: str) -> None:
     """A consumer group whose offsets the transaction will commit."""
+    if broker.tenants.accounts:
+        admit_group_owner(broker, group)
+        admit_new_group(broker, group)
     await broker.coordinator.journals.ensure(group)
     journal = await _at_rest(broker, transactional_id)
     added = journal.transactions.add(

@@ -59,6 +59,11 @@ class AbortedIndex:
         found.sort(key=itemgetter(1))
         return found
 
+    def runs(self, first_offset: int) -> list[tuple[int, int]]:
+        """First and end offset of those that end behind an offset; what else lies between may be well."""
+        begin = bisect_left(self._entries, first_offset, key=_last_offset)
+        return [(entry.first_offset, entry.last_offset) for entry in self._entries[begin:]]
+
     def drop_before(self, start_offset: int) -> None:
         """The log begins later now."""
         end = bisect_left(self._entries, start_offset, key=_last_offset)

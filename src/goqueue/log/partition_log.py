@@ -7,7 +7,7 @@ reads with `from_disk`, which touch only what does not change under them.
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from errno import EDQUOT, ENOSPC
+from contextlib import suppress
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -17,9 +17,9 @@ from goqueue.log.recovery import NO_LIMIT, OnBatch, Recovered, recover, reindex
 from goqueue.log.segment import Segment
 from goqueue.log.snapshot import Snapshot
 from goqueue.log.sparse_index import Checksum
-from goqueue.model.errors import Corrupt, OffsetOutOfRange, StorageFailed, StorageFull
+from goqueue.model.errors import Corrupt, InvalidRecord, OffsetOutOfRange, StorageFailed, StorageFull
 from goqueue.model.ids import TopicPartition
-from goqueue.model.ports import Buffer, Disk, File
+from goqueue.model.ports import Buffer, Disk, File, is_disk_full
 from goqueue.model.settings import UNLIMITED, TopicSettings
 from goqueue.records.batch import open_batch
 from goqueue.records.frame import FRAME_BYTES, Frame, encode_frame, find_frame, scan_frames
@@ -102,6 +102,9 @@ class PartitionLog:
         self._empty_base = recovered.safe_offset
         self._snapshot_of: tuple[int, int] | None = None
         self._reindexed: set[int] = set()
+        self.segments_begun = 0
+        self.segments_removed = 0
+        """Since it was opened."""
         # A crash may have brought back segments that were given up; the next recovery point removes them.
         self.move_start(self.start_offset)
         self.is_broken = False
@@ -138,6 +141,10 @@ class PartitionLog:
     @property
     def size_bytes(self) -> int:
         return sum(segment.size for segment in self._segments)
+
+    @property
+    def segment_count(self) -> int:
+        return len(self._segments)
 
     @property
     def is_dirty(self) -> bool:
@@ -293,8 +300,10 @@ class PartitionLog:
         while offset < end_offset:
             batch, max_timestamp_ms = self._one_batch(offset, read_bytes)
             if offset == self.start_offset:
-                messages = open_batch(batch.batches[0], batch.lanes[0])
-                max_timestamp_ms = max(m.timestamp_ms for m in messages if m.offset >= offset)
+                with suppress(InvalidRecord):  # what nobody can open is as late as its header says
+                    messages = open_batch(batch.batches[0], batch.lanes[0])
+                    late_ms = (m.timestamp_ms for m in messages if m.offset >= offset)
+                    max_timestamp_ms = max(late_ms, default=-1)
             newest = max(newest, max_timestamp_ms)
             offset = batch.end_offset
         return newest
@@ -335,6 +344,7 @@ class PartitionLog:
         kept = max(bisect_right(self._segments, self.start_offset, key=_base_offset) - 1, 0)
         if kept:
             self._removed += self._segments[:kept]
+            self.segments_removed += kept
             self._segments = self._segments[kept:]
             self._hints.clear()
 
@@ -415,6 +425,7 @@ class PartitionLog:
         segment = Segment(self._disk, self.folder, base_offset)
         segment.begin()
         self._segments = [*self._segments, segment]
+        self.segments_begun += 1
         self._folder_changed = True
 
     def _segment_of(self, offset: int) -> Segment:
@@ -487,5 +498,5 @@ def _with_frames(chunk: Chunk, data: memoryview, end_position: int) -> Chunk:
 
 def storage_error(error: OSError, what: str) -> StorageFull | StorageFailed:
     """An error of the operating system in the words of the house."""
-    kind = StorageFull if error.errno in (ENOSPC, EDQUOT) else StorageFailed
+    kind = StorageFull if is_disk_full(error) else StorageFailed
     return kind(f"{what}: {error.strerror or error}")

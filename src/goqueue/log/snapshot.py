@@ -60,6 +60,25 @@ def save_snapshot(disk: Disk, folder: str, snapshot: Snapshot) -> None:
         disk.remove(f"{folder}/{name}")
 
 
+def begin_at(disk: Disk, folder: str, offset: int) -> None:
+    """Let a partition that is still to be opened for the first time begin at an offset, without messages."""
+    save_snapshot(
+        disk,
+        folder,
+        Snapshot(
+            end_offset=offset,
+            segment_base=offset,
+            position=0,
+            start_offset=offset,
+            epochs=(),
+            max_timestamp_ms=-1,
+            indexes=(Checksum(0, 0), Checksum(0, 0)),
+            aborted=Checksum(0, 0),
+            producers=None,
+        ),
+    )
+
+
 def load_snapshots(disk: Disk, folder: str) -> list[Snapshot]:
     """The recovery points that can be read, newest first."""
     found = [_parse(disk.read_whole(f"{folder}/{name}") or b"") for name in reversed(_names(disk, folder))]

@@ -21,6 +21,8 @@ class Publish:
     topic: TopicName
     messages: Sequence[Message]
     acks: Acks = Acks.ALL
+    is_own: bool = False
+    """The broker publishes for itself: no tenant's quotas stand in the way."""
 
 
 class Placed(NamedTuple):
@@ -51,6 +53,8 @@ class Append(NamedTuple):
     acks: Acks
     may_join: bool = False
     """The partition becomes part of the producer's transaction by this, if it is not yet."""
+    transactional_id: str | None = None
+    """Whose transaction the client says it is. None: it does not say."""
 
 
 class Appended(NamedTuple):
@@ -138,6 +142,8 @@ class Read:
     """Hand out whole frames as they lie on the disk, several to a piece; their lanes stand in them."""
     isolation: Isolation = Isolation.COMMITTED
     """COMMITTED: nothing behind the last stable offset, and the aborted transactions are listed."""
+    reader: str | None = None
+    """The client that reads, or an empty text; None: the broker itself looks, which is nothing to tell of."""
 
 
 class BatchesRead(NamedTuple):
@@ -225,6 +231,12 @@ class CreateTopic:
     settings: Mapping[str, str | None] = field(default_factory=dict)
     """By Kafka's names, as text: {"retention.ms": "3600000"}."""
     validate_only: bool = False
+    is_own: bool = False
+    """The broker needs the topic: no tenant's quotas stand in the way."""
+    created_ms: int | None = None
+    """When a topic that is restored was first made; None: now."""
+    first_offsets: Sequence[int] = ()
+    """Where the partitions of such a topic begin, one after the other; 0 where it does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,14 +4,13 @@
 Each door maps the families (and a few members) to its own codes in one table.
 """
 
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
 
 
 class GoQueueError(Exception):
     """A caller's mistake or misfortune. Bugs of ours are AssertionErrors instead."""
 
-    code: ClassVar[str]
+    code: str
 
 
 class Invalid(GoQueueError):
@@ -185,6 +184,31 @@ class StageNotFound(NotFound):
         self.sink = sink
         self.epoch = epoch
         self.stage_id = stage_id
+
+
+class MessageNotFound(NotFound):
+    """There is no message at that offset: not any more, not yet, or it was never one."""
+
+    code = "message_not_found"
+
+    def __init__(self, topic: str, partition: int, offset: int, why: str) -> None:
+        super().__init__(f"{topic}/{partition} has no message at offset {offset}: {why}")
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+
+
+class TraceNotFound(NotFound):
+    """No message that can be found has that trace id."""
+
+    code = "trace_not_found"
+
+    def __init__(self, trace_id: str) -> None:
+        super().__init__(
+            f"no trace {trace_id} was found: its messages are gone, or a producer made the id "
+            "and they were published too long ago to be looked for"
+        )
+        self.trace_id = trace_id
 
 
 class DelayedNotFound(NotFound):
@@ -644,8 +668,8 @@ class SubjectNotFound(NotFound):
 
     code = "subject_not_found"
 
-    def __init__(self, subject: str) -> None:
-        super().__init__(f"subject {subject} does not exist")
+    def __init__(self, subject: str, text: str = "does not exist") -> None:
+        super().__init__(f"subject {subject} {text}")
         self.subject = subject
 
 
@@ -654,9 +678,28 @@ class SchemaVersionNotFound(NotFound):
 
     code = "schema_version_not_found"
 
-    def __init__(self, subject: str, version: int | str) -> None:
-        super().__init__(f"subject {subject} has no version {version}")
+    def __init__(self, subject: str, version: int | str, text: str = "") -> None:
+        super().__init__(text or f"subject {subject} has no version {version}")
         self.subject = subject
+
+
+class SubjectSoftDeleted(SubjectNotFound):
+    """The subject is deleted already: what is left is to delete it for good."""
+
+    code = "subject_soft_deleted"
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(subject, "is deleted already: permanent=true deletes it for good")
+
+
+class SchemaVersionSoftDeleted(SchemaVersionNotFound):
+    """The version is deleted already: what is left is to delete it for good."""
+
+    code = "schema_version_soft_deleted"
+
+    def __init__(self, subject: str, version: int | str) -> None:
+        what = f"version {version} of subject {subject}"
+        super().__init__(subject, version, f"{what} is deleted already: permanent=true deletes it for good")
 
 
 class SchemaNotFound(NotFound):
@@ -671,10 +714,22 @@ class NotSoftDeleted(Busy):
     code = "not_soft_deleted"
 
 
+class VersionNotSoftDeleted(NotSoftDeleted):
+    """The same of a version."""
+
+    code = "version_not_soft_deleted"
+
+
 class RegistrySettingNotFound(NotFound):
     """The subject has no setting of its own."""
 
     code = "registry_setting_not_found"
+
+
+class RegistryModeNotFound(RegistrySettingNotFound):
+    """The subject has no mode of its own."""
+
+    code = "registry_mode_not_found"
 
 
 class RecordNotHeld(Fenced):
@@ -693,3 +748,130 @@ class ShareSessionStale(Fenced):
     """A request of a share session came out of turn: open another one."""
 
     code = "share_session_stale"
+
+
+class BackupNotFound(NotFound):
+    """There is no backup of that id."""
+
+    code = "backup_not_found"
+
+    def __init__(self, backup_id: str) -> None:
+        super().__init__(f"there is no backup {backup_id}; `goqueue-admin backup list` shows those there are")
+        self.backup_id = backup_id
+
+
+class BackupExists(Busy):
+    """A backup of that id is kept already."""
+
+    code = "backup_exists"
+
+    def __init__(self, backup_id: str) -> None:
+        super().__init__(f"there is a backup {backup_id} already; delete it first")
+        self.backup_id = backup_id
+
+
+class RestoreConflict(Busy):
+    """A backup speaks of things that are here already and are different. Nothing was changed."""
+
+    code = "restore_conflict"
+
+    def __init__(self, backup_id: str, conflicts: Sequence[str]) -> None:
+        super().__init__(
+            f"backup {backup_id} was not restored, and nothing was changed: {'; '.join(conflicts)}. "
+            "Leave these as they are with skip_existing, or take them away first"
+        )
+        self.backup_id = backup_id
+        self.conflicts = tuple(conflicts)
+
+
+class InvalidTenant(Invalid):
+    """A tenant whose id, name or quotas cannot be."""
+
+    code = "invalid_tenant"
+
+
+class TenantNotFound(NotFound):
+    """There is no tenant of that id."""
+
+    code = "tenant_not_found"
+
+    def __init__(self, tenant: str) -> None:
+        super().__init__(f"tenant {tenant} does not exist")
+        self.tenant = tenant
+
+
+class TenantExists(Busy):
+    """A tenant of that id is there already."""
+
+    code = "tenant_exists"
+
+    def __init__(self, tenant: str) -> None:
+        super().__init__(f"tenant {tenant} already exists")
+        self.tenant = tenant
+
+
+class TenantNotEmpty(Busy):
+    """The tenant has topics: delete them first, or insist and leave them to nobody."""
+
+    code = "tenant_not_empty"
+
+    def __init__(self, tenant: str, topic_count: int) -> None:
+        super().__init__(f"tenant {tenant} has {topic_count} topics; delete them first, or force it")
+        self.tenant = tenant
+
+
+class SystemTenant(Denied):
+    """The broker's own tenant cannot be changed."""
+
+    code = "system_tenant"
+
+    def __init__(self) -> None:
+        super().__init__("tenant __system is the broker's own and cannot be changed")
+
+
+class TopicSuspended(Denied):
+    """The topic's tenant is suspended or disabled: its data stays, and nobody gets at it."""
+
+    code = "topic_suspended"
+
+    def __init__(self, topic: str, tenant: str, status: str) -> None:
+        super().__init__(f"topic {topic} belongs to tenant {tenant}, which is {status}")
+        self.topic = topic
+        self.tenant = tenant
+
+
+class GroupSuspended(Denied):
+    """The group's tenant is suspended or disabled: nobody reads by it."""
+
+    code = "group_suspended"
+
+    def __init__(self, group: str, tenant: str, status: str) -> None:
+        super().__init__(f"group {group} belongs to tenant {tenant}, which is {status}")
+        self.group = group
+        self.tenant = tenant
+
+
+class QuotaExceeded(Denied):
+    """The tenant's quotas do not allow it: use less, or have them raised."""
+
+    code = "quota_exceeded"
+
+    def __init__(self, text: str, *, tenant: str) -> None:
+        super().__init__(text)
+        self.tenant = tenant
+
+
+class StorageQuotaExceeded(QuotaExceeded):
+    """The tenant has stored as much as it may: delete something, or shorten retention."""
+
+    code = "storage_quota_exceeded"
+
+
+class RateExceeded(Busy):
+    """The tenant goes faster than it may: try again after the time that is told."""
+
+    code = "rate_exceeded"
+
+    def __init__(self, text: str, *, retry_after_ms: int) -> None:
+        super().__init__(text)
+        self.retry_after_ms = retry_after_ms

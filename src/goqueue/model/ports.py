@@ -1,7 +1,8 @@
 """Ports: what the log and the broker ask of the world. Real ones in node/, simulated ones in testing/."""
 
 from collections.abc import Callable, Sequence
-from typing import ParamSpec, Protocol, TypeVar
+from errno import EDQUOT, ENOSPC
+from typing import NamedTuple, ParamSpec, Protocol, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -13,6 +14,9 @@ class Clock(Protocol):
     """Wall time for timestamps and retention, monotonic time for deadlines. They never meet."""
 
     def wall_ms(self) -> int: ...
+
+    def wall_us(self) -> int:
+        """The same, fine enough to tell the stages of a message apart."""
 
     def monotonic_ns(self) -> int: ...
 
@@ -37,6 +41,22 @@ class File(Protocol):
     def size(self) -> int: ...
 
     def close(self) -> None: ...
+
+
+class DiskSpace(NamedTuple):
+    """What a disk holds and what it still takes, as far as this process may use it."""
+
+    total_bytes: int
+    free_bytes: int
+
+    @property
+    def used_percent(self) -> int:
+        return 100 - 100 * self.free_bytes // self.total_bytes if self.total_bytes else 100
+
+
+def is_disk_full(error: OSError) -> bool:
+    """Whether a disk says that it has no room: nothing is broken, and it may have some again."""
+    return error.errno in (ENOSPC, EDQUOT)
 
 
 class Disk(Protocol):
@@ -69,6 +89,9 @@ class Disk(Protocol):
         """Remove a file; nothing happens when it is absent."""
 
     def remove_tree(self, folder: str) -> None: ...
+
+    def space(self) -> DiskSpace:
+        """How full the disk is that the root lies on."""
 
 
 class Threads(Protocol):

@@ -7,10 +7,12 @@ from goqueue.model.schemas import OnInvalid, SchemaValidation, SubjectStrategy
 
 KiB = 1024
 MiB = 1024 * KiB
+GiB = 1024 * MiB
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
 
 UNLIMITED = -1
+AS_THE_NODE = -1.0
 
 
 def require(condition: bool, problem: str) -> None:
@@ -47,6 +49,8 @@ class TopicSettings:
     schema_validation: SchemaValidation = SchemaValidation.NONE
     schema_subject_strategy: SubjectStrategy = SubjectStrategy.TOPIC_NAME
     schema_on_invalid: OnInvalid = OnInvalid.REFUSE
+    tracing_sampling: float = AS_THE_NODE
+    """Which part of the messages is traced, 0 to 1; AS_THE_NODE: as many as the node's settings say."""
 
     def __post_init__(self) -> None:
         require(self.retention_ms == UNLIMITED or self.retention_ms >= 0, "retention.ms must be -1 or more")
@@ -65,6 +69,10 @@ class TopicSettings:
             "goqueue.lane.weights must be five numbers above 0 with commas between them",
         )
         require(self.lane_wait_max_ms > 0, "goqueue.lane.wait.max.ms must be above 0")
+        require(
+            self.tracing_sampling == AS_THE_NODE or 0 <= self.tracing_sampling <= 1,
+            "goqueue.tracing.sampling must be -1 or from 0 to 1",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +167,69 @@ class DelayConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsConfig:
+    """How much of the metrics is told apart."""
+
+    topics_max: int = 1_000
+    """So many topics have numbers of their own; those of the others are summed up under `_other`."""
+    groups_max: int = 1_000
+    """The same for consumer groups, and for pairs of a group and a topic."""
+    by_partition: bool = False
+    """Whether offsets, sizes and lag are told of each partition, instead of summed over a topic."""
+
+    def __post_init__(self) -> None:
+        require(self.topics_max >= 0, "the number of topics with metrics of their own must be 0 or more")
+        require(self.groups_max >= 0, "the number of groups with metrics of their own must be 0 or more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthConfig:
+    """From where on the broker warns, and from where on it counts as not ready."""
+
+    disk_warn_percent: int = 85
+    disk_fail_percent: int = 90
+    disk_enough_bytes: int = 5 * GiB
+    """With so much free a disk has room, however full it is."""
+    fsync_warn_ms: int = 100
+    fsync_fail_ms: int = 5_000
+    loop_lag_warn_ms: int = 100
+    loop_lag_fail_ms: int = 2_000
+
+    def __post_init__(self) -> None:
+        require(
+            0 < self.disk_warn_percent <= self.disk_fail_percent <= 100,
+            "a disk must warn at above 0 % and fail at no less than that and at most 100 %",
+        )
+        require(self.disk_enough_bytes >= 0, "the room that is enough must be 0 bytes or more")
+        require(
+            0 < self.fsync_warn_ms <= self.fsync_fail_ms,
+            "slow flushes must warn above 0 ms and fail no earlier",
+        )
+        require(
+            0 < self.loop_lag_warn_ms <= self.loop_lag_fail_ms,
+            "a late loop must warn above 0 ms and fail no earlier",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracingConfig:
+    """How much of what happens to messages is recorded, and how far a search for a trace goes."""
+
+    is_enabled: bool = True
+    sampling: float = 1.0
+    """Which part of the messages is traced in topics that do not say otherwise."""
+    events_max: int = 100_000
+    """Events that are kept in memory; an event tells of a whole batch."""
+    search_bytes: int = 256 * MiB
+    """So much of the log is looked through for a trace id that a producer made."""
+
+    def __post_init__(self) -> None:
+        require(0 <= self.sampling <= 1, "the sampling of traces must be from 0 to 1")
+        require(self.events_max > 0, "there must be room for an event")
+        require(self.search_bytes >= 0, "a search for a trace cannot look through less than nothing")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
     """What the broker needs to know, whatever its doors are."""
 
@@ -170,6 +241,9 @@ class BrokerConfig:
     groups: GroupConfig = GroupConfig()
     delays: DelayConfig = DelayConfig()
     transactions: TransactionConfig = TransactionConfig()
+    tracing: TracingConfig = TracingConfig()
+    metrics: MetricsConfig = MetricsConfig()
+    health: HealthConfig = HealthConfig()
     flush_interval_ms: int = 1_000
     """acks=leader: on disk at the latest after this; acks=all never waits for it."""
     upkeep_interval_ms: int = 5_000
@@ -180,6 +254,8 @@ class BrokerConfig:
     """How long a stage of a sink is kept for a commit that may never come."""
     sink_expiry_ms: int = 90 * 24 * HOUR_MS
     """How long a sink's last epoch is remembered after its last commit."""
+    backup_count_max: int = 7
+    """So many backups of metadata are kept; a new one takes the place of the oldest."""
 
     def __post_init__(self) -> None:
         require(
@@ -193,3 +269,4 @@ class BrokerConfig:
         require(self.producer_expiry_ms > 0, "the producer expiry must be above 0")
         require(self.stage_expiry_ms > 0, "the stage expiry must be above 0")
         require(self.sink_expiry_ms > 0, "the sink expiry must be above 0")
+        require(self.backup_count_max > 0, "a backup must be kept at least until the next")

@@ -6,7 +6,7 @@ person who fixes a configuration should not have to start the broker once for ea
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,14 +16,18 @@ from goqueue.model.settings import (
     MINUTE_MS,
     BrokerConfig,
     GroupConfig,
+    HealthConfig,
     Limits,
+    MetricsConfig,
     TopicSettings,
+    TracingConfig,
     TransactionConfig,
 )
 from goqueue.node import config_table as table
 from goqueue.node.config_sources import Given, read_sources
 from goqueue.node.config_table import Setting
 from goqueue.node.config_values import Address
+from goqueue.node.tracing.config import TraceExportConfig
 
 T = TypeVar("T")
 
@@ -34,11 +38,14 @@ class NodeConfig:
 
     data_folder: Path
     logging_level: int
+    is_logging_json: bool
+    reserve_bytes: int
     broker: BrokerConfig
     kafka_listener: Address | None
     kafka: KafkaConfig
     http_listener: Address | None
     http: HttpConfig
+    trace_export: TraceExportConfig
 
 
 class ConfigProblems(Exception):
@@ -81,7 +88,7 @@ class _Reader:
         given = self._given.get(setting.name)
         self.problems.append(f"{given.place if given else setting.variable}: {problem}")
 
-    def built(self, build: Callable[[], T], stand_in: T, *, told_at: Setting[int]) -> T:
+    def built(self, build: Callable[[], T], stand_in: T, *, told_at: Setting[object]) -> T:
         """A settings object, which checks how its values go together; a refusal is told at one of them."""
         try:
             return build()
@@ -105,17 +112,50 @@ def _build(reader: _Reader) -> NodeConfig:
     return NodeConfig(
         data_folder=_data_folder(reader),
         logging_level=reader(table.LOGGING_LEVEL),
+        is_logging_json=reader(table.LOGGING_FORMAT) == "json",
+        reserve_bytes=reader(table.RESERVE_BYTES),
         broker=broker,
         kafka_listener=kafka_listener,
         kafka=_kafka(reader, broker.limits),
         http_listener=http_listener,
-        http=HttpConfig(body_bytes=broker.limits.request_bytes),
+        http=HttpConfig(
+            body_bytes=broker.limits.request_bytes, is_logging_requests=reader(table.LOGGING_REQUESTS)
+        ),
+        trace_export=_trace_export(reader),
     )
 
 
 def _broker(reader: _Reader) -> BrokerConfig:
     message_bytes = reader(table.MESSAGE_BYTES)
-    limits = reader.built(
+    limits, topic_defaults = _limits(reader, message_bytes), _topic_defaults(reader, message_bytes)
+    groups, transactions = _groups(reader), _transactions(reader)
+    tracing, metrics, health = _tracing(reader), _metrics(reader), _health(reader)
+    return reader.built(
+        lambda: BrokerConfig(
+            node_id=reader(table.NODE_ID),
+            auto_create_topics=reader(table.AUTO_CREATE),
+            default_partitions=reader(table.DEFAULT_PARTITIONS),
+            topic_defaults=topic_defaults,
+            limits=limits,
+            groups=groups,
+            transactions=transactions,
+            tracing=tracing,
+            metrics=metrics,
+            health=health,
+            flush_interval_ms=reader(table.FLUSH_INTERVAL_MS),
+            upkeep_interval_ms=reader(table.UPKEEP_INTERVAL_MS),
+            producer_expiry_ms=reader(table.PRODUCER_EXPIRY_MS),
+            stage_expiry_ms=reader(table.STAGE_EXPIRY_MS),
+            sink_expiry_ms=reader(table.SINK_EXPIRY_MS),
+            backup_count_max=reader(table.BACKUP_COUNT_MAX),
+        ),
+        BrokerConfig(),
+        told_at=table.DEFAULT_PARTITIONS,
+    )
+
+
+def _limits(reader: _Reader, message_bytes: int) -> Limits:
+    return reader.built(
         lambda: Limits(
             message_bytes=message_bytes,
             request_bytes=reader(table.REQUEST_BYTES),
@@ -124,13 +164,19 @@ def _broker(reader: _Reader) -> BrokerConfig:
         Limits(),
         told_at=table.MESSAGE_BYTES,
     )
-    topic_defaults = TopicSettings(
+
+
+def _topic_defaults(reader: _Reader, message_bytes: int) -> TopicSettings:
+    return TopicSettings(
         retention_ms=reader(table.RETENTION_MS),
         retention_bytes=reader(table.RETENTION_BYTES),
         segment_bytes=reader(table.SEGMENT_BYTES),
         max_message_bytes=message_bytes,
     )
-    groups = reader.built(
+
+
+def _groups(reader: _Reader) -> GroupConfig:
+    return reader.built(
         lambda: GroupConfig(
             initial_delay_ms=reader(table.GROUP_INITIAL_DELAY_MS),
             session_ms_min=reader(table.GROUP_SESSION_MS_MIN),
@@ -145,7 +191,10 @@ def _broker(reader: _Reader) -> BrokerConfig:
         GroupConfig(),
         told_at=table.GROUP_SESSION_MS_MIN,
     )
-    transactions = reader.built(
+
+
+def _transactions(reader: _Reader) -> TransactionConfig:
+    return reader.built(
         lambda: TransactionConfig(
             timeout_ms=reader(table.TRANSACTION_TIMEOUT_MS),
             timeout_ms_max=reader(table.TRANSACTION_TIMEOUT_MS_MAX),
@@ -154,23 +203,68 @@ def _broker(reader: _Reader) -> BrokerConfig:
         TransactionConfig(),
         told_at=table.TRANSACTION_TIMEOUT_MS,
     )
-    return reader.built(
-        lambda: BrokerConfig(
-            node_id=reader(table.NODE_ID),
-            auto_create_topics=reader(table.AUTO_CREATE),
-            default_partitions=reader(table.DEFAULT_PARTITIONS),
-            topic_defaults=topic_defaults,
-            limits=limits,
-            groups=groups,
-            transactions=transactions,
-            flush_interval_ms=reader(table.FLUSH_INTERVAL_MS),
-            upkeep_interval_ms=reader(table.UPKEEP_INTERVAL_MS),
-            producer_expiry_ms=reader(table.PRODUCER_EXPIRY_MS),
-            stage_expiry_ms=reader(table.STAGE_EXPIRY_MS),
-            sink_expiry_ms=reader(table.SINK_EXPIRY_MS),
+
+
+def _tracing(reader: _Reader) -> TracingConfig:
+    return TracingConfig(
+        is_enabled=reader(table.TRACING_ENABLED),
+        sampling=reader(table.TRACING_SAMPLING),
+        events_max=reader(table.TRACING_EVENTS_MAX),
+        search_bytes=reader(table.TRACING_SEARCH_BYTES),
+    )
+
+
+def _metrics(reader: _Reader) -> MetricsConfig:
+    return MetricsConfig(
+        topics_max=reader(table.METRICS_TOPICS_MAX),
+        groups_max=reader(table.METRICS_GROUPS_MAX),
+        by_partition=reader(table.METRICS_BY_PARTITION),
+    )
+
+
+def _health(reader: _Reader) -> HealthConfig:
+    """Pair by pair, so that a problem is told at a setting that it is about."""
+    disk = reader.built(
+        lambda: HealthConfig(
+            disk_warn_percent=reader(table.HEALTH_DISK_WARN_PERCENT),
+            disk_fail_percent=reader(table.HEALTH_DISK_FAIL_PERCENT),
+            disk_enough_bytes=reader(table.HEALTH_DISK_ENOUGH_BYTES),
         ),
-        BrokerConfig(),
-        told_at=table.DEFAULT_PARTITIONS,
+        HealthConfig(),
+        told_at=table.HEALTH_DISK_WARN_PERCENT,
+    )
+    flushes = reader.built(
+        lambda: replace(
+            disk,
+            fsync_warn_ms=reader(table.HEALTH_FSYNC_WARN_MS),
+            fsync_fail_ms=reader(table.HEALTH_FSYNC_FAIL_MS),
+        ),
+        disk,
+        told_at=table.HEALTH_FSYNC_WARN_MS,
+    )
+    return reader.built(
+        lambda: replace(
+            flushes,
+            loop_lag_warn_ms=reader(table.HEALTH_LOOP_LAG_WARN_MS),
+            loop_lag_fail_ms=reader(table.HEALTH_LOOP_LAG_FAIL_MS),
+        ),
+        flushes,
+        told_at=table.HEALTH_LOOP_LAG_WARN_MS,
+    )
+
+
+def _trace_export(reader: _Reader) -> TraceExportConfig:
+    return reader.built(
+        lambda: TraceExportConfig(
+            exporters=reader(table.TRACE_EXPORT),
+            endpoint=reader(table.TRACE_EXPORT_ENDPOINT),
+            headers=reader(table.TRACE_EXPORT_HEADERS),
+            interval_ms=reader(table.TRACE_EXPORT_INTERVAL_MS),
+            spans_per_second=reader(table.TRACE_EXPORT_SPANS_PER_SECOND),
+            files_max=reader(table.TRACE_EXPORT_FILES),
+        ),
+        TraceExportConfig(),
+        told_at=table.TRACE_EXPORT_ENDPOINT,
     )
 
 

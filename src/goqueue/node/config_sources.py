@@ -24,6 +24,7 @@ from goqueue.node.config_table import (
     variable_of,
 )
 
+CHECK_FLAG = "--check"
 _NO_VALUE = "\0"
 _KNOWN_NAMES = frozenset({setting.name for setting in SETTINGS} | {unserved.name for unserved in UNSERVED})
 
@@ -89,10 +90,14 @@ def _flag_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"goqueue {__version__}")
     parser.add_argument("--config", metavar="FILE", help=f"a YAML file with settings [{CONFIG_VARIABLE}]")
+    parser.add_argument(
+        CHECK_FLAG, action="store_true", help="tell what is wrong with the settings, and start nothing"
+    )
     for setting in SETTINGS:
+        spellings = [setting.flag] if setting.flag_alias is None else [setting.flag, setting.flag_alias]
         # A flag without its value is told as a problem beside all others, not by argparse on its own.
         parser.add_argument(
-            setting.flag,
+            *spellings,
             dest=setting.name,
             nargs="?",
             const=_NO_VALUE,

@@ -65,6 +65,17 @@ def size(*, least: int, most: int) -> Callable[[str], int]:
     return read
 
 
+def share(text: str) -> float:
+    """A part of a whole, 0 to 1."""
+    try:
+        number = float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number from 0 to 1") from None
+    if not 0 <= number <= 1:
+        raise ValueError(f"{text} is not from 0 (nothing) to 1 (everything)")
+    return number
+
+
 def switch(text: str) -> bool:
     """true or false, in the words people use for it."""
     word = text.strip().lower()
@@ -110,6 +121,18 @@ def folder(text: str) -> Path:
     if not text.strip():
         raise ValueError("the folder must not be empty; name one, for example ./data")
     return Path(text)
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    """A reader of one of a few words, in any letter case."""
+
+    def read(text: str) -> str:
+        word = text.strip().lower()
+        if word not in words:
+            raise ValueError(f"{text!r} is not one of {', '.join(words)}")
+        return word
+
+    return read
 
 
 def logging_level(text: str) -> int:

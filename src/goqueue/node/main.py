@@ -5,17 +5,25 @@ the settings are told at once.
 """
 
 import contextlib
+import logging
 import os
 import resource
 import sys
 from collections.abc import Mapping, Sequence
 
-from goqueue.model.errors import GoQueueError
+from goqueue.model.errors import GoQueueError, StorageFull
+from goqueue.model.ports import is_disk_full
+from goqueue.model.settings import MiB
 from goqueue.node.config import ConfigProblems, NodeConfig, load_config
+from goqueue.node.config_sources import CHECK_FLAG
 from goqueue.node.lock import FolderInUse, FolderLock
 from goqueue.node.logging_lines import start_logging
 
+logger = logging.getLogger(__name__)
+
 _REFUSED = 1
+_START_BYTES = MiB
+"""More than a start writes before it can serve."""
 _PIPELINES = "pipelines"
 
 
@@ -28,21 +36,42 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    """The exit code: 0 after a clean stop, 1 when the broker could not start."""
+    """The exit code: 0 after a clean stop, 1 when the broker could not start.
+
+    With `--check` nothing is started: 0 when the settings are good, 1 when they are not.
+    """
     try:
         config = load_config(arguments, environment)
     except ConfigProblems as refusal:
         _tell_problems(refusal.problems)
         return _REFUSED
-    start_logging(config.logging_level)
+    if CHECK_FLAG in arguments:
+        print("the settings are good; nothing was started")
+        return 0
+    start_logging(config.logging_level, as_json=config.is_logging_json)
     _allow_many_files()
     try:
         with FolderLock(config.data_folder):
             _serve(config)
     except (FolderInUse, GoQueueError, OSError) as refusal:
-        print(f"goqueue: {refusal}", file=sys.stderr)
+        reason = f"{refusal}{_advice(refusal, config)}"
+        if config.is_logging_json:
+            logger.critical("gave_up reason=%s", reason)
+        else:
+            print(f"goqueue: {reason}", file=sys.stderr)
         return _REFUSED
     return 0
+
+
+def _advice(refusal: Exception, config: NodeConfig) -> str:
+    """What to do about a refusal that does not say so itself: a full disk without the reserve."""
+    is_full = is_disk_full(refusal) if isinstance(refusal, OSError) else isinstance(refusal, StorageFull)
+    if not is_full:
+        return ""
+    return (
+        f"; the disk is full and holds no reserve to start with: free at least {_START_BYTES // MiB} MiB "
+        f"where {config.data_folder} lies, or move that folder to a larger disk (GOQUEUE_BROKER_DATADIR)"
+    )
 
 
 def _become_pipelines_driver(arguments: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Pages of the documentation that are made from code: settings, errors, and what Kafka clients find.
+"""Pages of the documentation that are made from code: settings, errors, metrics, what Kafka clients find.
 
 `python -m goqueue.node.reference_pages docs` writes them; a test compares them with what the code says.
 This lives in the node because only the node knows every room: the table of settings and both doors.
@@ -15,6 +15,7 @@ from goqueue.edge.kafka.errors import KAFKA_CODE_BY_ERROR
 from goqueue.model.errors import GoQueueError
 from goqueue.model.settings import TopicSettings
 from goqueue.node.config_table import CONFIG_VARIABLE, NOT_THE_BROKERS, SETTINGS, UNSERVED, variable_of
+from goqueue.node.metrics_reference import metrics_page
 
 _MADE = "<!-- Made from code by `make docs`; edit the code instead. -->\n"
 
@@ -136,6 +137,8 @@ def kafka_page() -> str:
         "- Timestamps more than 292 years from 1970 (microseconds taken for milliseconds) are refused.",
         "- There are no fetch sessions; every reply says so, and clients name their partitions each time.",
         "- Names that begin with `__` belong to the broker.",
+        "- Topics and groups of a tenant have quotas (tenants.md). Whoever goes too fast is told by "
+        "`throttle_time_ms`, and not served for that time.",
         "- Committed offsets of a group without members expire after 7 days (settings.md). Those of a topic "
         "that was deleted do not count for a new one of the same name. A group with neither members nor "
         "offsets is forgotten at once.",
@@ -171,6 +174,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "settings.md": settings_page,
     "errors.md": errors_page,
     "kafka.md": kafka_page,
+    "metrics.md": lambda: f"{_MADE}\n{metrics_page()}",
 }
 
 

@@ -12,13 +12,17 @@ import signal
 
 import uvloop
 
-from goqueue.broker.broker import Broker, close_broker, open_broker
+from goqueue.broker.broker import Broker
+from goqueue.broker.health import keep_watch
+from goqueue.broker.opening import close_broker, open_broker
+from goqueue.broker.reserve import Reserve
 from goqueue.model.errors import GoQueueError
 from goqueue.node.clock import SystemClock
 from goqueue.node.config import NodeConfig
 from goqueue.node.disk import FolderDisk
 from goqueue.node.door_wiring import close_doors, open_doors
 from goqueue.node.threads import WorkerThreads
+from goqueue.node.tracing.wiring import start_trace_export
 
 logger = logging.getLogger(__name__)
 _YOUNG_OBJECTS = 20_000
@@ -34,6 +38,8 @@ async def _serve(config: NodeConfig) -> None:
     stop = _stop_signal()
     broker = await _opened_broker(config)
     try:
+        keep_watch(broker)
+        export = start_trace_export(broker, config.trace_export)
         doors = await open_doors(broker, config)
         for opened in doors:
             print(f"{opened.name:6} listening on {opened.address}")
@@ -42,6 +48,8 @@ async def _serve(config: NodeConfig) -> None:
         failure = await _stop_or_failure(stop, broker)
         logger.info("stopping")
         await close_doors(doors)
+        if export is not None:
+            await export.close()
     finally:
         await close_broker(broker)
     if failure is not None:
@@ -59,9 +67,12 @@ async def _stop_or_failure(stop: asyncio.Event, broker: Broker) -> GoQueueError 
 async def _opened_broker(config: NodeConfig) -> Broker:
     clock = SystemClock()
     begun_ns = clock.monotonic_ns()
-    broker = await open_broker(
-        config=config.broker, disk=FolderDisk(config.data_folder), clock=clock, threads=WorkerThreads()
-    )
+    disk, threads = FolderDisk(config.data_folder), WorkerThreads()
+    reserve = Reserve(disk, threads, size_bytes=config.reserve_bytes)
+    async with reserve.lent():
+        broker = await open_broker(
+            config=config.broker, disk=disk, clock=clock, threads=threads, reserve=reserve
+        )
     logger.info(
         "broker_opened",
         extra={

@@ -9,7 +9,8 @@ from typing import TypeVar
 import httpx
 import uvloop
 
-from goqueue.broker.broker import Broker, close_broker, open_broker
+from goqueue.broker.broker import Broker
+from goqueue.broker.opening import close_broker, open_broker
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.door import HttpDoor
 from goqueue.model.settings import BrokerConfig

@@ -77,6 +77,9 @@ def test_a_polled_message_says_all_there_is_to_say(queue: Queue) -> None:
 
     text, binary = sorted(reply.json()["messages"], key=lambda message: int(message["partition"]))
     handle, timestamp = text.pop("receipt_handle"), text.pop("timestamp")
+    traces = [message["headers"].pop("traceparent") for message in (text, binary)]
+    stories = [queue.client.get(f"/traces/{trace.split('-')[1]}").json() for trace in traces]
+    assert [(story["partition"], story["offset"]) for story in stories] == [(1, 0), (2, 0)]
     assert text == {
         "topic": queue.topic,
         "partition": 1,

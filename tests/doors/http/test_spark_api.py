@@ -341,9 +341,11 @@ def with_wrong_crc() -> bytes:
     return bytes(spoilt)
 
 
-def of_a_producer() -> bytes:
-    body = batch("bad")
-    stamp_producer(body, producer_id=5, producer_epoch=0, base_sequence=0)
+def numbered(*values: str, sequence: int, is_transactional: bool = False) -> bytes:
+    body = batch(*values)
+    stamp_producer(
+        body, producer_id=5, producer_epoch=0, base_sequence=sequence, is_transactional=is_transactional
+    )
     return encode_entry(TopicPartition(TopicName("orders"), 0), Lane.NORMAL, body)
 
 
@@ -351,7 +353,7 @@ BAD_ENTRIES: list[tuple[bytes, int, str]] = [
     (entry("bad")[:-1], 400, "invalid_batch"),
     (b"\x00", 400, "invalid_batch"),
     (with_wrong_crc(), 400, "wrong_checksum"),
-    (of_a_producer(), 400, "invalid_record"),
+    (numbered("bad", sequence=0, is_transactional=True), 400, "invalid_record"),
     (entry("bad", lane=5), 400, "invalid_batch"),
     (entry("bad", topic="missing"), 404, "topic_not_found"),
     (entry("bad", partition=3), 404, "partition_not_found"),
@@ -374,6 +376,33 @@ def test_one_bad_entry_refuses_the_whole_request(
 ) -> None:
     assert refused(client.post("/batches", content=entry("good") + bad)) == (status, code)
     assert values_of(client) == []
+
+
+def test_a_numbered_batch_that_comes_again_is_told_by_its_first_place(
+    client: httpx.Client, orders: str
+) -> None:
+    first, second = numbered("a", "b", sequence=0), numbered("c", sequence=2)
+
+    places = [
+        [place["base_offset"] for place in client.post("/batches", content=content).json()["placed"]]
+        for content in (first, first + second, second)
+    ]
+
+    assert places == [[0], [0, 2], [2]]
+    assert values_of(client) == ["a", "b", "c"]
+
+
+def test_a_gap_in_the_numbers_of_a_producer_is_refused(client: httpx.Client, orders: str) -> None:
+    client.post("/batches", content=numbered("a", sequence=0))
+
+    assert refused(client.post("/batches", content=numbered("c", sequence=2))) == (400, "out_of_sequence")
+
+
+def test_what_is_staged_belongs_to_no_producer(client: httpx.Client, orders: str) -> None:
+    client.post("/sinks/lake/generations")
+    stage = client.post("/sinks/lake/stages?epoch=0&stage=a&generation=1", content=numbered("a", sequence=0))
+
+    assert refused(stage) == (400, "invalid_record")
 
 
 def test_a_request_needs_an_entry_and_acks_that_exist(client: httpx.Client, orders: str) -> None:

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from goqueue.broker.broker import Broker, close_broker, open_broker
+from goqueue.broker.broker import Broker
+from goqueue.broker.opening import close_broker, open_broker
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.edge.kafka.door import KafkaDoor
 from goqueue.model.settings import BrokerConfig

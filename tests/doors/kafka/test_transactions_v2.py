@@ -150,6 +150,21 @@ def test_a_batch_joins_its_partition(new_writer: NewWriter, version: int) -> Non
     assert shown(writer) == (3, 0)
 
 
+def test_a_batch_in_the_name_of_another_transactional_id_is_refused(new_writer: NewWriter) -> None:
+    victim, stranger = new_writer(), new_writer()
+    assert victim.put(b"a") is ErrorCode.none
+    own = stranger.producer, stranger.sequences
+
+    stranger.producer, stranger.sequences = victim.producer, victim.sequences
+
+    for version in (FIRST_JOINING - 1, FIRST_JOINING, 13):
+        assert stranger.put(b"b", version=version) is ErrorCode.invalid_producer_id_mapping
+    stranger.producer, stranger.sequences = own
+    assert stranger.put(b"c") is ErrorCode.none
+    victim.end(committed=True)
+    assert shown(victim) == (2, 0)
+
+
 def test_a_batch_of_an_older_version_joins_nothing(new_writer: NewWriter) -> None:
     writer = new_writer()
 

@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import TypeVar
 
-from goqueue.broker.broker import Broker, close_broker, open_broker
+from goqueue.broker.broker import Broker
+from goqueue.broker.opening import close_broker, open_broker
 from goqueue.broker.publish import publish
 from goqueue.broker.read import read_messages
 from goqueue.broker.topics import create_topic

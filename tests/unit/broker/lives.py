@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable
 from random import Random
 from typing import TypeVar
 
-from goqueue.broker.broker import Broker, open_broker
+from goqueue.broker.broker import Broker
+from goqueue.broker.opening import open_broker
 from goqueue.model.settings import BrokerConfig
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk

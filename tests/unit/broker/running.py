@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from random import Random
 
-from goqueue.broker.broker import Broker, close_broker, open_broker
+from goqueue.broker.broker import Broker
+from goqueue.broker.opening import close_broker, open_broker
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.ports import Disk
 from goqueue.model.settings import BrokerConfig

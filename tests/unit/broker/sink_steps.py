@@ -8,6 +8,7 @@ from goqueue.broker.sinks import commit_epoch, stage
 from goqueue.model.commands import EpochSettled, ReadMessages, SettleEpoch, StageBatches, Staged
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Lane, Message
+from goqueue.node.clock import SystemClock
 from goqueue.records.batch import encode
 from goqueue.records.entries import encode_entry
 from tests.unit.broker.running import ORDERS
@@ -25,7 +26,8 @@ def entries(rows: Sequence[tuple[int, str]]) -> memoryview:
 
 
 def batch_of(value: str) -> memoryview:
-    [(body, _)] = encode([Message(value.encode())], now_ms=1)
+    # Of now: retention takes what is old at the first upkeep.
+    [(body, _)] = encode([Message(value.encode())], now_ms=SystemClock().wall_ms())
     return body
 
 

@@ -58,7 +58,8 @@ def test_a_delivered_record_says_when_it_was_due_and_would_not_be_delayed_again(
         await send(broker, batch_of([(b"x", LATER)]))
         await sleep_ms(600)
         [stored] = await shown(broker)
-        assert stored.headers == (("goqueue-deliver-at", b"%d" % due_ms),)
+        assert stored.headers[0] == ("goqueue-deliver-at", b"%d" % due_ms)
+        assert [name for name, _ in stored.headers[1:]] == ["traceparent"]
         assert await send(broker, batch_of([(b"again", stored.headers[0])])) == 1
         assert await values(broker) == [b"x", b"again"]
 
@@ -117,6 +118,38 @@ def test_a_batch_that_is_sent_again_is_stored_once_also_after_a_crash() -> None:
 
     world.run_until_killed(first)
     world.run_until_killed(second)
+
+
+@pytest.mark.parametrize("before", [[], [b"a"]], ids=["all of it later", "some of it now"])
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_batch_that_is_sent_again_when_its_time_has_come_is_stored_once(
+    before: list[bytes], is_killed: bool
+) -> None:
+    world = World()
+    batches: list[bytes] = []
+
+    async def first(broker: Broker) -> None:
+        due = ("goqueue-deliver-at", b"%d" % (broker.clock.wall_ms() + 500))
+        past = ("goqueue-deliver-at", b"%d" % (broker.clock.wall_ms() - 500))
+        now = [(value, past) for value in before]
+        batches.append(bytes(batch_of([*now, (b"b", due), (b"c", due)], sequence=0)))
+        batches.append(bytes(batch_of([(b"d", due)], sequence=len(now) + 2)))
+        for batch in batches:
+            await send(broker, memoryview(bytearray(batch)))
+        if not is_killed:
+            await again(broker)
+
+    async def again(broker: Broker) -> None:
+        await sleep_ms(600)
+        for batch in batches:
+            await send(broker, memoryview(bytearray(batch)))
+        await sleep_ms(600)
+        assert await values(broker) == [*before, b"b", b"c", b"d"]
+        await send(broker, batch_of([(b"e", None)], sequence=len(before) + 3))
+
+    world.run_until_killed(first)
+    if is_killed:
+        world.run_until_killed(again)
 
 
 def test_a_gap_that_delayed_messages_do_not_explain_is_refused() -> None:

@@ -6,11 +6,12 @@ from random import Random
 
 import pytest
 
-from goqueue.broker.broker import Broker, open_broker
+from goqueue.broker.broker import Broker
 from goqueue.broker.dead_letters_redrive import redrive
 from goqueue.broker.expire_offsets import expire_offsets
 from goqueue.broker.group_offsets import commit_offsets
 from goqueue.broker.groups import join_group, list_groups, sync_group
+from goqueue.broker.opening import open_broker
 from goqueue.broker.topics import create_topic
 from goqueue.model.commands import CreateTopic
 from goqueue.model.delivery import Redrive

@@ -63,7 +63,7 @@ def put(partition: Partition) -> "asyncio.Future[None]":
 def test_a_partition_does_not_wait_for_the_fsync_of_another(tmp_path: Path) -> None:
     async def walk() -> None:
         threads = HeldThreads()
-        flusher = Flusher(threads, interval_ms=60_000)
+        flusher = Flusher(threads, SystemClock(), interval_ms=60_000)
         first, second = (open_partition(tmp_path, number, flusher) for number in range(2))
         slow = put(first)
         await until(lambda: len(threads.held) == 1)
@@ -83,7 +83,7 @@ def test_a_partition_does_not_wait_for_the_fsync_of_another(tmp_path: Path) -> N
 def test_what_comes_during_a_flush_shares_the_next_one(tmp_path: Path) -> None:
     async def walk() -> None:
         threads = HeldThreads()
-        flusher = Flusher(threads, interval_ms=60_000)
+        flusher = Flusher(threads, SystemClock(), interval_ms=60_000)
         partition = open_partition(tmp_path, 0, flusher)
         first = put(partition)
         await until(lambda: len(threads.held) == 1)
@@ -104,7 +104,7 @@ def test_what_comes_during_a_flush_shares_the_next_one(tmp_path: Path) -> None:
 def test_many_partitions_share_a_few_lanes(tmp_path: Path) -> None:
     async def walk() -> None:
         threads = HeldThreads()
-        flusher = Flusher(threads, interval_ms=60_000)
+        flusher = Flusher(threads, SystemClock(), interval_ms=60_000)
         waiters = [put(open_partition(tmp_path, number, flusher)) for number in range(8)]
 
         await until(lambda: len(threads.held) == 4)

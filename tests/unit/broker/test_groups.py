@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from goqueue.broker import journal
-from goqueue.broker.broker import Broker, close_broker
+from goqueue.broker.broker import Broker
 from goqueue.broker.group_offsets import commit_offsets, delete_offsets, fetch_offsets
 from goqueue.broker.groups import (
     delete_group,
@@ -19,6 +19,7 @@ from goqueue.broker.groups import (
     sync_group,
 )
 from goqueue.broker.lag import group_lag
+from goqueue.broker.opening import close_broker
 from goqueue.broker.topics import create_topic, delete_topic
 from goqueue.model.commands import CreateTopic
 from goqueue.model.errors import (

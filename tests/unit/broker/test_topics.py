@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from goqueue.broker.broker import keep_up_partition
 from goqueue.broker.publish import publish
 from goqueue.broker.topics import (
     add_partitions,
@@ -19,6 +18,7 @@ from goqueue.broker.topics import (
     list_topics,
     topic_by_id,
 )
+from goqueue.broker.upkeep import keep_up_partition
 from goqueue.model.commands import CreateTopic, Publish, SettingChange
 from goqueue.model.errors import (
     InvalidPartitionCount,

@@ -80,7 +80,8 @@ def test_it_is_delivered_with_all_that_it_was_published_with() -> None:
         await commit(writer)
         await sleep_ms(SOON_MS + 100)
         [stored] = await shown(broker)
-        assert (stored.key, stored.value, stored.headers, stored.lane) == (b"key", b"x", headers, Lane.HIGH)
+        assert (stored.key, stored.value, stored.lane) == (b"key", b"x", Lane.HIGH)
+        assert stored.headers[: len(headers)] == headers
 
     World().run(life)
 

@@ -101,3 +101,29 @@ def test_a_reply_goes_on_behind_the_largest_offset_whatever_the_order_of_lanes()
     assert urgent.receipt_handle == "orders:2:9:1:00000000000000ab"
     assert (plain.receipt_handle, plain.delivery_count) == ("orders:2:4:3:00000000000000ab", 3)
     assert (plain.encoding, plain.key, plain.headers) == ("base64", "/w==", {"n": None})
+
+
+def test_a_made_trace_joins_a_messages_own_headers_unless_they_name_one() -> None:
+    source = TopicPartition(TopicName("orders"), 0)
+    own, made = f"00-{1:032x}-{1:016x}-01", f"00-{2:032x}-{2:016x}-01"
+    messages = [
+        StoredMessage(0, 0, None, b"plain", (), Lane.NORMAL),
+        StoredMessage(1, 0, None, b"not sampled", (), Lane.NORMAL),
+        StoredMessage(2, 0, None, b"told", (("a", b"1"),), Lane.NORMAL),
+        StoredMessage(3, 0, None, b"traced", (("Traceparent", own.encode()),), Lane.NORMAL),
+        StoredMessage(4, 0, None, b"garbage", (("traceparent", b"x"),), Lane.NORMAL),
+        StoredMessage(5, 0, None, b"twice", (("a", b"1"), ("a", b"2")), Lane.NORMAL),
+    ]
+    polled = Polled([PolledPart(source, 0xAB, messages, {})], {}, {})
+
+    shown = reply_of(polled, as_base64=False, made=[[made, None, made, made, made, made]]).messages
+
+    assert [message.headers for message in shown] == [
+        {"traceparent": made},
+        None,
+        {"a": "1", "traceparent": made},
+        {"Traceparent": own},
+        {"traceparent": made},
+        {"a": "2", "traceparent": made},
+    ]
+    assert [header.name for header in shown[5].header_list or ()] == ["a", "a", "traceparent"]

@@ -276,3 +276,21 @@ def test_replies_to_what_came_before_garbage_still_leave() -> None:
     assert transport.is_closed
     assert transport.answered() == [1, 2]
     assert transport.write_count == 1
+
+
+def test_a_refused_request_is_logged_with_what_its_client_calls_it(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        protocol, _ = connected()
+        feed(protocol, framed(struct.pack(">hhih", 9_999, 0, 42, 3) + b"app"))
+
+    asyncio.run(scenario())
+
+    [record] = [record for record in caplog.records if record.msg == "kafka_frame_refused"]
+    fields = vars(record)
+    assert {name: fields[name] for name in ("peer", "api", "version", "client_id", "correlation_id")} == {
+        "peer": "peer:1",
+        "api": 9_999,
+        "version": 0,
+        "client_id": "app",
+        "correlation_id": 42,
+    }

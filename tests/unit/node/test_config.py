@@ -49,6 +49,15 @@ def test_without_settings_a_node_has_the_defaults_of_the_house() -> None:
     assert config.logging_level == logging.INFO
 
 
+def test_limits_of_health_that_contradict_each_other_are_told_where_they_are() -> None:
+    problems = problems_of(
+        "--health-disk-warn-percent=95", "--health-fsync-warn-ms=9000", "--health-loop-lag-warn-ms=9000"
+    )
+
+    places = [problem.split(":")[0] for problem in problems]
+    assert places == ["--health-disk-warn-percent", "--health-fsync-warn-ms", "--health-loop-lag-warn-ms"]
+
+
 def test_a_flag_wins_over_the_environment_and_that_over_the_file() -> None:
     file = "topics: {partitions: 5}\nlog: {flush_interval_ms: 50}\nbroker: {nodeid: node-5}"
     environment = {"GOQUEUE_TOPICS_PARTITIONS": "6", "GOQUEUE_LOG_FLUSH_INTERVAL_MS": "60"}

@@ -13,6 +13,7 @@ from goqueue.node.config_values import (
     listener,
     logging_level,
     node_id,
+    share,
     size,
     switch,
     whole_number,
@@ -57,6 +58,13 @@ def test_a_whole_number_keeps_its_bounds() -> None:
     for text in ("0", "11", "ten", "1.0", ""):
         with pytest.raises(ValueError):
             read(text)
+
+
+def test_a_share_is_from_nothing_to_everything() -> None:
+    assert [share("0"), share("0.01"), share("1")] == [0, 0.01, 1]
+    for text in ("-0.1", "1.5", "half", "nan", "inf", ""):
+        with pytest.raises(ValueError, match="0"):
+            share(text)
 
 
 @pytest.mark.parametrize(("text", "expected"), [("true", True), ("YES", True), ("1", True), ("off", False)])

@@ -27,6 +27,11 @@ class Mark(NamedTuple):
     seen_ms: int
 
     @property
+    def is_whole(self) -> bool:
+        """Whether nothing of it came at once."""
+        return self.trailing == self.length
+
+    @property
     def end(self) -> int:
         return (self.first + self.length) & SEQUENCE_MASK
 
@@ -60,10 +65,17 @@ class Marks:
 
     def holds(self, target: int, producer_id: int, producer_epoch: int, sequence: int) -> bool:
         """Whether the delayed messages of the batch that begins with this number are stored already."""
-        return any(
-            mark.producer_epoch == producer_epoch and (sequence - mark.first) & SEQUENCE_MASK < mark.length
-            for mark in self._marks.get((target, producer_id), ())
-        )
+        return self.find(target, producer_id, producer_epoch, sequence) is not None
+
+    def find(self, target: int, producer_id: int, producer_epoch: int, sequence: int) -> Mark | None:
+        """The mark of the batch that begins with this number, if it was stored."""
+        for mark in self._marks.get((target, producer_id), ()):
+            if (
+                mark.producer_epoch == producer_epoch
+                and (sequence - mark.first) & SEQUENCE_MASK < mark.length
+            ):
+                return mark
+        return None
 
     def explains(
         self, target: int, producer_id: int, producer_epoch: int, *, expected: int, sequence: int
@@ -87,4 +99,4 @@ class Marks:
 
 def _continues(last: Mark, mark: Mark) -> bool:
     """Whether both were delayed as a whole, and one follows the other."""
-    return last.trailing == last.length and mark.trailing == mark.length and last.end == mark.first
+    return last.is_whole and mark.is_whole and last.end == mark.first

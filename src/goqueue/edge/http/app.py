@@ -6,10 +6,12 @@ from typing import Annotated
 from litestar import Router, post
 from litestar.config.cors import CORSConfig
 from litestar.di import NamedDependency, Provide
-from litestar.params import PathParameter, QueryParameter, RawBody
+from litestar.params import HeaderParameter, PathParameter, QueryParameter, RawBody
 from litestar.types import ASGIApp
 
 from goqueue.broker.broker import Broker
+from goqueue.edge.http.access_log import AccessLog
+from goqueue.edge.http.backups import BACKUP_OPTIONS, BACKUP_REQUESTS, BACKUP_ROUTES
 from goqueue.edge.http.batches import append_batches_route
 from goqueue.edge.http.bodies import AcksWord, CreateTopicBody, PublishBody, PublishReply
 from goqueue.edge.http.bulk_bodies import OffsetsAtBody, SettleEpochBody, WatchOffsetsBody
@@ -55,13 +57,13 @@ from goqueue.edge.http.health import (
     health_route,
     healthz_route,
     livez_route,
-    metrics_route,
     readyz_route,
     stats_route,
     version_route,
 )
 from goqueue.edge.http.lag import group_lag_route
 from goqueue.edge.http.long_polls import LongPolls
+from goqueue.edge.http.metrics import metrics_route
 from goqueue.edge.http.offsets import offsets_at_route, watch_offsets_route
 from goqueue.edge.http.openapi import docs_route, document, errors, openapi_route, takes
 from goqueue.edge.http.polling import poll_route
@@ -69,6 +71,7 @@ from goqueue.edge.http.publishing import publish_messages
 from goqueue.edge.http.queue_stats import priority_route, reliability_route
 from goqueue.edge.http.reading import read_route
 from goqueue.edge.http.replies import Line, options_route
+from goqueue.edge.http.scaling import SCALING_REQUESTS, SCALING_ROUTES
 from goqueue.edge.http.schedules import SCHEDULE_OPTIONS, SCHEDULE_ROUTES
 from goqueue.edge.http.schemas import SCHEMA_OPTIONS, SCHEMA_REQUESTS, SCHEMA_ROUTES
 from goqueue.edge.http.settle_bodies import AckBody, NackBody, RedriveBody, RejectBody, VisibilityBody
@@ -83,6 +86,7 @@ from goqueue.edge.http.sinks import (
     take_generation_route,
 )
 from goqueue.edge.http.slashes import EncodedSlashes, restore_slashes
+from goqueue.edge.http.tenants import TENANT_OPTIONS, TENANT_REQUESTS, TENANT_ROUTES
 from goqueue.edge.http.topics import (
     create_topic_route,
     delete_topic_route,
@@ -90,6 +94,7 @@ from goqueue.edge.http.topics import (
     list_partitions_route,
     list_topics_route,
 )
+from goqueue.edge.http.traces import TRACE_ROUTES
 from goqueue.edge.http.transactions import TRANSACTION_REQUESTS, TRANSACTION_ROUTES
 
 _HEALTH_ROUTES = [
@@ -119,7 +124,7 @@ _CORS = CORSConfig(
     description="What is wrong with one message is told in its result; the others are stored all the same.",
     tags=["messages"],
     operation_class=takes(PublishBody),
-    responses=errors(400, 403, 404, 413, 503, 507),
+    responses=errors(400, 403, 404, 413, 429, 503, 507),
 )
 async def publish_route(
     broker: NamedDependency[Broker],
@@ -132,8 +137,13 @@ async def publish_route(
             description="What to wait for: nothing, the OS, or the disk. Goes before the body's; default all."
         ),
     ] = None,
+    traceparent: Annotated[
+        str | None,
+        HeaderParameter(description="W3C trace context of messages that have none in their own headers."),
+    ] = None,
 ) -> PublishReply:
-    return await publish_messages(broker, config, topic, body, acks)
+    given = None if traceparent is None else traceparent.encode()
+    return await publish_messages(broker, config, topic, body, acks, given)
 
 
 _API_ROUTES = [
@@ -145,11 +155,14 @@ _API_ROUTES = [
     options_route("/groups/{group:str}/offsets", "GET", "POST"),
     *SCHEMA_OPTIONS,
     *SCHEDULE_OPTIONS,
+    *TENANT_OPTIONS,
+    *BACKUP_OPTIONS,
     create_topic_route,
     list_topics_route,
     describe_topic_route,
     delete_topic_route,
     list_partitions_route,
+    *SCALING_ROUTES,
     publish_route,
     read_route,
     read_frames_route,
@@ -195,9 +208,13 @@ _API_ROUTES = [
     *DELAY_ROUTES,
     *SCHEDULE_ROUTES,
     *TRANSACTION_ROUTES,
+    *TRACE_ROUTES,
+    *TENANT_ROUTES,
+    *BACKUP_ROUTES,
 ]
 _REQUEST_BODIES = (
     CreateTopicBody,
+    *SCALING_REQUESTS,
     PublishBody,
     MoveBody,
     CreateScheduleBody,
@@ -216,6 +233,8 @@ _REQUEST_BODIES = (
     RedriveBody,
     *SCHEMA_REQUESTS,
     *TRANSACTION_REQUESTS,
+    *TENANT_REQUESTS,
+    *BACKUP_REQUESTS,
 )
 
 
@@ -227,7 +246,8 @@ def api_document() -> bytes:
 
 def create_app(broker: Broker, config: HttpConfig, long_polls: LongPolls | None = None) -> ASGIApp:
     """The app that serves a broker. Whoever ends `long_polls` has all waiting reads answered."""
-    return FastLane(broker, config, long_polls or LongPolls(), _framework(config.body_bytes))
+    app = FastLane(broker, config, long_polls or LongPolls(), _framework(config.body_bytes))
+    return AccessLog(app) if config.is_logging_requests else app
 
 
 @cache

@@ -27,7 +27,7 @@ from goqueue.model.messages import Acks
     "All are checked before the first is stored: a bad one refuses the whole request.",
     tags=["bulk"],
     operation_class=TakingBytes,
-    responses=errors(400, 403, 404, 413, 503, 507),
+    responses=errors(400, 403, 404, 413, 429, 503, 507),
 )
 async def append_batches_route(
     request: Request[object, object, State],

@@ -7,7 +7,7 @@ field. A field with a default is left out of a reply while it has it.
 
 from typing import Annotated, Literal, get_args
 
-from msgspec import Meta, Struct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 _INT32 = Meta(ge=-(2**31), le=2**31 - 1)
 
@@ -99,7 +99,10 @@ class TopicPartitions(Struct):
 class MessageBody(Struct, gc=False):
     """A message to publish."""
 
-    value: str
+    value: Annotated[
+        str | UnsetType | None,
+        Meta(description="null: no value, which in a compacted topic ends its key. It must be told."),
+    ] = UNSET
     key: Annotated[str, Meta(description="Empty: no key.")] | None = None
     partition: Annotated[int, _INT32] | None = None
     priority: Annotated[str, Meta(description="A lane, in any letter case; normal by default.")] | None = None
@@ -112,6 +115,13 @@ class MessageBody(Struct, gc=False):
     ttl: Annotated[str, Meta(description="Older than this it is not delivered to groups: 1h30m.")] | None = (
         None
     )
+    header_list: (
+        Annotated[
+            list["HeaderBody"],
+            Meta(description="Instead of headers, where names repeat or values are no text."),
+        ]
+        | None
+    ) = None
 
 
 class PublishBody(Struct, gc=False):
@@ -191,9 +201,11 @@ class Status(Struct):
 
 
 class CheckBody(Struct, omit_defaults=True):
-    status: Literal["pass", "fail"]
+    """One thing looked at. `warn` is for people and leaves the server ready."""
+
+    status: Literal["pass", "warn", "fail"]
     message: str | None = None
-    latency: str | None = None
+    latency: Annotated[str, Meta(description="How long it takes, as a duration like 1.25ms.")] | None = None
 
 
 class BrokerSummary(Struct):

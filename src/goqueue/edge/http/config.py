@@ -29,6 +29,8 @@ class HttpConfig:
     stop_timeout_s: float = 10.0
     """How long replies in flight may take once the door is closing."""
     backlog: int = 1_024
+    is_logging_requests: bool = False
+    """A line for each request. Off by default: it costs more than many a request."""
 
     def __post_init__(self) -> None:
         require(self.body_bytes > 0, "a request body must have room for at least a byte")

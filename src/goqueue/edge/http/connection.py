@@ -9,6 +9,7 @@ what uvicorn makes for each and hardly ever uses is replaced.
 """
 
 import asyncio
+import logging
 
 import httptools
 import msgspec
@@ -21,6 +22,9 @@ from goqueue.edge.http.caller import CALLER, Caller
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.errors import ErrorBody
 from goqueue.edge.http.flow import Flow, LazyEvent, Pipeline
+from goqueue.edge.http.request_ids import HEADER, REQUEST_ID, request_id_for
+
+logger = logging.getLogger("goqueue.edge.http")
 
 _NO_STATE: dict[str, object] = {}
 _ASGI: ASGIVersions = {"version": "3.0", "spec_version": "2.3"}
@@ -117,7 +121,11 @@ class GuardedConnection(HttpToolsProtocol):
             self._is_in_head = False
             self.scope["asgi"] = _ASGI
             self.scope[CALLER] = self._caller  # type: ignore[literal-required]  # a key of our own
+            request_id = request_id_for(self.headers)
+            self.scope[REQUEST_ID] = request_id  # type: ignore[literal-required]  # likewise
             super().on_headers_complete()
+            # With the headers that uvicorn puts on every reply, its own included.
+            self.cycle.default_headers = [*self.server_state.default_headers, (HEADER, request_id)]
             self.cycle.message_event = LazyEvent()  # type: ignore[assignment]  # as above; nobody waits yet
             if not self.pipeline:
                 self._served = self.cycle
@@ -165,10 +173,14 @@ class GuardedConnection(HttpToolsProtocol):
 
     def _refuse(self, status: int, code: str, text: str) -> None:
         """Answer on our own, without the app, and hang up: what follows on the wire cannot be trusted."""
+        request_id = request_id_for(())
+        logger.debug(
+            "http_request_refused status=%d reason=%s request_id=%s", status, text, request_id.decode("ascii")
+        )
         body = msgspec.json.encode(ErrorBody(text, status, code)) + b"\n"
         self._end_stall()
         self.transport.write(
-            b"%scontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%s"
-            % (STATUS_LINE[status], len(body), body)
+            b"%scontent-type: application/json\r\n%s: %s\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%s"
+            % (STATUS_LINE[status], HEADER, request_id, len(body), body)
         )
         self.transport.close()

@@ -61,7 +61,7 @@ _revoke_decoder = msgspec.json.Decoder(RevokeBody)
     summary="Become a member of a group in which a partition stays with its owner until that lets go",
     tags=TAGS,
     operation_class=takes(JoinBody),
-    responses=errors(400, 404, 409, 413, 429, 503, 507),
+    responses=errors(400, 403, 404, 409, 413, 429, 503, 507),
 )
 async def join_cooperatively_route(
     request: Request[object, object, State],
@@ -87,7 +87,7 @@ async def join_cooperatively_route(
     summary="A sign of life; hears what to let go of and what it may read",
     tags=TAGS,
     operation_class=takes(MemberBody),
-    responses=errors(400, 404, 409, 413, 503, 507),
+    responses=errors(400, 403, 404, 409, 413, 503, 507),
 )
 async def heartbeat_cooperatively_route(
     broker: NamedDependency[Broker], group: GroupInPath, body: RawBody
@@ -111,7 +111,7 @@ async def heartbeat_cooperatively_route(
     summary="Say what was let go of, so that its next owner can have it",
     tags=TAGS,
     operation_class=takes(RevokeBody),
-    responses=errors(400, 404, 409, 413, 503, 507),
+    responses=errors(400, 403, 404, 409, 413, 503, 507),
 )
 async def revoke_route(broker: NamedDependency[Broker], group: GroupInPath, body: RawBody) -> RevokeReply:
     given = decode(_revoke_decoder, body)
@@ -128,7 +128,7 @@ async def revoke_route(broker: NamedDependency[Broker], group: GroupInPath, body
     summary="Go for good",
     tags=TAGS,
     operation_class=takes(MemberBody),
-    responses=errors(400, 404, 409, 413, 503, 507),
+    responses=errors(400, 403, 404, 409, 413, 503, 507),
 )
 async def leave_cooperatively_route(
     broker: NamedDependency[Broker], group: GroupInPath, body: RawBody
@@ -142,7 +142,7 @@ async def leave_cooperatively_route(
     operation_id="memberAssignment",
     summary="What a member may read from now",
     tags=TAGS,
-    responses=errors(400, 404, 409, 503),
+    responses=errors(400, 403, 404, 409, 503),
 )
 async def assignment_route(
     broker: NamedDependency[Broker],
@@ -158,7 +158,7 @@ async def assignment_route(
     operation_id="describeCooperatively",
     summary="A group as its rebalances see it",
     tags=TAGS,
-    responses=errors(400, 404, 503),
+    responses=errors(400, 403, 404, 503),
 )
 async def describe_cooperatively_route(
     broker: NamedDependency[Broker], group: GroupInPath
@@ -192,7 +192,7 @@ async def describe_cooperatively_route(
     operation_id="groupRebalances",
     summary="How often a group was assigned anew, why, and how long it took",
     tags=TAGS,
-    responses=errors(400, 404, 503),
+    responses=errors(400, 403, 404, 503),
 )
 async def group_rebalances_route(broker: NamedDependency[Broker], group: GroupInPath) -> RebalanceStatsBody:
     return _stats_body(rebalance_stats(broker, group))

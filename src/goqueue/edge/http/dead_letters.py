@@ -19,6 +19,7 @@ from goqueue.edge.http.settle_bodies import DeadLetterBody, DeadLetterList, Redr
 from goqueue.edge.http.times import format_time, parse_time
 from goqueue.model.delivery import DEAD_LETTER_SUFFIX, DeadLetter, Redrive
 from goqueue.model.ids import TopicName
+from goqueue.model.numbers import whole_number
 
 _INT64_MAX = 2**63 - 1
 _decoder = msgspec.json.Decoder(RedriveBody)
@@ -30,7 +31,7 @@ _Topic = Annotated[str, PathParameter(description="The topic from which the mess
     operation_id="listDeadLetters",
     summary="Dead letters of a topic that were not sent back",
     tags=["queue"],
-    responses=errors(400, 404, 500, 503),
+    responses=errors(400, 403, 404, 500, 503),
 )
 async def dead_letters_route(
     broker: NamedDependency[Broker],
@@ -64,7 +65,7 @@ async def dead_letters_route(
     summary="Send dead letters back to the partitions they came from, each once",
     tags=["queue"],
     operation_class=takes(RedriveBody, is_required=False),
-    responses=errors(400, 404, 413, 500, 503, 507),
+    responses=errors(400, 403, 404, 413, 500, 503, 507),
 )
 async def redrive_route(broker: NamedDependency[Broker], topic: _Topic, body: RawBody) -> RedriveReply:
     request = decode_if_any(_decoder, body)
@@ -124,4 +125,5 @@ def _shown(letter: DeadLetter) -> DeadLetterBody:
 
 def _number(text: str | None) -> int:
     """A number of the story; -1 when it is not told."""
-    return int(text) if text is not None and text.isdecimal() else -1
+    number = whole_number(text)
+    return -1 if number is None else number

@@ -26,6 +26,7 @@ class HttpDoor:
     """Serves one broker over HTTP, inside the loop that is running."""
 
     def __init__(self, broker: Broker, config: HttpConfig) -> None:
+        self._broker = broker
         self._config = config
         self._long_polls = LongPolls()
         self._state = ServerState()
@@ -51,6 +52,7 @@ class HttpDoor:
             self._connect, host, port, backlog=self._config.backlog
         )
         self._tell_date()
+        self._broker.counters.connections["http"] = lambda: len(self._state.connections)
         return int(self._server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:

@@ -11,10 +11,13 @@ from http import HTTPStatus
 import msgspec
 from litestar import Request, Response
 from litestar.datastructures import State
+from litestar.enums import ScopeType
 from litestar.exceptions import HTTPException
-from litestar.types import ExceptionHandlersMap
+from litestar.types import ExceptionHandlersMap, Scope
 
+from goqueue.edge.http.request_ids import request_id_of
 from goqueue.model.errors import (
+    BackupExists,
     Busy,
     Corrupt,
     Denied,
@@ -33,18 +36,27 @@ from goqueue.model.errors import (
     NotFound,
     NotSoftDeleted,
     OutOfSequence,
+    RateExceeded,
+    RegistryModeNotFound,
     RegistryReadOnly,
     RegistrySettingNotFound,
     RequestTooLarge,
+    RestoreConflict,
     ScheduleExists,
     SchemaNotFound,
     SchemaReferenced,
     SchemaVersionNotFound,
+    SchemaVersionSoftDeleted,
     StorageFull,
+    StorageQuotaExceeded,
     SubjectNotFound,
+    SubjectSoftDeleted,
+    TenantExists,
+    TenantNotEmpty,
     TopicExists,
     Unavailable,
     UnknownMember,
+    VersionNotSoftDeleted,
 )
 
 logger = logging.getLogger("goqueue.edge.http")
@@ -58,6 +70,8 @@ STATUS_OF: dict[type[GoQueueError], HTTPStatus] = {
     Fenced: HTTPStatus.CONFLICT,
     TopicExists: HTTPStatus.CONFLICT,
     ScheduleExists: HTTPStatus.CONFLICT,
+    BackupExists: HTTPStatus.CONFLICT,
+    RestoreConflict: HTTPStatus.CONFLICT,
     GroupNotEmpty: HTTPStatus.CONFLICT,
     GroupSubscribed: HTTPStatus.CONFLICT,
     InconsistentProtocol: HTTPStatus.CONFLICT,
@@ -74,6 +88,9 @@ STATUS_OF: dict[type[GoQueueError], HTTPStatus] = {
     Busy: HTTPStatus.TOO_MANY_REQUESTS,
     Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     StorageFull: HTTPStatus.INSUFFICIENT_STORAGE,
+    StorageQuotaExceeded: HTTPStatus.INSUFFICIENT_STORAGE,
+    TenantExists: HTTPStatus.CONFLICT,
+    TenantNotEmpty: HTTPStatus.CONFLICT,
     Corrupt: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
 """An error stands for itself and for those below it in the tree, unless they have a line of their own."""
@@ -82,8 +99,12 @@ REGISTRY_CODE_OF: dict[type[GoQueueError], int] = {
     SubjectNotFound: 40401,
     SchemaVersionNotFound: 40402,
     SchemaNotFound: 40403,
+    SubjectSoftDeleted: 40404,
     NotSoftDeleted: 40405,
+    SchemaVersionSoftDeleted: 40406,
+    VersionNotSoftDeleted: 40407,
     RegistrySettingNotFound: 40408,
+    RegistryModeNotFound: 40409,
     IncompatibleSchema: 409,
     InvalidSchema: 42201,
     InvalidSchemaVersion: 42202,
@@ -114,6 +135,7 @@ class ErrorBody(msgspec.Struct, omit_defaults=True):
     offset: int | None = None
     error_code: int | None = None
     message: str | None = None
+    retry_after_ms: int | None = None
 
 
 INTERNAL = ErrorBody("internal error; the log of the server has the story", 500, "internal")
@@ -130,21 +152,42 @@ def body_of(error: GoQueueError) -> ErrorBody:
         body.topic, body.partition, body.offset = error.topic, error.partition, error.offset
     if registry_code := REGISTRY_CODE_OF.get(type(error)):
         body.error_code, body.message = registry_code, str(error)
+    if isinstance(error, RateExceeded):
+        body.retry_after_ms = error.retry_after_ms
     return body
 
 
 def headers_of(body: ErrorBody) -> dict[str, str]:
     """Headers that an error's status asks for."""
-    return {"retry-after": "1"} if body.status in _RETRY_LATER else {}
+    if body.status not in _RETRY_LATER:
+        return {}
+    return {"retry-after": str(-(-(body.retry_after_ms or 1) // 1_000))}  # in whole seconds, and never 0
 
 
-def note_bug(method: str, path: str, error: Exception) -> None:
+def note_failure(scope: Scope, error: Exception) -> None:
     """Write the story of an error that should not have happened, for the people who run the server."""
-    logger.error("http_request_failed method=%s path=%r", method, path, exc_info=error)
+    assert scope["type"] == ScopeType.HTTP
+    # Where the disk has spoilt something the text says all; a bug of ours needs its traceback.
+    logger.error(
+        "http_request_failed method=%s path=%s request_id=%s reason=%s",
+        scope["method"],
+        scope["path"],
+        request_id_of(scope),
+        error,
+        exc_info=None if isinstance(error, GoQueueError) else error,
+    )
 
 
-def _from_the_house(_: Request[object, object, State], error: GoQueueError) -> Response[ErrorBody]:
+def answer_to(scope: Scope, error: GoQueueError) -> ErrorBody:
+    """What a client hears of an error of the house; those that are our fault are noted too."""
     body = body_of(error)
+    if body.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        note_failure(scope, error)
+    return body
+
+
+def _from_the_house(request: Request[object, object, State], error: GoQueueError) -> Response[ErrorBody]:
+    body = answer_to(request.scope, error)
     return Response(body, status_code=body.status, headers=headers_of(body))
 
 
@@ -158,7 +201,7 @@ def _from_litestar(request: Request[object, object, State], error: HTTPException
 
 
 def _from_a_bug(request: Request[object, object, State], error: Exception) -> Response[ErrorBody]:
-    note_bug(request.method, request.url.path, error)
+    note_failure(request.scope, error)
     return Response(INTERNAL, status_code=INTERNAL.status)
 
 

@@ -17,18 +17,21 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 from goqueue.broker.broker import Broker
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.decoding import ClientGone, read_body
-from goqueue.edge.http.errors import INTERNAL, ErrorBody, body_of, headers_of, note_bug
+from goqueue.edge.http.errors import INTERNAL, ErrorBody, answer_to, headers_of, note_failure
 from goqueue.edge.http.long_polls import LongPolls
-from goqueue.edge.http.polling import WantedPoll, hold_poll, poll_in_request, reply_of
+from goqueue.edge.http.polling import WantedPoll, hold_poll, poll_in_request, traced_reply
 from goqueue.edge.http.publishing import acks_in_query, publish_messages
 from goqueue.edge.http.settling import ack_messages
 from goqueue.model.errors import GoQueueError
+from goqueue.model.telemetry import TRACEPARENT
 
 _encoder = msgspec.json.Encoder()
+_TRACEPARENT = TRACEPARENT.encode()
 _ACK_PATHS = {"/messages/ack", "/v1/messages/ack"}
 _JSON = (b"content-type", b"application/json")
 # Any origin may read, so the header can be the same on every reply, whether a browser asks or not.
 _ANY_ORIGIN = (b"access-control-allow-origin", b"*")
+_EXPOSED = (b"access-control-expose-headers", b"X-Request-ID, Retry-After")
 
 
 _SERVED = "goqueue"
@@ -74,7 +77,8 @@ class FastLane:
         assert scope["type"] == ScopeType.HTTP
         body = await read_body(scope, receive, self._config.body_bytes)
         acks = acks_in_query(scope["query_string"])
-        return await publish_messages(self._broker, self._config, topic, body, acks)
+        traceparent = dict(scope["headers"]).get(_TRACEPARENT)
+        return await publish_messages(self._broker, self._config, topic, body, acks, traceparent)
 
     async def _ack(self, scope: Scope, receive: Receive) -> object:
         body = await read_body(scope, receive, self._config.body_bytes)
@@ -82,22 +86,22 @@ class FastLane:
 
     async def _poll(self, wanted: WantedPoll, scope: Scope) -> object:
         polled = await hold_poll(self._broker, self._long_polls, wanted.command, scope)
-        return reply_of(polled, as_base64=wanted.as_base64)
+        return traced_reply(self._broker, polled, as_base64=wanted.as_base64)
 
     async def _answer(self, work: Awaitable[object], scope: Scope, send: Send) -> None:
         assert scope["type"] == ScopeType.HTTP
-        status, headers = 200, [_JSON, _ANY_ORIGIN]
+        status, headers = 200, [_JSON, _ANY_ORIGIN, _EXPOSED]
         reply: object
         try:
             reply = await work
         except ClientGone:
             return
         except GoQueueError as error:
-            reply = failure = body_of(error)
+            reply = failure = answer_to(scope, error)
             status = failure.status
             headers += _encoded(failure)
         except Exception as error:
-            note_bug(scope["method"], scope["path"], error)
+            note_failure(scope, error)
             reply, status = INTERNAL, INTERNAL.status
         content = _encoder.encode(reply) + b"\n"
         headers.append((b"content-length", b"%d" % len(content)))
@@ -116,5 +120,4 @@ def topic_published_to(path: str) -> str | None:
 
 
 def _encoded(failure: ErrorBody) -> list[tuple[bytes, bytes]]:
-    told = [(name.encode(), value.encode()) for name, value in headers_of(failure).items()]
-    return [*told, (b"access-control-expose-headers", b"Retry-After")] if told else []
+    return [(name.encode(), value.encode()) for name, value in headers_of(failure).items()]

@@ -42,7 +42,7 @@ _Partition = Annotated[int, PathParameter(ge=0, le=2**31 - 1, description="The p
     operation_id="readFrames",
     summary="Read the log of one partition as it lies on the disk",
     tags=["bulk"],
-    responses={200: _FRAMES} | errors(400, 404, 500, 503),
+    responses={200: _FRAMES} | errors(400, 403, 404, 429, 500, 503),
 )
 async def read_frames_route(
     request: Request[object, object, State],

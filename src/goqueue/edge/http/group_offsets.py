@@ -76,7 +76,7 @@ async def commit_offsets_route(
     operation_id="committedOffsets",
     summary="How far a group has read: the offsets it reads next",
     tags=TAGS,
-    responses=errors(400, 503),
+    responses=errors(400, 403, 503),
 )
 async def committed_offsets_route(
     broker: NamedDependency[Broker],
@@ -107,7 +107,7 @@ async def committed_offsets_route(
     description="Refused with 409 while the group has members, unless force is given.",
     tags=TAGS,
     operation_class=takes(ResetOffsetsBody),
-    responses=errors(400, 404, 409, 413, 500, 503, 507),
+    responses=errors(400, 403, 404, 409, 413, 500, 503, 507),
 )
 async def reset_offsets_route(
     broker: NamedDependency[Broker], group: GroupInPath, body: RawBody

@@ -68,7 +68,7 @@ async def list_groups_route(broker: NamedDependency[Broker]) -> GroupList:
     operation_id="describeGroup",
     summary="A group's members and how far it is behind",
     tags=TAGS,
-    responses=errors(400, 404, 503),
+    responses=errors(400, 403, 404, 503),
 )
 async def describe_group_route(broker: NamedDependency[Broker], group: GroupInPath) -> GroupBody:
     behind = await group_lag(broker, group)
@@ -95,7 +95,7 @@ async def describe_group_route(broker: NamedDependency[Broker], group: GroupInPa
     summary="Forget a group and its offsets",
     description="Members that came over HTTP are sent away; members that are Kafka clients are not.",
     tags=TAGS,
-    responses=errors(400, 404, 409, 503, 507),
+    responses=errors(400, 403, 404, 409, 503, 507),
 )
 async def delete_group_route(broker: NamedDependency[Broker], group: GroupInPath) -> GroupDeletedReply:
     await disband_group(broker, group)
@@ -109,7 +109,7 @@ async def delete_group_route(broker: NamedDependency[Broker], group: GroupInPath
     summary="Become a member of a group whose partitions the broker assigns",
     tags=TAGS,
     operation_class=takes(JoinBody),
-    responses=errors(400, 404, 409, 413, 429, 503, 507),
+    responses=errors(400, 403, 404, 409, 413, 429, 503, 507),
 )
 async def join_group_route(
     request: Request[object, object, State],
@@ -140,7 +140,7 @@ async def join_group_route(
     summary="A sign of life; 409 when the generation has passed",
     tags=TAGS,
     operation_class=takes(MemberBody),
-    responses=errors(400, 404, 409, 413, 503, 507),
+    responses=errors(400, 403, 404, 409, 413, 503, 507),
 )
 async def heartbeat_route(
     broker: NamedDependency[Broker], group: GroupInPath, body: RawBody
@@ -157,7 +157,7 @@ async def heartbeat_route(
     summary="Go for good; the others have the partitions at once",
     tags=TAGS,
     operation_class=takes(MemberBody),
-    responses=errors(400, 404, 409, 413, 503, 507),
+    responses=errors(400, 403, 404, 409, 413, 503, 507),
 )
 async def leave_group_route(broker: NamedDependency[Broker], group: GroupInPath, body: RawBody) -> LeaveReply:
     await leave_assigned(broker, group, decode(member_decoder, body).member_id)

@@ -5,9 +5,9 @@ waits takes nothing.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import repeat
+from itertools import repeat, zip_longest
 from operator import itemgetter
 from typing import Annotated, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
@@ -20,7 +20,9 @@ from litestar.types import Scope
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.poll import poll
-from goqueue.edge.http.bodies import PRIORITY_OF_LANE, EncodingWord
+from goqueue.broker.trace_places import traceparents_of
+from goqueue.core.telemetry.trace_ids import parse_traceparent
+from goqueue.edge.http.bodies import PRIORITY_OF_LANE, EncodingWord, HeaderBody
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.long_polls import LongPolls
 from goqueue.edge.http.openapi import errors
@@ -30,6 +32,7 @@ from goqueue.edge.http.times import DURATION_PATTERN, format_time, parse_duratio
 from goqueue.model.delivery import Poll, Polled, PolledPart
 from goqueue.model.errors import Invalid
 from goqueue.model.messages import StoredMessage
+from goqueue.model.telemetry import TRACEPARENT
 
 Shown = TypeVar("Shown")
 _INT64_MAX = 2**63 - 1
@@ -48,7 +51,7 @@ _offset_of = itemgetter(StoredMessage._fields.index("offset"))
     operation_id="poll",
     summary="Take messages with a lease; acknowledge them before it runs out",
     tags=["queue"],
-    responses=errors(400, 404, 409, 500, 503, 507),
+    responses=errors(400, 403, 404, 409, 429, 500, 503, 507),
 )
 async def poll_route(
     request: Request[object, object, State],
@@ -100,7 +103,7 @@ async def poll_route(
         visibility_ms=_visibility_ms(visibility_timeout),
     )
     polled = await hold_poll(broker, long_polls, command, request.scope)
-    return reply_of(polled, as_base64=encoding == "base64")
+    return traced_reply(broker, polled, as_base64=encoding == "base64")
 
 
 class WantedPoll(NamedTuple):
@@ -153,12 +156,20 @@ def hold_poll(broker: Broker, long_polls: LongPolls, command: Poll, scope: Scope
     )
 
 
-def reply_of(polled: Polled, *, as_base64: bool) -> PollReply:
+def traced_reply(broker: Broker, polled: Polled, *, as_base64: bool) -> PollReply:
+    """The reply in which a sampled message that brings no trace has the header of the one made for it."""
+    made = [
+        traceparents_of(broker, part.source, list(map(_offset_of, part.messages))) for part in polled.parts
+    ]
+    return reply_of(polled, as_base64=as_base64, made=made)
+
+
+def reply_of(polled: Polled, *, as_base64: bool, made: Sequence[Sequence[str | None]] = ()) -> PollReply:
     """Messages as JSON shows them, flat, and where each partition goes on behind them."""
     messages: list[PolledMessage] = []
     next_offsets = dict(polled.floors)
-    for part in polled.parts:
-        messages += _shown(part, as_base64)
+    for part, traceparents in zip_longest(polled.parts, made):
+        messages += _shown(part, as_base64, traceparents)
         next_offsets[part.source] = max(map(_offset_of, part.messages)) + 1
     shown = {f"{source.topic}-{source.partition}": offset for source, offset in next_offsets.items()}
     if len({source.topic for source in next_offsets}) == 1:
@@ -170,7 +181,9 @@ async def _nothing() -> Polled:
     return Polled([], {}, {})
 
 
-def _shown(part: PolledPart, as_base64: bool) -> list[PolledMessage]:
+def _shown(
+    part: PolledPart, as_base64: bool, traceparents: Sequence[str | None] | None
+) -> list[PolledMessage]:
     """Hundreds at a time, so column by column: first what all of them have, then what few of them have."""
     topic, partition = part.source
     counts = part.delivery_counts
@@ -193,6 +206,9 @@ def _shown(part: PolledPart, as_base64: bool) -> list[PolledMessage]:
             [f"{receipt_start}{offset}{first_end}" for offset in offsets],
             _each(lanes, PRIORITY_OF_LANE.__getitem__),
             repeat(1),
+            repeat(None),
+            repeat(None),
+            [one and {TRACEPARENT: one} for one in traceparents] if traceparents else repeat(None),
         )
     )
     if not is_text or any(headers) or keys.count(None) < len(keys):
@@ -202,6 +218,14 @@ def _shown(part: PolledPart, as_base64: bool) -> list[PolledMessage]:
         message.delivery_count = count = counts.get(message.offset, 1)
         message.receipt_handle = f"{receipt_start}{message.offset}:{count}{receipt_end}"
     return messages
+
+
+def _names_a_trace(message: PolledMessage) -> bool:
+    listed = [(header.name, header.value) for header in message.header_list or ()]
+    return any(
+        name.lower() == TRACEPARENT and parse_traceparent((value or "").encode()) is not None
+        for name, value in listed or (message.headers or {}).items()
+    )
 
 
 def _each(column: Collection[int], show: Callable[[int], Shown]) -> Iterable[Shown]:
@@ -222,7 +246,17 @@ def _add_rest(shown: PolledMessage, stored: StoredMessage, as_base64: bool) -> N
     if as_base64:
         shown.value, shown.key, shown.encoding = base64_of(value), base64_of(key), "base64"
     if stored.headers:
+        made = shown.headers
         shown.headers, shown.header_list = shown_headers(stored.headers)
+        if made and not _names_a_trace(shown):
+            _add_trace(shown, made)
+
+
+def _add_trace(shown: PolledMessage, made: Mapping[str, str | None]) -> None:
+    """A consumer goes on with the trace that a message is part of, also when that was made here."""
+    shown.headers = {**(shown.headers or {}), **made}
+    if shown.header_list is not None:
+        shown.header_list += [HeaderBody(*header) for header in made.items()]
 
 
 def _wait_ms(timeout: str | None, config: HttpConfig) -> int:

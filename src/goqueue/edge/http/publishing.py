@@ -6,19 +6,23 @@ door: the body is decoded into structs and walked once, and a body that says lit
 """
 
 import binascii
+from collections.abc import Iterable, Sequence
 from typing import Annotated, NamedTuple
 from urllib.parse import parse_qsl
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays import checked_due
 from goqueue.broker.publish import publish
 from goqueue.broker.topics import describe_topic
+from goqueue.broker.trace_places import context_in
+from goqueue.core.telemetry.trace_ids import parse_traceparent
 from goqueue.edge.http.bodies import (
     PRIORITY_OF_LANE,
     AcksWord,
+    HeaderBody,
     MessageBody,
     PublishBody,
     PublishReply,
@@ -33,6 +37,7 @@ from goqueue.model.delivery import TTL_HEADER
 from goqueue.model.errors import GoQueueError, Invalid
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Acks, Headers, Lane, Message
+from goqueue.model.telemetry import TRACEPARENT
 
 
 class PlainMessage(Struct, gc=False, forbid_unknown_fields=True):
@@ -68,17 +73,29 @@ _ACKS = {acks.value: acks for acks in Acks}
 
 
 async def publish_messages(
-    broker: Broker, config: HttpConfig, topic: str, body: bytes, acks: str | None
+    broker: Broker,
+    config: HttpConfig,
+    topic: str,
+    body: bytes,
+    acks: str | None,
+    traceparent: bytes | None = None,
 ) -> PublishReply:
-    """Store what a publish request holds. `acks` from the query goes before the body's."""
+    """Store what a publish request holds. `acks` from the query goes before the body's.
+
+    Messages that name no trace themselves are part of the request's.
+    """
     acks_given, messages, refused = _read(body, broker.clock.wall_ms())
     if len(messages) + len(refused) > config.messages_per_request:
         raise Invalid(f"a request holds at most {config.messages_per_request} messages")
     wanted = _acks_of(acks or acks_given)
+    if traceparent is not None and parse_traceparent(traceparent) is not None:
+        messages = [_traced(message, traceparent) for message in messages]
     if not messages:
         describe_topic(broker, topic)  # a missing topic is the first thing to hear of
+        _tell_refused(broker, topic, refused.values())
         return PublishReply(list(refused.values()))
     published = await publish(broker, Publish(topic=TopicName(topic), messages=messages, acks=wanted))
+    _tell_refused(broker, topic, refused.values())
     results = [
         PublishResult(outcome[0], outcome[1], PRIORITY_OF_LANE[message[3]])
         if isinstance(outcome, Placed)
@@ -88,6 +105,12 @@ async def publish_messages(
     for index, refusal in refused.items():  # in rising order, so each lands where its message stood
         results.insert(index, refusal)
     return PublishReply(results)
+
+
+def _tell_refused(broker: Broker, topic: str, refused: Iterable[PublishResult]) -> None:
+    """Messages that were not understood count as refused, as those do that the broker does not take."""
+    for one in refused:
+        broker.telemetry.refused(topic, one.code or "", one.error or "", time_us=broker.clock.wall_us())
 
 
 def _read(body: bytes, now_ms: int) -> Given:
@@ -127,6 +150,12 @@ def _read_closely(body: bytes, now_ms: int) -> Given:
     return Given(request.acks, messages, refused)
 
 
+def _traced(message: Message, traceparent: bytes) -> Message:
+    if context_in(message.headers) is not None:
+        return message
+    return message._replace(headers=(*message.headers, (TRACEPARENT, traceparent)))
+
+
 def acks_in_query(query: bytes) -> str | None:
     """The `acks` of a query string, if it has one."""
     return dict(parse_qsl(query.decode("latin-1"))).get("acks") if query else None
@@ -148,12 +177,14 @@ def message_of(given: MessageBody, is_base64: bool, now_ms: int) -> Message:
         due_ms = due_time(given.delay, given.deliver_at, now_ms)
     if given.encoding is not None:
         is_base64 = _is_base64(given.encoding)
-    key_text = given.key
+    key_text, value_text = given.key, given.value
+    if value_text is UNSET:
+        raise Invalid("value is missing; give null for a message without one, which ends its key")
     if is_base64:
-        value = _from_base64(given.value, "value")
+        value = None if value_text is None else _from_base64(value_text, "value")
         key = _from_base64(key_text, "key") if key_text else None
     else:
-        value = given.value.encode()
+        value = None if value_text is None else value_text.encode()
         key = key_text.encode() if key_text else None
     headers = given.headers
     priority = given.priority
@@ -163,7 +194,7 @@ def message_of(given: MessageBody, is_base64: bool, now_ms: int) -> Message:
         (
             value,
             key,
-            _headers_of(headers, given.ttl) if headers or given.ttl else (),
+            _headers_of(given) if headers or given.header_list or given.ttl else (),
             _NORMAL if priority is None else _lane_of(priority),
             given.partition,
             None,
@@ -172,16 +203,33 @@ def message_of(given: MessageBody, is_base64: bool, now_ms: int) -> Message:
     )
 
 
-def _headers_of(given: dict[str, str | None] | None, ttl: str | None) -> Headers:
-    headers = tuple(
-        (name, None if value is None else value.encode()) for name, value in (given or {}).items()
-    )
+def _headers_of(given: MessageBody) -> Headers:
+    headers = (*_listed(given.header_list or ()), *_mapped(given.headers or {}))
+    ttl = given.ttl
     if not ttl:
         return headers
     ttl_ms = parse_duration_ns(ttl) // 1_000_000
     if ttl_ms <= 0:
         raise Invalid("ttl must be longer than 0 ms")
     return (*headers, (TTL_HEADER, b"%d" % ttl_ms))
+
+
+def _mapped(headers: dict[str, str | None]) -> Headers:
+    return tuple((name, None if value is None else value.encode()) for name, value in headers.items())
+
+
+def _listed(headers: Sequence[HeaderBody]) -> Headers:
+    return tuple(
+        (
+            header.name,
+            None
+            if header.value is None
+            else _from_base64(header.value, f"header {header.name}")
+            if header.encoding
+            else header.value.encode(),
+        )
+        for header in headers
+    )
 
 
 def _lane_of(priority: str) -> Lane:

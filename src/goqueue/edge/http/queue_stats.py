@@ -90,20 +90,21 @@ class PrioritiesBody(Struct):
 )
 async def reliability_route(broker: NamedDependency[Broker]) -> ReliabilityBody:
     stats = reliability_stats(broker)
-    counted = stats.counters
+    totals, counted = stats.totals, stats.counters
+    dead_letters = counted.dead_by_reason.total()
     return ReliabilityBody(
         AckStats(
-            counted.acked,
-            counted.nacked,
-            counted.rejected,
-            counted.expired,
+            totals.acked,
+            totals.nacked,
+            totals.rejected,
+            totals.expired,
             counted.retried,
-            counted.dead_letters,
+            dead_letters,
             stats.waiting,
         ),
-        VisibilityStats(counted.delivered, stats.in_flight, counted.expired, counted.acked, counted.extended),
+        VisibilityStats(totals.consumed, stats.in_flight, totals.expired, totals.acked, totals.extended),
         DeadLetterStats(
-            counted.dead_letters,
+            dead_letters,
             dict(counted.dead_by_reason),
             dict(counted.dead_by_topic),
             0,
@@ -111,12 +112,12 @@ async def reliability_route(broker: NamedDependency[Broker]) -> ReliabilityBody:
             stats.moving,
             counted.redriven,
         ),
-        counted.acked,
-        counted.nacked,
-        counted.rejected,
-        counted.dead_letters,
-        counted.extended,
-        counted.too_old,
+        totals.acked,
+        totals.nacked,
+        totals.rejected,
+        dead_letters,
+        totals.extended,
+        totals.outdated,
     )
 
 

@@ -38,7 +38,7 @@ _INT64_MAX = 2**63 - 1
     operation_id="readMessages",
     summary="Read messages of one partition, in log order",
     tags=["messages"],
-    responses=errors(400, 403, 404, 500, 503),
+    responses=errors(400, 403, 404, 429, 500, 503),
 )
 async def read_route(
     request: Request[object, object, State],

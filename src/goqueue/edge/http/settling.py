@@ -40,7 +40,7 @@ _nack_decoder = msgspec.json.Decoder(NackBody)
 _reject_decoder = msgspec.json.Decoder(RejectBody)
 _visibility_decoder = msgspec.json.Decoder(VisibilityBody)
 _TAGS = ["queue"]
-_ERRORS = errors(400, 404, 409, 413, 503, 507)
+_ERRORS = errors(400, 403, 404, 409, 413, 503, 507)
 _NO_REASON = "rejected by the consumer"
 _NS_PER_MS = 1_000_000
 

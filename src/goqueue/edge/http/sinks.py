@@ -69,7 +69,7 @@ async def take_generation_route(
     description="The body is that of POST /batches. The same stage id again replaces the stage.",
     tags=_TAGS,
     operation_class=TakingBytes,
-    responses=errors(400, 403, 404, 409, 413, 503, 507),
+    responses=errors(400, 403, 404, 409, 413, 429, 503, 507),
 )
 async def stage_route(
     request: Request[object, object, State],

@@ -44,6 +44,12 @@ def format_time(time_ms: int) -> str:
     return f"{_second(time_ms // 1000)}.{time_ms % 1000:03d}Z"
 
 
+def format_time_us(time_us: int) -> str:
+    """A moment in a message's life, to the microsecond: 2026-01-31T12:00:00.250125Z."""
+    time_us = min(max(time_us, _MS_MIN * 1000), _MS_MAX * 1000)
+    return f"{_second(time_us // 1_000_000)}.{time_us % 1_000_000:06d}Z"
+
+
 def format_second(time_ms: int) -> str:
     """A time to the second: 2026-01-31T12:00:00Z."""
     return f"{_second(min(max(time_ms, _MS_MIN), _MS_MAX) // 1000)}Z"

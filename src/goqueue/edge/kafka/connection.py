@@ -72,6 +72,7 @@ class Connection:
     __slots__ = (
         "_arrived",
         "_context",
+        "_held",
         "_is_open",
         "_is_stopping",
         "_is_writable",
@@ -91,6 +92,7 @@ class Connection:
         self._arrived: deque[Request] = deque()
         self._slots: deque[_Slot] = deque()
         self._running: asyncio.Future[Answer] | None = None
+        self._held: asyncio.TimerHandle | None = None
         self._unanswered_count = 0
         self._unanswered_bytes = 0
         self._unsent_bytes = 0
@@ -118,13 +120,14 @@ class Connection:
         if not self._is_open or self._is_stopping:
             return
         reader = Reader(frame)
+        header: RequestHeader | None = None
         try:
             header = read_header(reader)
             api = _api_of(header)
             if header.version >= api.first_flexible:
                 reader.skip_tags()
         except Malformed as error:
-            self._give_up("kafka_frame_refused", str(error))
+            self._give_up("kafka_frame_refused", str(error), header)
             return
         client_id = header.client_id or ""
         if client_id != self._context.client_id:
@@ -148,6 +151,7 @@ class Connection:
         """Begin nothing more, end long waits, send what is under way; then the outlet hears of it."""
         self._is_stopping = True
         self._arrived.clear()
+        self._release()
         running = self._running
         if running is not None and self._slots[-1].request.header.api_key in _LONG_WAITS and running.cancel():
             self._running = None
@@ -159,16 +163,18 @@ class Connection:
         self._is_open = False
         self._arrived.clear()
         self._slots.clear()
+        self._release()
         if self._running is not None:
             self._running.cancel()
             self._running = None
 
     def _advance(self) -> None:
-        """Begin what may begin: requests in order, and none while one runs in its task."""
+        """Begin what may begin: requests in order, none while one runs in its task or the client is held."""
         reply_bytes_max = self._context.config.unanswered_bytes_max
         while (
             self._arrived
             and self._running is None
+            and self._held is None
             and self._is_writable
             and self._unsent_bytes < reply_bytes_max
             and not self._is_stopping
@@ -204,6 +210,8 @@ class Connection:
             self._advance()
 
     def _answer(self, slot: _Slot, answer: Answer) -> None:
+        if self._context.throttle.hold_ms:
+            self._hold_back()
         if isinstance(answer, Later):
             self._fill_later(slot, answer)
         else:
@@ -215,11 +223,13 @@ class Connection:
         except Exception as error:
             self._fail(error, request)
             return
+        if self._context.throttle.hold_ms:
+            self._hold_back()
         if not produced.wants_reply:
             self._forget(request)
             if failure := produced.first_failure():
                 # A client that wants no replies can only learn by this that something is wrong.
-                self._give_up("kafka_produce_refused", failure.text or failure.code.name, request)
+                self._give_up("kafka_produce_refused", failure.text or failure.code.name, request.header)
             return
         slot = _Slot(request)
         self._slots.append(slot)
@@ -227,6 +237,23 @@ class Connection:
             self._fill_later(slot, Later(produced.waits, partial(encode_produced, produced)))
         else:
             self._fill(slot, [encode_produced(produced)])
+
+    def _hold_back(self) -> None:
+        """Begin nothing for a while, as the request has asked for; its reply tells the client, too."""
+        hold_ms = self._context.throttle.take()
+        if self._is_open:
+            self._release()
+            self._held = asyncio.get_running_loop().call_later(hold_ms / 1_000, self._go_on)
+
+    def _go_on(self) -> None:
+        self._held = None
+        self._advance()
+        self._outlet.make_room()
+
+    def _release(self) -> None:
+        if self._held is not None:
+            self._held.cancel()
+            self._held = None
 
     def _fill_later(self, slot: _Slot, reply: Later) -> None:
         for outcome, committed in reply.waits:
@@ -280,15 +307,15 @@ class Connection:
     def _fail(self, error: BaseException, request: Request) -> None:
         """A request that cannot even be refused: its client is lost."""
         if isinstance(error, Malformed | GoQueueError):
-            self._give_up("kafka_request_refused", str(error), request)
+            self._give_up("kafka_request_refused", str(error), request.header)
         else:
-            logger.error("kafka_request_failed", exc_info=error, extra=_fields(request))
-            self._give_up("kafka_request_failed", "a bug of the broker", request)
+            logger.error("kafka_request_failed", exc_info=error, extra=_fields(request.header))
+            self._give_up("kafka_request_failed", "a bug of the broker", request.header)
 
-    def _give_up(self, event: str, reason: str, request: Request | None = None) -> None:
+    def _give_up(self, event: str, reason: str, header: RequestHeader | None) -> None:
         if self._is_open:
             self.lose()
-            self._outlet.give_up(event, reason, {} if request is None else _fields(request))
+            self._outlet.give_up(event, reason, {} if header is None else _fields(header))
 
 
 def _api_of(header: RequestHeader) -> Api:
@@ -302,6 +329,12 @@ def _api_of(header: RequestHeader) -> Api:
     raise Malformed(f"version {header.version} of request {header.api_key} is not served")
 
 
-def _fields(request: Request) -> dict[str, object]:
-    header = request.header
-    return {"api": ApiKey(header.api_key).name, "version": header.version, "client_id": header.client_id}
+def _fields(header: RequestHeader) -> dict[str, object]:
+    """What a log line says of a request, so that it can be found again in a client's own log."""
+    known = header.api_key in APIS
+    return {
+        "api": ApiKey(header.api_key).name if known else header.api_key,
+        "version": header.version,
+        "client_id": header.client_id,
+        "correlation_id": header.correlation_id,
+    }

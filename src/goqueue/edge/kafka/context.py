@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from goqueue.broker.broker import Broker
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.edge.kafka.share_sessions import ShareSessions
+from goqueue.edge.kafka.throttle import Throttle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,3 +20,5 @@ class Context:
     client_id: str = ""
     share_sessions: ShareSessions = field(default_factory=ShareSessions)
     """Those of all clients of the door: a share consumer may come back on another connection."""
+    throttle: Throttle = field(default_factory=Throttle)
+    """How long this client is to be held back."""

@@ -39,6 +39,7 @@ class KafkaDoor:
         self._host = host
         self._port = int(self._server.sockets[0].getsockname()[1])
         self._check_idle_later()
+        self._broker.counters.connections["kafka"] = lambda: self.client_count
         return self._port
 
     async def stop(self) -> None:

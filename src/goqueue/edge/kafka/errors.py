@@ -40,19 +40,27 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.InvalidRegistryMode: ErrorCode.invalid_request,
     errors.IncompatibleSchema: ErrorCode.invalid_request,
     errors.SchemaMismatch: ErrorCode.invalid_record,
+    errors.InvalidTenant: ErrorCode.unknown_server_error,
     # What was named is not here: clients refresh their metadata.
     errors.NotFound: ErrorCode.unknown_topic_or_partition,
     errors.TopicNotFound: ErrorCode.unknown_topic_or_partition,
     errors.PartitionNotFound: ErrorCode.unknown_topic_or_partition,
     errors.SinkNotFound: ErrorCode.unknown_server_error,  # sinks have no place in Kafka's protocol
     errors.StageNotFound: ErrorCode.unknown_server_error,
+    errors.MessageNotFound: ErrorCode.offset_out_of_range,
+    errors.TraceNotFound: ErrorCode.unknown_server_error,  # nor have traces
     errors.DelayedNotFound: ErrorCode.unknown_server_error,  # nor have delays and schedules
     errors.ScheduleNotFound: ErrorCode.unknown_server_error,
     errors.ReceiptNotFound: ErrorCode.invalid_record_state,
     errors.SubjectNotFound: ErrorCode.unknown_server_error,  # nor have schemas
     errors.SchemaVersionNotFound: ErrorCode.unknown_server_error,
+    errors.SubjectSoftDeleted: ErrorCode.unknown_server_error,
+    errors.SchemaVersionSoftDeleted: ErrorCode.unknown_server_error,
     errors.SchemaNotFound: ErrorCode.unknown_server_error,
     errors.RegistrySettingNotFound: ErrorCode.unknown_server_error,
+    errors.RegistryModeNotFound: ErrorCode.unknown_server_error,
+    errors.TenantNotFound: ErrorCode.unknown_server_error,
+    errors.BackupNotFound: ErrorCode.unknown_server_error,  # nor have backups
     errors.GroupNotFound: ErrorCode.group_id_not_found,
     errors.TransactionNotFound: ErrorCode.transactional_id_not_found,
     errors.ProducerNotFound: ErrorCode.invalid_producer_id_mapping,
@@ -60,6 +68,11 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.InternalTopic: ErrorCode.invalid_topic_exception,
     errors.NotPartitionOwner: ErrorCode.group_authorization_failed,
     errors.RegistryReadOnly: ErrorCode.unknown_server_error,
+    errors.TopicSuspended: ErrorCode.topic_authorization_failed,
+    errors.GroupSuspended: ErrorCode.group_authorization_failed,
+    errors.QuotaExceeded: ErrorCode.policy_violation,
+    errors.StorageQuotaExceeded: ErrorCode.policy_violation,
+    errors.SystemTenant: ErrorCode.unknown_server_error,  # nor have tenants
     # The caller's view is out of date.
     errors.Fenced: ErrorCode.fenced_leader_epoch,
     errors.LeaderEpochFenced: ErrorCode.fenced_leader_epoch,
@@ -94,6 +107,12 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.InstanceInUse: ErrorCode.unreleased_instance_id,
     errors.SchemaReferenced: ErrorCode.unknown_server_error,
     errors.NotSoftDeleted: ErrorCode.unknown_server_error,
+    errors.VersionNotSoftDeleted: ErrorCode.unknown_server_error,
+    errors.TenantExists: ErrorCode.unknown_server_error,
+    errors.TenantNotEmpty: ErrorCode.unknown_server_error,
+    errors.RateExceeded: ErrorCode.throttling_quota_exceeded,
+    errors.BackupExists: ErrorCode.unknown_server_error,
+    errors.RestoreConflict: ErrorCode.unknown_server_error,
     errors.Unavailable: ErrorCode.leader_not_available,
     errors.LeaderEpochUnknown: ErrorCode.unknown_leader_epoch,
     errors.ShuttingDown: ErrorCode.not_leader_or_follower,

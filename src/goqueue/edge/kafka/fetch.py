@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
+from goqueue.broker.quotas import consume_wait_ms, within_rates
 from goqueue.broker.read import read
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code
@@ -115,32 +116,43 @@ async def fetch(context: Context, version: int, reader: Reader) -> list[Buffer]:
     request = read_fetch(context, version, reader)
     if request.session_id != _NO_SESSION:
         return [_encode_start(version, ErrorCode.fetch_session_id_not_found, topic_count=0), *_end(version)]
-    names_all_known = all(topic.name for topic, _ in request.topics)
+    wanted = [wanted for topic, partitions in request.topics if topic.name for wanted in partitions]
+    throttle_ms = 0
+    if context.broker.tenants.accounts:
+        wanted, throttle_ms = within_rates(context.broker, wanted)
+    # An error is told at once: the client has to refresh its metadata before it can go on.
+    may_wait = all(topic.name for topic, _ in request.topics) and not throttle_ms
     replies = await read(
         context.broker,
         Read(
-            partitions=[
-                wanted for topic, partitions in request.topics if topic.name for wanted in partitions
-            ],
-            min_bytes=request.min_bytes if names_all_known else 0,
+            partitions=wanted,
+            min_bytes=request.min_bytes if may_wait else 0,
             max_bytes=min(max(request.max_bytes, 1), context.config.fetch_bytes_max),
-            # An error is told at once: the client has to refresh its metadata before it can go on.
-            wait_ms=min(max(request.wait_ms, 0), context.config.fetch_wait_ms_max) if names_all_known else 0,
+            wait_ms=min(max(request.wait_ms, 0), context.config.fetch_wait_ms_max) if may_wait else 0,
             isolation=Isolation.COMMITTED if request.isolation == _READ_COMMITTED else Isolation.UNCOMMITTED,
+            reader=context.client_id,
         ),
     )
-    return encode_fetched(version, request, replies)
+    if context.broker.tenants.accounts:
+        topics = (topic.name for topic, _ in request.topics if topic.name)
+        throttle_ms = max(throttle_ms, consume_wait_ms(context.broker, topics))
+        context.throttle.ask(throttle_ms)
+    return encode_fetched(version, request, replies, throttle_ms)
 
 
 def encode_fetched(
-    version: int, request: FetchRequest, replies: Sequence[BatchesRead | PartitionReadFailed]
+    version: int,
+    request: FetchRequest,
+    replies: Sequence[BatchesRead | PartitionReadFailed],
+    throttle_ms: int = 0,
 ) -> list[Buffer]:
     """Small packed parts around the batches of the log."""
     flexible = version >= FIRST_FLEXIBLE
     encode = _PartitionEncoder(version, read_committed=request.isolation == _READ_COMMITTED)
     reply_of_next = iter(replies)
     buffers: list[Buffer] = []
-    packed = [_encode_start(version, ErrorCode.none, topic_count=len(request.topics))]
+    topic_count = len(request.topics)
+    packed = [_encode_start(version, ErrorCode.none, topic_count=topic_count, throttle_ms=throttle_ms)]
     for topic, partitions in request.topics:
         packed += (topic.given, count(len(partitions), flexible=flexible))
         for wanted in partitions:
@@ -198,11 +210,12 @@ class _PartitionEncoder:
         return count(len(entries), flexible=self._flexible) + b"".join(entries)
 
 
-def _encode_start(version: int, code: ErrorCode, *, topic_count: int) -> bytes:
-    flexible = version >= FIRST_FLEXIBLE
+def _encode_start(version: int, code: ErrorCode, *, topic_count: int, throttle_ms: int = 0) -> bytes:
     if version >= _WITH_SESSION:
-        return _REPLY_START_WITH_SESSION.pack(0, code, _NO_SESSION) + count(topic_count, flexible=flexible)
-    return _REPLY_START.pack(0) + count(topic_count, flexible=flexible)
+        start = _REPLY_START_WITH_SESSION.pack(throttle_ms, code, _NO_SESSION)
+    else:
+        start = _REPLY_START.pack(throttle_ms)
+    return start + count(topic_count, flexible=version >= FIRST_FLEXIBLE)
 
 
 def _end(version: int) -> list[bytes]:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from kio.schema.errors import ErrorCode
 
 from goqueue.broker.append import append
+from goqueue.broker.quotas import publish_wait_ms
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
 from goqueue.edge.kafka.later import Wait
@@ -48,7 +49,6 @@ _OUTCOME_WITH_TIME = Struct(">ihqq")
 _OUTCOME_WITH_START = Struct(">ihqqq")
 _NO_TIME = -1
 """Topics keep the times that producers give, so there is no append time to tell."""
-_NOT_THROTTLED = INT32.pack(0)
 _RECORD_ERRORS_MAX = 1_000
 """A client that sends more bad records than this at once hears of the first."""
 
@@ -100,6 +100,7 @@ class Produced(NamedTuple):
     topics: list[tuple[TopicReference, list[PartitionOutcome]]]
     waits: list[Wait]
     wants_reply: bool
+    throttle_ms: int
 
     def first_failure(self) -> PartitionOutcome | None:
         return next(
@@ -150,10 +151,14 @@ def produce(context: Context, version: int, reader: Reader) -> Produced:
                 outcome.fail(InvalidBatch("a publish needs at least one record batch"))
             else:
                 target = TopicPartition(topic.name, partition)
-                command = Append(target, batches, _ACKS[request.acks], may_join)
+                command = Append(target, batches, _ACKS[request.acks], may_join, request.transactional_id)
                 _append(context, command, outcome, waits)
         topics.append((topic, outcomes))
-    return Produced(version, topics, waits, wants_reply=request.acks != 0)
+    throttle_ms = 0
+    if topics and context.broker.tenants.accounts:
+        throttle_ms = publish_wait_ms(context.broker, (topic.name or "" for topic, _ in topics))
+        context.throttle.ask(throttle_ms)
+    return Produced(version, topics, waits, wants_reply=request.acks != 0, throttle_ms=throttle_ms)
 
 
 def _append(context: Context, command: Append, outcome: PartitionOutcome, waits: list[Wait]) -> None:
@@ -161,6 +166,8 @@ def _append(context: Context, command: Append, outcome: PartitionOutcome, waits:
         appended = append(context.broker, command)
     except GoQueueError as error:
         outcome.fail(error)
+        broker = context.broker
+        broker.telemetry.refused(command.target.topic, error.code, str(error), time_us=broker.clock.wall_us())
         return
     outcome.base_offset = appended.base_offset
     outcome.start_offset = appended.start_offset
@@ -179,7 +186,7 @@ def encode_produced(produced: Produced) -> bytes:
         if flexible:
             parts.append(NO_TAGS)
     if version >= _WITH_THROTTLE_TIME:
-        parts.append(_NOT_THROTTLED)
+        parts.append(INT32.pack(produced.throttle_ms))
     if flexible:
         parts.append(NO_TAGS)
     return b"".join(parts)

@@ -13,7 +13,7 @@ from dataclasses import Field, fields
 from datetime import timedelta
 from functools import cache, partial
 from types import NoneType, UnionType
-from typing import ClassVar, cast, get_args, get_origin
+from typing import cast, get_args, get_origin
 
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_writer
@@ -25,10 +25,10 @@ Decode = Callable[[Reader], object]
 
 
 class Reply:
-    """What a handler answers. The broker never asks a client to slow down by this field: it stops reading."""
+    """What a handler answers. Only what counts against a tenant's rate asks a client to slow down."""
 
     __slots__ = ()
-    throttle_time: ClassVar[timedelta] = timedelta(0)
+    throttle_time: timedelta = timedelta(0)
 
 
 def decode_request(api_key: int, version: int, reader: Reader) -> object:

@@ -19,7 +19,7 @@ from goqueue.edge.kafka.errors import kafka_code, kafka_text
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.edge.kafka.share_sessions import CLOSE, OPEN
 from goqueue.model.delivery import Action, Poll, PolledPart
-from goqueue.model.errors import GoQueueError, Invalid, ShareSessionStale
+from goqueue.model.errors import GoQueueError, Invalid, RateExceeded, ShareSessionStale
 from goqueue.model.groups import NO_GENERATION, Membership
 from goqueue.model.ids import TopicPartition
 
@@ -86,6 +86,7 @@ class FetchReply(Reply):
     node_endpoints: tuple[object, ...] = ()
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
+    throttle_time: timedelta = timedelta(0)
 
 
 async def share_fetch(context: Context, request: "ShareFetchRequest") -> FetchReply:
@@ -93,6 +94,7 @@ async def share_fetch(context: Context, request: "ShareFetchRequest") -> FetchRe
     lock = context.broker.config.topic_defaults.visibility_ms * _MILLISECOND
     group, member_id = request.group_id or "", request.member_id or ""
     who = Membership(group, member_id, NO_GENERATION)
+    throttle_ms = 0
     try:
         session = context.share_sessions.enter(group, member_id, request.share_session_epoch)
         named = _named(context, request.topics)
@@ -109,26 +111,31 @@ async def share_fetch(context: Context, request: "ShareFetchRequest") -> FetchRe
         if request.share_session_epoch == CLOSE:
             await release_all(context.broker, who, session.sources)
         elif request.max_bytes > 0 and request.max_records > 0:
-            polled = await poll(
-                context.broker,
-                Poll(
-                    group=group,
-                    member_id=member_id,
-                    limit=request.max_records,
-                    max_bytes=request.max_bytes,
-                    # What became of acknowledgements is worth telling at once.
-                    wait_ms=0 if outcomes else _wait_ms(context, request.max_wait),
-                    sources=session.sources,
-                ),
+            wanted = Poll(
+                group=group,
+                member_id=member_id,
+                limit=request.max_records,
+                max_bytes=request.max_bytes,
+                # What became of acknowledgements is worth telling at once.
+                wait_ms=0 if outcomes else _wait_ms(context, request.max_wait),
+                sources=session.sources,
             )
-            parts = polled.parts
+            try:
+                parts = (await poll(context.broker, wanted)).parts
+            except RateExceeded as error:
+                throttle_ms = error.retry_after_ms
+                context.throttle.ask(throttle_ms)
         fetched = [await _fetched(context, part, outcomes.pop(part.source, None)) for part in parts]
     except GoQueueError as error:
         return FetchReply(
             acquisition_lock_timeout=lock, error_code=kafka_code(error), error_message=kafka_text(error)
         )
     fetched += [(source, _settled(context, source, outcome)) for source, outcome in outcomes.items()]
-    return FetchReply(acquisition_lock_timeout=lock, responses=_by_topic(context, fetched))
+    return FetchReply(
+        acquisition_lock_timeout=lock,
+        responses=_by_topic(context, fetched),
+        throttle_time=throttle_ms * _MILLISECOND,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,197 @@
+"""Opening and closing: a folder of data becomes a broker at work, and a broker lets its folder go."""
+
+import asyncio
+import random
+
+from goqueue.broker.backup_store import BackupStore
+from goqueue.broker.broker import LOGS_FOLDER, Broker, OpenTopic, remove_folder
+from goqueue.broker.coordinator import Coordinator
+from goqueue.broker.delay_keeper import DelayKeeper
+from goqueue.broker.delay_store import DelayStore
+from goqueue.broker.delivery_upkeep import keep_up_deliveries
+from goqueue.broker.flusher import Flusher
+from goqueue.broker.group_journal import OFFSETS_TOPIC, GroupJournals
+from goqueue.broker.health import Health
+from goqueue.broker.journal import Journal
+from goqueue.broker.journal_set import SharedJournal
+from goqueue.broker.metadata_state import EVENT_TYPES as METADATA_EVENT_TYPES
+from goqueue.broker.metadata_state import MetadataAndTenants
+from goqueue.broker.partition import Partition
+from goqueue.broker.reserve import Reserve
+from goqueue.broker.sinks_epochs import recover_sinks
+from goqueue.broker.stages import Stages
+from goqueue.broker.tenants import note_usage
+from goqueue.broker.transaction_ends import recover_transactions
+from goqueue.broker.transaction_journal import SINKS_JOURNAL, TRANSACTIONS_TOPIC, TransactionJournals
+from goqueue.broker.upkeep import keep_up
+from goqueue.core.access.tenants import Tenants
+from goqueue.core.cluster.metadata import ClusterFormed, Metadata, Topic
+from goqueue.core.schemas import events as schema_events
+from goqueue.core.schemas.registry import Registry
+from goqueue.core.telemetry.counters import Counters
+from goqueue.core.telemetry.telemetry import Telemetry
+from goqueue.core.transactions.sinks import Sinks
+from goqueue.model.errors import ShuttingDown
+from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.ports import Clock, Disk, Threads
+from goqueue.model.settings import UNLIMITED, BrokerConfig, TopicSettings
+
+METADATA_TOPIC = TopicName("__metadata")
+SCHEMAS_TOPIC = TopicName("__schemas")
+DELAYED_TOPIC = TopicName("__delayed")
+_CLUSTER_ID_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+_JOURNAL_SETTINGS = TopicSettings(retention_ms=UNLIMITED)
+
+
+async def open_broker(
+    *,
+    config: BrokerConfig,
+    disk: Disk,
+    clock: Clock,
+    threads: Threads,
+    chance: random.Random | None = None,
+    reserve: Reserve | None = None,
+) -> Broker:
+    """Open a data folder: the journal first, then every partition it speaks of."""
+    broker = _put_together(
+        config,
+        disk,
+        clock,
+        threads,
+        chance or random.SystemRandom(),
+        reserve or Reserve(disk, threads, size_bytes=0),
+    )
+    journal, metadata = broker.journal, broker.metadata
+    await broker.open_journal(journal)
+    await broker.open_journal(broker.registry_journal)
+    await broker.transactions.open({SINKS_JOURNAL, *await _numbers(broker, TRANSACTIONS_TOPIC)})
+    if not metadata.cluster_id:
+        cluster_id = "".join(broker.chance.choices(_CLUSTER_ID_LETTERS, k=22))
+        await journal.commit(ClusterFormed(cluster_id))
+    await journal.commit(metadata.raise_epoch())
+    broker.telemetry = Telemetry(
+        broker.counters, config.tracing, metadata.cluster_id, began_us=broker.clock.wall_us()
+    )
+    for name in sorted(metadata.deleted):
+        await remove_folder(broker, name)
+    await journal.shorten()
+    topics = list(metadata.topics.values())
+    partitions = await broker.open_partitions([pair for topic in topics for pair in _sources(topic)])
+    for topic in topics:
+        broker.topics[topic.name] = OpenTopic(partitions[: topic.partitions])
+        del partitions[: topic.partitions]
+    broker.count_topics()
+    await recover_sinks(broker)
+    await broker.coordinator.start(await _numbers(broker, OFFSETS_TOPIC))
+    await broker.open_delays()
+    await recover_transactions(broker)
+    for transaction_journal in broker.transactions:
+        await transaction_journal.shorten()
+    await broker.delays.start()
+    broker.is_open = True
+    keep_up_deliveries(broker)
+    broker.keep(asyncio.get_running_loop().create_task(keep_up(broker)))
+    return broker
+
+
+async def close_broker(broker: Broker) -> None:
+    """Take no more work, flush everything, note where recovery can begin, let the files go."""
+    if broker.is_closed:
+        return
+    broker.is_open, broker.is_closed = False, True
+    for reader in tuple(broker.waiting_reads):
+        reader.wake()
+    await asyncio.gather(*broker.changes, return_exceptions=True)
+    await broker.coordinator.close()
+    for task in tuple(broker.tasks):
+        task.cancel()
+    await asyncio.gather(*broker.tasks, return_exceptions=True)
+    # What the tasks had under way themselves.
+    await asyncio.gather(*broker.changes, return_exceptions=True)
+    await broker.transactions.settle()
+    await broker.delays.close()
+    note_usage(broker)
+    partitions = broker.all_partitions()
+    for partition in partitions:
+        if not partition.is_failed and partition.log.wants_snapshot:
+            broker.flusher.request_snapshot(partition)
+    await broker.flusher.drain()
+    for partition in partitions:
+        partition.close(ShuttingDown())
+
+
+def _put_together(
+    config: BrokerConfig,
+    disk: Disk,
+    clock: Clock,
+    threads: Threads,
+    chance: random.Random,
+    reserve: Reserve,
+) -> Broker:
+    """A broker with all its rooms, which has read nothing yet."""
+    metadata = Metadata()
+    tenants = Tenants()
+    counters = Counters(config.metrics)
+    flusher = Flusher(threads, clock, interval_ms=config.flush_interval_ms)
+    sinks = Sinks()
+    registry = Registry()
+
+    def journal_partition(topic: TopicName, number: int = 0) -> Partition:
+        partition = Partition(
+            TopicPartition(topic, number),
+            f"{LOGS_FOLDER}/{topic}/{number}",
+            _JOURNAL_SETTINGS,
+            disk=disk,
+            clock=clock,
+            leader_epoch=0,
+            on_failure=lambda _: broker.stop_for(f"see partition_stopped of {topic}"),
+        )
+        partition.flusher = flusher
+        partition.counters = counters.topic(topic)
+        return partition
+
+    broker = Broker(
+        config=config,
+        disk=disk,
+        clock=clock,
+        threads=threads,
+        chance=chance,
+        metadata=metadata,
+        flusher=flusher,
+        health=Health(clock),
+        reserve=reserve,
+        journal=Journal(
+            journal_partition(METADATA_TOPIC), MetadataAndTenants(metadata, tenants), METADATA_EVENT_TYPES
+        ),
+        tenants=tenants,
+        sinks=sinks,
+        stages=Stages(disk),
+        registry=registry,
+        registry_journal=SharedJournal(journal_partition(SCHEMAS_TOPIC), registry, schema_events.EVENT_TYPES),
+        counters=counters,
+        backups=BackupStore(disk),
+        started_ms=clock.wall_ms(),
+    )
+    group_journals = GroupJournals(
+        config.groups, clock=clock, new_partition=journal_partition, open_journal=broker.open_journal
+    )
+    broker.coordinator = Coordinator(group_journals, clock, counters)
+    broker.coordinator.on_change = broker.delivery_room.wake
+    broker.transactions = TransactionJournals(
+        sinks, new_partition=journal_partition, open_journal=broker.open_journal
+    )
+    delayed = DelayStore(
+        journal_partition(DELAYED_TOPIC), config.delays, disk=disk, clock=clock, threads=threads
+    )
+    broker.delays = DelayKeeper(broker, delayed)
+    return broker
+
+
+async def _numbers(broker: Broker, topic: TopicName) -> list[int]:
+    """The partitions of an internal topic that earlier lives of the broker have left."""
+    folders = await broker.threads.run(broker.disk.list, f"{LOGS_FOLDER}/{topic}")
+    return [int(name) for name in folders if name.isdigit()]
+
+
+def _sources(topic: Topic) -> list[tuple[TopicPartition, TopicSettings]]:
+    return [(TopicPartition(topic.name, n), topic.settings) for n in range(topic.partitions)]

@@ -1,0 +1,65 @@
+"""The upkeep beside the walk of the messages: retention, recovery points, and what is to be forgotten."""
+
+import asyncio
+import logging
+from contextlib import nullcontext
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.delivery_upkeep import keep_up_deliveries
+from goqueue.broker.expire_offsets import expire_offsets
+from goqueue.broker.partition import Partition
+from goqueue.broker.sinks_epochs import keep_up_sinks
+from goqueue.broker.tenants import keep_up_tenants
+from goqueue.broker.transaction_ends import keep_up_transactions
+from goqueue.model.errors import GoQueueError, StorageFailed, StorageFull
+
+log = logging.getLogger(__name__)
+
+
+async def keep_up(broker: Broker) -> None:
+    """Every few seconds: apply retention, forget silent producers, note recovery points."""
+    while broker.is_open:
+        await asyncio.sleep(broker.config.upkeep_interval_ms / 1000)
+        for partition in broker.all_partitions():
+            try:
+                await keep_up_partition(broker, partition)
+            except (StorageFailed, StorageFull):
+                continue  # the partition has said so; one that failed is being opened anew
+            except (OSError, GoQueueError) as error:
+                log.warning("upkeep_skipped partition=%s reason=%s", partition.source, error)
+        await expire_offsets(broker)
+        keep_up_deliveries(broker)
+        await broker.coordinator.keep_up()
+        for room, work in (
+            ("tenants", keep_up_tenants),
+            ("schemas", _shorten_registry),
+            ("sinks", keep_up_sinks),
+            ("transactions", keep_up_transactions),
+        ):
+            try:
+                await work(broker)
+            except (OSError, GoQueueError) as error:
+                log.warning("upkeep_skipped of=%s reason=%s", room, error)
+
+
+async def keep_up_partition(broker: Broker, partition: Partition) -> None:
+    """Apply retention to one partition and note a recovery point if something has changed."""
+    now_ms = broker.clock.wall_ms()
+    partition.producers.expire(before_ms=now_ms - broker.config.producer_expiry_ms)
+    async with broker.delays.noted(partition.source):
+        removed = partition.log.expire(now_ms=now_ms)
+    if removed:
+        log.info(
+            "retention partition=%s segments=%d start_offset=%d",
+            partition.source,
+            removed,
+            partition.log.start_offset,
+        )
+    if partition.log.wants_snapshot:
+        # Segments that retention has given up go behind it: that is how a full disk gets room again.
+        async with broker.reserve.lent() if removed else nullcontext():
+            await partition.save_recovery_point()
+
+
+async def _shorten_registry(broker: Broker) -> None:
+    await broker.registry_journal.shorten()
