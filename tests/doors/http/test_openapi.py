@@ -156,6 +156,7 @@ def test_the_document_names_every_operation(running: RunningDoor) -> None:
         ("DELETE", "/schemas/mode/{subject}"),
         ("GET", "/schemas/mode/{subject}"),
         ("PUT", "/schemas/mode/{subject}"),
+        ("GET", "/schemas/schemas/guids/{guid}"),
         ("GET", "/schemas/schemas/ids/{schema_id}"),
         ("GET", "/schemas/schemas/ids/{schema_id}/subjects"),
         ("GET", "/schemas/schemas/ids/{schema_id}/versions"),
