@@ -7,8 +7,10 @@ import urllib.request
 from collections.abc import Callable
 
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._resource import ResourceType
 
+from bench.kafka_rows import create_topic
 from bench.measured import Row, at_most, measuring
 from bench.raw_client import RawClient, batch_of, fetch_request, produce_request
 from goqueue.core.telemetry.counters import Counters
@@ -17,6 +19,7 @@ from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.settings import TopicSettings, TracingConfig
 from tests.integration.running_broker import RunningBroker
 
+TOPIC = "traced"
 MESSAGES = 100
 """In a batch: 10 KB, as a producer with a short linger sends them. Each is an event at three stages."""
 BATCHES = 1_000
@@ -28,18 +31,23 @@ CALLS = 20_000
 
 
 def tracing_cost(broker: RunningBroker) -> list[Row]:
-    """CPU that tracing adds on the Kafka door. Rounds alternate, so that what else runs touches all alike."""
+    """CPU that tracing adds on the Kafka door.
+
+    Rounds alternate, so that what else runs touches all alike; on one topic, because files and the lanes of
+    the flusher differ by more than what is measured.
+    """
     rates = ("0", *BOUNDS)
-    for rate in rates:
-        _create(broker, rate)
-    for rate in rates:
-        _round(broker, rate)
+    create_topic(broker, TOPIC, 1)
     spent: dict[str, list[float]] = {rate: [] for rate in rates}
-    for turn in range(ROUNDS):
+    offset = 0
+    for turn in range(ROUNDS + 1):
         for rate in rates[turn % len(rates) :] + rates[: turn % len(rates)]:
+            _set_rate(broker, rate)
             with measuring(broker) as one:
-                _round(broker, rate)
-            spent[rate].append(one.cpu_s)
+                _round(broker, offset)
+            offset += BATCHES * MESSAGES
+            if turn:  # the first is to warm up
+                spent[rate].append(one.cpu_s)
     batch_us = statistics.median(spent["0"]) / BATCHES * 1e6
     rows = []
     for rate, bound in BOUNDS.items():
@@ -55,7 +63,7 @@ def tracing_cost(broker: RunningBroker) -> list[Row]:
                 f"{batch_us:.0f} µs a batch without; recording alone: {_recording_us(float(rate)):.2f} µs",
             )
         )
-    return [*rows, _story_time(broker)]
+    return [*rows, _story_time(broker, offset)]
 
 
 def _recording_us(rate: float) -> float:
@@ -76,25 +84,21 @@ def _recording_us(rate: float) -> float:
     return (min(taken_s(rate) for _ in range(5)) - min(taken_s(0) for _ in range(5))) / CALLS * 1e6
 
 
-def _create(broker: RunningBroker, rate: str) -> None:
+def _set_rate(broker: RunningBroker, rate: str) -> None:
     admin = AdminClient({"bootstrap.servers": broker.kafka})
-    topic = NewTopic(_topic(rate), 1, 1, config={"goqueue.tracing.sampling": rate})
-    for done in admin.create_topics([topic]).values():
+    entry = ConfigEntry("goqueue.tracing.sampling", rate, incremental_operation=AlterConfigOpType.SET)
+    topic = ConfigResource(ResourceType.TOPIC, TOPIC, incremental_configs=[entry])
+    for done in admin.incremental_alter_configs([topic]).values():
         done.result()
 
 
-def _topic(rate: str) -> str:
-    return f"traced-{rate:4}".replace(" ", "x").replace(".", "-")
-
-
-def _round(broker: RunningBroker, rate: str) -> None:
-    topic = _topic(rate)
-    request = produce_request(topic, 0, batch_of(MESSAGES, b"x" * 100), acks=-1)
+def _round(broker: RunningBroker, first_offset: int) -> None:
+    request = produce_request(TOPIC, 0, batch_of(MESSAGES, b"x" * 100), acks=-1)
     with RawClient(broker.kafka) as client:
         _keep_busy(client, lambda _: request, BATCHES)
         _keep_busy(
             client,
-            lambda n: fetch_request(topic, 0, n * MESSAGES, max_bytes=1),
+            lambda n: fetch_request(TOPIC, 0, first_offset + n * MESSAGES, max_bytes=1),
             BATCHES,
         )
 
@@ -113,12 +117,12 @@ def _quartiles(values: list[float]) -> str:
     return f"{first * 100:.1f} to {last * 100:.1f} %"
 
 
-def _story_time(broker: RunningBroker) -> Row:
+def _story_time(broker: RunningBroker, end_offset: int) -> Row:
     """Ask for stories of messages all over a log, with a full ring."""
     taken_ms = []
     for n in range(STORIES):
-        offset = n * MESSAGES * BATCHES * (ROUNDS + 1) // STORIES
-        url = f"{broker.http}/topics/{_topic('1')}/partitions/0/offsets/{offset}/trace"
+        offset = n * end_offset // STORIES
+        url = f"{broker.http}/topics/{TOPIC}/partitions/0/offsets/{offset}/trace"
         began = time.perf_counter()
         with urllib.request.urlopen(url) as reply:
             trace = json.load(reply)
