@@ -114,7 +114,9 @@ def test_patterns_of_names_are_read_as_where_data_is_checked_and_always_end(patt
 def test_what_looks_like_a_reference_in_data_is_none(keyword: str) -> None:
     data = {"$ref": "#/nowhere"}
 
-    parse_json_schema(json.dumps({keyword: [data] if keyword in ("examples", "enum") else data}))
+    schema = parse_json_schema(json.dumps({keyword: [data] if keyword in ("examples", "enum") else data}))
+
+    assert json_breaks(schema, schema) == []
 
 
 @pytest.mark.parametrize(

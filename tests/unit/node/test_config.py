@@ -166,7 +166,7 @@ def test_what_this_version_does_not_serve_is_refused_unless_it_is_off(unserved: 
 
 
 def test_contract_defaults_of_unserved_settings_are_accepted() -> None:
-    configured(
+    settings = configured(
         environment={
             "GOQUEUE_LISTENERS_GRPC": "127.0.0.1:9000",
             "GOQUEUE_LISTENERS_INTERNAL": ":7000",
@@ -176,6 +176,8 @@ def test_contract_defaults_of_unserved_settings_are_accepted() -> None:
             "GOQUEUE_AUTH_ALLOW_HEALTH": "true",
         }
     )
+
+    assert settings.broker == BrokerConfig()
 
 
 def test_two_doors_cannot_share_a_port() -> None:
