@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from goqueue.model.settings import BrokerConfig
 from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
 from goqueue.node.threads import WorkerThreads
+from goqueue.testing.holds import HoldWatch
 
 T = TypeVar("T")
 
@@ -61,6 +62,15 @@ class RunningDoor:
         """Do something inside the loop and give what it gives."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout=20)
 
+    def longest_hold(self, work: Callable[[], object], *, runs: int = 3) -> float:
+        """For how many ms of CPU what clients do holds the loop in one piece, in the best of some runs."""
+        holds = []
+        for _ in range(runs):
+            watch = self.run(_begun_watch())
+            work()
+            holds.append(self.run(_ended_watch(watch)))
+        return min(holds)
+
     async def _open(self) -> None:
         self.broker = await open_broker(
             config=self._broker_config,
@@ -74,3 +84,13 @@ class RunningDoor:
     async def _close(self) -> None:
         await self.door.stop()
         await close_broker(self.broker)
+
+
+async def _begun_watch() -> HoldWatch:
+    watch = HoldWatch()
+    watch.begin()
+    return watch
+
+
+async def _ended_watch(watch: HoldWatch) -> float:
+    return watch.end()

@@ -1,0 +1,44 @@
+"""The watch tells work in one piece from work in slices."""
+
+import asyncio
+import time
+
+import uvloop
+
+from goqueue.testing.holds import longest_hold
+
+
+def spend(cpu_ms: float) -> None:
+    end_ns = time.thread_time_ns() + int(cpu_ms * 1e6)
+    while time.thread_time_ns() < end_ns:
+        pass
+
+
+async def in_one_piece() -> None:
+    await asyncio.sleep(0)
+    spend(30)
+
+
+async def in_slices() -> None:
+    for _ in range(15):
+        spend(2)
+        await asyncio.sleep(0)
+
+
+def test_work_in_one_piece_holds_the_loop_for_as_long_as_it_takes() -> None:
+    for new_loop in (asyncio.new_event_loop, uvloop.new_event_loop):
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            assert runner.run(longest_hold(in_one_piece)) >= 30
+
+
+def test_work_in_slices_holds_the_loop_for_a_slice_only() -> None:
+    for new_loop in (asyncio.new_event_loop, uvloop.new_event_loop):
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            assert runner.run(longest_hold(in_slices)) < 15
+
+
+def test_waiting_is_no_holding() -> None:
+    async def wait_in_a_thread() -> None:
+        await asyncio.to_thread(time.sleep, 0.03)
+
+    assert asyncio.run(longest_hold(wait_in_a_thread)) < 15
