@@ -210,6 +210,8 @@ class Partition:
 
     async def save_recovery_point(self) -> None:
         """Flush, and return when the present end and start are on the disk as the recovery point."""
+        if self._stopped is not None:
+            raise self._stopped  # nobody flushes it any more, so nobody would answer
         waiter = asyncio.get_running_loop().create_future()
         self._snapshot_waiters.append(waiter)
         self.flusher.request_snapshot(self)

@@ -11,7 +11,7 @@ from goqueue.broker.partition import Partition
 from goqueue.broker.sinks_epochs import keep_up_sinks
 from goqueue.broker.tenants import keep_up_tenants
 from goqueue.broker.transaction_ends import keep_up_transactions
-from goqueue.model.errors import GoQueueError, StorageFailed, StorageFull
+from goqueue.model.errors import GoQueueError, StorageFailed, StorageFull, TopicNotFound
 
 log = logging.getLogger(__name__)
 
@@ -20,13 +20,7 @@ async def keep_up(broker: Broker) -> None:
     """Every few seconds: apply retention, forget silent producers, note recovery points."""
     while broker.is_open:
         await asyncio.sleep(broker.config.upkeep_interval_ms / 1000)
-        for partition in broker.all_partitions():
-            try:
-                await keep_up_partition(broker, partition)
-            except (StorageFailed, StorageFull):
-                continue  # the partition has said so; one that failed is being opened anew
-            except (OSError, GoQueueError) as error:
-                log.warning("upkeep_skipped partition=%s reason=%s", partition.source, error)
+        await keep_up_partitions(broker)
         await expire_offsets(broker)
         keep_up_deliveries(broker)
         await broker.coordinator.keep_up()
@@ -40,6 +34,19 @@ async def keep_up(broker: Broker) -> None:
                 await work(broker)
             except (OSError, GoQueueError) as error:
                 log.warning("upkeep_skipped of=%s reason=%s", room, error)
+
+
+async def keep_up_partitions(broker: Broker) -> None:
+    """One round over all partitions."""
+    for partition in broker.all_partitions():
+        try:
+            await keep_up_partition(broker, partition)
+        except (StorageFailed, StorageFull):
+            continue  # the partition has said so; one that failed is being opened anew
+        except TopicNotFound:
+            continue  # it was deleted since the round began
+        except (OSError, GoQueueError) as error:
+            log.warning("upkeep_skipped partition=%s reason=%s", partition.source, error)
 
 
 async def keep_up_partition(broker: Broker, partition: Partition) -> None:

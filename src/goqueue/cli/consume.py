@@ -1,7 +1,7 @@
 """`goqueue-cli consume`: look at messages of a topic, or take them as a member of a group."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated
 
@@ -17,6 +17,7 @@ from goqueue.cli.frame import Output, invocation
 from goqueue.cli.message_view import COLUMNS, COLUMNS_OF_MANY, Found, line_of, view_of, write_values
 from goqueue.cli.output import show_line, show_rows
 from goqueue.cli.times import now, parse_moment
+from goqueue.model.errors import GoQueueError
 
 LIMIT = 10
 
@@ -106,11 +107,20 @@ class _Printer:
                 self._print_each(page)
                 page.settle()
             return
-        all_pages = list(found)
-        views = [view_of(message) for page in all_pages for message in page.messages]
+        good: list[Found] = []
+        try:
+            good.extend(found)
+        except GoQueueError:
+            if good:
+                self._print_table(good)  # what stands before a damaged place is good
+            raise
+        self._print_table(good)
+
+    def _print_table(self, pages: Sequence[Found]) -> None:
+        views = [view_of(message) for page in pages for message in page.messages]
         columns = COLUMNS_OF_MANY if self._with_partition else COLUMNS
         show_rows(self._output, views, columns, empty="no messages")
-        for page in all_pages:
+        for page in pages:
             page.settle()
 
     def _print_each(self, page: Found) -> None:

@@ -28,7 +28,7 @@ class RunningDoor:
     def __init__(
         self, folder: Path, config: HttpConfig | None = None, broker_config: BrokerConfig | None = None
     ) -> None:
-        self._folder = folder
+        self.folder = folder
         self._config = config or HttpConfig()
         self._broker_config = broker_config or BrokerConfig()
         self._loop = uvloop.new_event_loop()
@@ -74,7 +74,7 @@ class RunningDoor:
     async def _open(self) -> None:
         self.broker = await open_broker(
             config=self._broker_config,
-            disk=FolderDisk(self._folder),
+            disk=FolderDisk(self.folder),
             clock=SystemClock(),
             threads=self._workers,
         )

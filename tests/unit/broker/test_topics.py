@@ -18,7 +18,7 @@ from goqueue.broker.topics import (
     list_topics,
     topic_by_id,
 )
-from goqueue.broker.upkeep import keep_up_partition
+from goqueue.broker.upkeep import keep_up_partition, keep_up_partitions
 from goqueue.model.commands import CreateTopic, Publish, SettingChange
 from goqueue.model.errors import (
     InvalidPartitionCount,
@@ -181,5 +181,32 @@ def test_upkeep_applies_a_changed_retention(tmp_path: Path) -> None:
             view = describe_topic(broker, "orders").partitions[0]
             assert view.size_bytes < 3 * 4096
             assert len(list((tmp_path / "logs/orders/0").glob("*.log"))) <= 3
+
+    asyncio.run(walk())
+
+
+def test_a_topic_that_is_deleted_during_upkeep_is_no_news(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def walk() -> None:
+        async with running(FolderDisk(tmp_path)) as broker:
+            await create_topic(broker, CreateTopic(name="orders", partitions=8))
+            messages = [Message(b"x", partition=number) for number in range(8)]
+            await publish(broker, Publish(topic=ORDERS, messages=messages))
+            await asyncio.gather(keep_up_partitions(broker), delete_topic(broker, "orders"))
+
+    asyncio.run(walk())
+
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == []
+
+
+def test_nobody_waits_for_a_recovery_point_of_a_partition_that_was_closed(tmp_path: Path) -> None:
+    async def walk() -> None:
+        async with running(FolderDisk(tmp_path)) as broker:
+            await create_topic(broker, CreateTopic(name="orders", partitions=1))
+            partition = broker.partition(ORDERS_0)
+            await delete_topic(broker, "orders")
+            with pytest.raises(TopicNotFound):
+                await asyncio.wait_for(partition.save_recovery_point(), timeout=5)
 
     asyncio.run(walk())

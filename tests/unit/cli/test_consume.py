@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from goqueue.cli.message_view import MessageView
 from goqueue.client import GoQueue, Outgoing
 from goqueue.client.calls import queue as calls
 from goqueue.client.log import Extent
+from tests.doors.http.running_door import RunningDoor
 from tests.unit.cli.command_line import CommandLine
 
 
@@ -60,6 +62,26 @@ def test_a_long_range_is_read_page_by_page(
     monkeypatch.setattr(consume_log, "PAGE_COUNT", 5)
 
     assert values(cli, filled, "-n", "11") == [str(number) for number in range(11)]
+
+
+def test_rows_before_a_damaged_place_are_shown_with_the_error(
+    cli: CommandLine, door: RunningDoor, queue: GoQueue, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consume_log, "PAGE_COUNT", 2)
+    for number in range(5):
+        queue.publish(topic, f"value-{number}")
+    damage(door.folder / "logs" / topic / "0" / f"{0:020}.log", b"value-3")
+
+    result = cli.ends(ExitCode.FAILED, "consume", topic)
+
+    assert [line.split()[-2] for line in result.stdout.splitlines()[1:]] == ["value-0", "value-1", "value-2"]
+    assert "corrupt at offset 3" in result.stderr
+
+
+def damage(path: Path, needle: bytes) -> None:
+    """Flip the bytes of a value where it lies on the disk."""
+    data = path.read_bytes()
+    path.write_bytes(data.replace(needle, bytes(255 - byte for byte in needle)))
 
 
 def test_times_bound_what_is_read(cli: CommandLine, filled: str) -> None:
