@@ -5,16 +5,18 @@ HTTP. Only the tokens differ: a share consumer names offsets, and what it holds 
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from goqueue.broker.assigned_groups import at_work, enter, take_in, tell
 from goqueue.broker.broker import Broker
+from goqueue.broker.coordinator import Room
 from goqueue.broker.delivery_read import batches_from
 from goqueue.broker.settle import Held, settle_held
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.lease import Lease
-from goqueue.core.delivery.runs import Run
+from goqueue.core.delivery.runs import Run, Runs, count_of
+from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.core.groups.assigned_state import Terms
 from goqueue.core.groups.events import HolderKept
 from goqueue.model.delivery import Action, Settle, SettleOutcome
@@ -48,10 +50,7 @@ async def share_heartbeat(broker: Broker, command: ShareHeartbeat) -> Reconcilia
     # The group's generation rises whenever somebody comes or goes, so most members are behind it: what
     # tells a zombie from them is only that it is unknown.
     who = Membership(command.group, command.member_id, _UNCHECKED)
-    try:
-        room, group = at_work(broker, who)
-    except GroupNotFound as error:
-        raise UnknownMember(command.group, command.member_id) from error
+    room, group = know_member(broker, who)
     coordinator, now_ns = broker.coordinator, broker.coordinator.now_ns()
     if command.epoch > group.generation:
         raise MemberEpochFenced(f"group {command.group} is in epoch {group.generation}, not {command.epoch}")
@@ -68,15 +67,19 @@ async def share_heartbeat(broker: Broker, command: ShareHeartbeat) -> Reconcilia
     return await tell(broker, room, group, holder)
 
 
-async def settle_offsets(
-    broker: Broker,
-    who: Membership,
-    source: TopicPartition,
-    offsets: Collection[int],
-    action: Action,
+def know_member(broker: Broker, who: Membership) -> tuple[Room, AssignedGroup]:
+    """The group of a member that is at work in it; UnknownMember for anybody else."""
+    try:
+        return at_work(broker, who)
+    except GroupNotFound as error:
+        raise UnknownMember(who.group, who.member_id) from error
+
+
+async def settle_runs(
+    broker: Broker, who: Membership, source: TopicPartition, runs: Sequence[Run], action: Action
 ) -> None:
-    """Settle messages that a member has out. None of them is when one of them is not its own."""
-    held = [] if not offsets else _held(broker, who, source, sorted(offsets))
+    """Settle messages that a member has out, named by runs that rise. None is when one is not its own."""
+    held = _held(broker, who, source, runs)
     # What is released is to be had by others at once: that is what a member releases it for.
     settings = broker.metadata.topic(source.topic).settings
     command = Settle(action=action, receipts=(), delay_ms=0, visibility_ms=settings.visibility_ms)
@@ -86,25 +89,31 @@ async def settle_offsets(
 async def release_all(broker: Broker, who: Membership, sources: Iterable[TopicPartition]) -> None:
     """A member fetches no more: what it has out goes to others at once."""
     for source in sources:
-        leases = [lease for _, lease in _leases(broker, who, source)]
-        offsets = [offset for lease in leases for run in lease.offsets for offset in range(*run)]
-        if offsets:
-            await settle_offsets(broker, who, source, offsets, Action.NACK)
+        out = Runs(run for _, lease in _leases(broker, who, source) for run in lease.offsets)
+        if out:
+            await settle_runs(broker, who, source, list(out), Action.NACK)
 
 
-def _held(broker: Broker, who: Membership, source: TopicPartition, offsets: list[int]) -> list[Held]:
+def _held(broker: Broker, who: Membership, source: TopicPartition, runs: Sequence[Run]) -> list[Held]:
+    """What of some runs a member has out, by lease. A client may name any run: only what is out is opened."""
     journal = broker.coordinator.journals.find(who.group)
-    now_ms = broker.clock.wall_ms()
+    wanted = count_of(runs)
+    out = 0 if journal is None else journal.deliveries.in_flight(who.group, who.member_id)
     held: list[Held] = []
-    for delivery, lease in _leases(broker, who, source):
-        assert journal is not None, "a delivery lies in a journal"
-        places = {offset: offset for offset in offsets if lease.holds(offset, now_ms)}
-        if places:
-            held.append(Held(journal, delivery, lease, places))
+    if journal is not None and wanted <= out:
+        named = Runs(runs)
+        now_ms = broker.clock.wall_ms()
+        for delivery, lease in _leases(broker, who, source):
+            pieces = [piece for run in lease.offsets for piece in named.within(*run)]
+            places = {
+                offset: offset for piece in pieces for offset in range(*piece) if lease.holds(offset, now_ms)
+            }
+            if places:
+                held.append(Held(journal, delivery, lease, places))
     found = sum(len(one.places) for one in held)
-    if found < len(offsets):
+    if found < wanted:
         raise RecordNotHeld(
-            f"member {who.member_id} of group {who.group} has {found} of the {len(offsets)} records it names"
+            f"member {who.member_id} of group {who.group} does not have all of the {wanted} records it names"
         )
     return held
 

@@ -1,5 +1,6 @@
 """Share groups (KIP-932), request by request: sessions, acquired records, acknowledgements, refusals."""
 
+import tracemalloc
 from collections.abc import Iterator
 from datetime import timedelta
 from itertools import count
@@ -14,7 +15,7 @@ from goqueue.edge.kafka.apis import ApiKey
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.model.commands import Publish, TopicView
 from goqueue.model.messages import Message
-from goqueue.model.settings import BrokerConfig, GroupConfig
+from goqueue.model.settings import BrokerConfig, GroupConfig, MiB
 from tests.doors.kafka.conftest import NewTopic
 from tests.doors.kafka.door_thread import DoorThread
 from tests.doors.kafka.raw_client import RawClient
@@ -230,6 +231,73 @@ def test_a_record_that_is_not_held_cannot_be_settled_and_nothing_else_is(
     reply = acknowledge(raw, group, "a", 1, work, {(0, 5): (ACCEPT,)})
 
     assert reply.responses[0].partitions[0].error_code is ErrorCode.invalid_record_state
+    assert raw_offset(raw, group, work) == 0
+
+
+@pytest.mark.parametrize("kind", [GAP, ACCEPT, RELEASE, REJECT, RENEW])
+def test_a_run_of_any_length_costs_no_more_than_what_the_member_has(
+    raw: RawClient, work: TopicView, group: str, kind: int
+) -> None:
+    join(raw, group, "a", work)
+    fetch(raw, group, "a", OPEN, work, limit=2)
+
+    tracemalloc.start()
+    try:
+        alone = acknowledge(raw, group, "a", 1, work, {(0, 30_000_000): (kind,)})
+        riding = fetch(raw, group, "a", 2, work, {(0, 2**63 - 2): (kind,)}, limit=1)
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert alone.responses[0].partitions[0].error_code is ErrorCode.invalid_record_state
+    assert riding.responses[0].partitions[0].acknowledge_error_code == ErrorCode.invalid_record_state.value
+    assert peak_bytes < 5 * MiB
+    assert raw_offset(raw, group, work) == 0
+
+
+def test_a_group_that_nobody_knows_is_refused_before_anything_is_looked_at(
+    raw: RawClient, work: TopicView, group: str
+) -> None:
+    everything: dict[tuple[int, int], tuple[int, ...]] = {(0, 2**63 - 2): (ACCEPT,)}
+
+    assert fetch(raw, group, "a", OPEN, work, everything).error_code is ErrorCode.unknown_member_id
+    assert acknowledge(raw, group, "a", 1, work, everything).error_code is ErrorCode.unknown_member_id
+    assert fetch(raw, group, "a", 1, work, everything).error_code is ErrorCode.unknown_member_id
+
+
+def test_acknowledgements_of_the_whole_run_that_is_held_settle_it_in_parts(
+    raw: RawClient, work: TopicView, group: str
+) -> None:
+    join(raw, group, "a", work)
+    fetch(raw, group, "a", OPEN, work, limit=3)
+    fetch(raw, group, "a", 1, work, limit=3)
+
+    kinds = (ACCEPT, ACCEPT, RELEASE, RELEASE, GAP, ACCEPT)
+    reply = acknowledge(raw, group, "a", 2, work, {(0, 5): kinds})
+
+    assert reply.responses[0].partitions[0].error_code is ErrorCode.none
+    assert acquired(fetch(raw, group, "a", 3, work)) == [(2, 3, 2), (6, 7, 1)]
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        {(0, 2): (ACCEPT,), (2, 3): (RELEASE,)},
+        {(-2, 1): (ACCEPT,)},
+        {(2**63 - 1, 2**63 - 1): (ACCEPT,)},
+        {(2**63 - 1, -(2**63)): (ACCEPT,)},
+    ],
+    ids=["overlapping", "below 0", "without an end", "backwards"],
+)
+def test_runs_that_cannot_be_are_refused(
+    raw: RawClient, work: TopicView, group: str, runs: dict[tuple[int, int], tuple[int, ...]]
+) -> None:
+    join(raw, group, "a", work)
+    fetch(raw, group, "a", OPEN, work)
+
+    reply = acknowledge(raw, group, "a", 1, work, runs)
+
+    assert reply.responses[0].partitions[0].error_code is ErrorCode.invalid_request
     assert raw_offset(raw, group, work) == 0
 
 

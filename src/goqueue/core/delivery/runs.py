@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 Run = tuple[int, int]
 """First offset, end offset."""
+LAST_OFFSET_MAX = 2**63 - 1
+"""No offset is as high as this: the end behind it could not be told in 64 bits."""
 
 
 class Runs:

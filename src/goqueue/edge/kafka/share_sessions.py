@@ -11,6 +11,8 @@ from goqueue.model.ids import TopicPartition
 
 OPEN, CLOSE = 0, -1
 _SESSIONS_MAX = 10_000
+_SOURCES_MAX = 1_000_000
+"""Partitions that all sessions together name."""
 _EPOCH_MAX = 2**31 - 1
 
 
@@ -21,29 +23,27 @@ class ShareSession:
         self.next_epoch = 1
         self.sources: dict[TopicPartition, None] = {}
 
-    def change(self, added: Iterable[TopicPartition], forgotten: Iterable[TopicPartition]) -> None:
-        self.sources.update(dict.fromkeys(added))
-        for source in forgotten:
-            self.sources.pop(source, None)
-
 
 class ShareSessions:
-    def __init__(self) -> None:
+    def __init__(self, *, sources_max: int = _SOURCES_MAX) -> None:
         self._sessions: dict[tuple[str, str], ShareSession] = {}
+        self._sources_max = sources_max
+        self._source_count = 0
 
     def enter(self, group: str, member_id: str, epoch: int) -> ShareSession:
         """The session of a request, opened by epoch 0, ended by -1, else the one whose turn it is."""
         key = (group, member_id)
         if epoch == OPEN:
-            self._sessions.pop(key, None)
-            while len(self._sessions) >= _SESSIONS_MAX:
-                del self._sessions[next(iter(self._sessions))]
+            self._forget(key)
+            if len(self._sessions) >= _SESSIONS_MAX:
+                self._forget(next(iter(self._sessions)))
             session = self._sessions[key] = ShareSession()
             return session
         found = self._sessions.pop(key, None)
         if found is None:
             raise ShareSessionNotFound(f"member {member_id} of group {group} has no share session here")
         if epoch == CLOSE:
+            self._source_count -= len(found.sources)
             return found
         self._sessions[key] = found
         if epoch != found.next_epoch:
@@ -52,3 +52,20 @@ class ShareSessions:
             )
         found.next_epoch = 1 if epoch == _EPOCH_MAX else epoch + 1
         return found
+
+    def change(
+        self, session: ShareSession, added: Iterable[TopicPartition], forgotten: Iterable[TopicPartition]
+    ) -> None:
+        """A request names more partitions, or some that are not wanted any more."""
+        before = len(session.sources)
+        session.sources.update(dict.fromkeys(added))
+        for source in forgotten:
+            session.sources.pop(source, None)
+        self._source_count += len(session.sources) - before
+        while self._source_count > self._sources_max and len(self._sessions) > 1:
+            self._forget(next(iter(self._sessions)))
+
+    def _forget(self, key: tuple[str, str]) -> None:
+        gone = self._sessions.pop(key, None)
+        if gone is not None:
+            self._source_count -= len(gone.sources)

@@ -4,16 +4,24 @@ Whole batches are handed out as they were stored; what of them the consumer has 
 them. Acknowledgements ride on the next fetch or come alone.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
 from goqueue.broker.poll import poll
-from goqueue.broker.share_groups import batches_of, release_all, runs_by_count, settle_offsets
+from goqueue.broker.share_groups import (
+    batches_of,
+    know_member,
+    release_all,
+    runs_by_count,
+    settle_runs,
+)
+from goqueue.core.delivery.runs import LAST_OFFSET_MAX, Run
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
 from goqueue.edge.kafka.schemas import Reply
@@ -96,6 +104,7 @@ async def share_fetch(context: Context, request: "ShareFetchRequest") -> FetchRe
     who = Membership(group, member_id, NO_GENERATION)
     throttle_ms = 0
     try:
+        know_member(context.broker, who)
         session = context.share_sessions.enter(group, member_id, request.share_session_epoch)
         named = _named(context, request.topics)
         forgotten = [
@@ -105,7 +114,8 @@ async def share_fetch(context: Context, request: "ShareFetchRequest") -> FetchRe
             and (topic := context.broker.metadata.names.get(entry.topic_id)) is not None
             for partition in entry.partitions
         ]
-        session.change(named, forgotten)
+        if request.share_session_epoch != CLOSE:
+            context.share_sessions.change(session, named, forgotten)
         outcomes = await _acknowledge(context, who, named)
         parts: list[PolledPart] = []
         if request.share_session_epoch == CLOSE:
@@ -169,6 +179,7 @@ async def share_acknowledge(context: Context, request: "ShareAcknowledgeRequest"
     try:
         if request.share_session_epoch == OPEN:
             raise ShareSessionStale("a share session is opened by a fetch")
+        know_member(context.broker, who)
         session = context.share_sessions.enter(group, member_id, request.share_session_epoch)
         outcomes = await _acknowledge(context, who, _named(context, request.topics))
         if request.share_session_epoch == CLOSE:
@@ -201,13 +212,14 @@ async def share_acknowledge(context: Context, request: "ShareAcknowledgeRequest"
 def _named(
     context: Context, topics: Iterable["FetchTopic | AcknowledgeTopic"]
 ) -> "dict[TopicPartition, Batches]":
-    """The partitions of a request with their acknowledgements. Those of topics that are gone are too."""
-    names = context.broker.metadata.names
+    """The partitions of a request with their acknowledgements. Those that are gone are left out."""
+    names, known = context.broker.metadata.names, context.broker.topics
     return {
-        TopicPartition(names[topic.topic_id], partition.partition_index): partition.acknowledgement_batches
+        TopicPartition(name, partition.partition_index): partition.acknowledgement_batches
         for topic in topics
-        if topic.topic_id is not None and topic.topic_id in names
+        if topic.topic_id is not None and (name := names.get(topic.topic_id)) in known
         for partition in topic.partitions
+        if 0 <= partition.partition_index < len(known[name].partitions)
     }
 
 
@@ -219,30 +231,40 @@ async def _acknowledge(
         if not batches:
             continue
         try:
-            for action, offsets in _sorted(batches).items():
-                await settle_offsets(context.broker, who, source, offsets, action)
+            for action, runs in _by_action(batches).items():
+                await settle_runs(context.broker, who, source, runs, action)
             outcomes[source] = _Outcome(ErrorCode.none, None)
         except GoQueueError as error:
             outcomes[source] = _Outcome(kafka_code(error), kafka_text(error))
     return outcomes
 
 
-def _sorted(batches: "Batches") -> dict[Action, list[int]]:
-    """Offsets by what is to become of them."""
-    found: dict[Action, list[int]] = {}
+def _by_action(batches: "Batches") -> dict[Action, list[Run]]:
+    """Runs of offsets, rising, by what is to become of them. However long a run is, it stays one."""
+    found: dict[Action, list[Run]] = {}
+    end = 0
     for batch in batches:
         count = batch.last_offset - batch.first_offset + 1
         types = batch.acknowledge_types
-        if count < 1 or len(types) not in (1, count) or not _ACTION_OF.keys() >= set(types):
-            raise Invalid("acknowledgements name offsets that rise, with one known type for all or for each")
+        is_in_order = end <= batch.first_offset <= batch.last_offset < LAST_OFFSET_MAX
+        if not is_in_order or len(types) not in (1, count):
+            raise Invalid("acknowledgements name offsets that rise, with one type for all or for each")
+        if not _ACTION_OF.keys() >= set(types):
+            raise Invalid(f"acknowledgements are of types {min(_ACTION_OF)} to {max(_ACTION_OF)}")
+        end = batch.last_offset + 1
         if len(types) == 1:
-            found.setdefault(_ACTION_OF[types[0]], []).extend(
-                range(batch.first_offset, batch.last_offset + 1)
-            )
+            found.setdefault(_ACTION_OF[types[0]], []).append((batch.first_offset, end))
         else:
-            for offset, kind in enumerate(types, batch.first_offset):
-                found.setdefault(_ACTION_OF[kind], []).append(offset)
+            for action, run in _runs_of_types(batch.first_offset, types):
+                found.setdefault(action, []).append(run)
     return found
+
+
+def _runs_of_types(first: int, types: Sequence[int]) -> Iterator[tuple[Action, Run]]:
+    for action, alike in groupby(map(_ACTION_OF.__getitem__, types)):
+        end = first + sum(1 for _ in alike)
+        yield action, (first, end)
+        first = end
 
 
 async def _fetched(
