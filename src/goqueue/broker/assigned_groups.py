@@ -72,9 +72,9 @@ async def join_assigned(broker: Broker, command: JoinAssigned) -> AssignedMember
 async def heartbeat_assigned(broker: Broker, who: Membership) -> Reconciliation:
     """A sign of life. Generation 0 is not checked: so a member learns the one that counts."""
     room, group = at_work(broker, who)
-    broker.counters.group(who.group).heartbeats += 1
-    broker.coordinator.enact(room, group.heartbeat(who, now_ns=broker.coordinator.now_ns()))
-    return await tell(broker, room, group, group.member(who.member_id))
+    now_ns = broker.coordinator.now_ns()
+    broker.coordinator.enact(room, group.heartbeat(who, now_ns=now_ns))
+    return await tell_alive(broker, room, group, group.member(who.member_id), heard_ns=now_ns)
 
 
 async def revoke_partitions(
@@ -200,3 +200,12 @@ async def tell(broker: Broker, room: Room, group: AssignedGroup, holder: Holder)
     if is_news:
         await room.journal.settled()
     return reconciliation
+
+
+async def tell_alive(
+    broker: Broker, room: Room, group: AssignedGroup, holder: Holder, *, heard_ns: int
+) -> Reconciliation:
+    """The same to a member that has given a sign of life, which is counted once it is answered."""
+    told = await tell(broker, room, group, holder)
+    broker.counters.group(group.name).beaten((broker.coordinator.now_ns() - heard_ns) / 1e9)
+    return told

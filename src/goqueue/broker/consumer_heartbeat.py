@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from goqueue.broker.assigned_groups import at_work, enter, take_in, tell
+from goqueue.broker.assigned_groups import at_work, enter, take_in, tell, tell_alive
 from goqueue.broker.broker import Broker
 from goqueue.core.groups.assigned_state import Terms
 from goqueue.core.groups.events import HolderKept
@@ -53,14 +53,13 @@ async def _speak(broker: Broker, command: ConsumerHeartbeat) -> Reconciliation |
     elif command.epoch == STEP_OUT:
         coordinator.enact(room, group.step_out(who.member_id, who.instance_id or "", now_ns=now_ns))
     else:
-        broker.counters.group(who.group).heartbeats += 1
         coordinator.enact(room, group.heartbeat(who, claimed=command.owned, now_ns=now_ns))
         holder = group.member(who.member_id)
         described = _described(holder.kept, command)
         if described != holder.kept:
             coordinator.enact(room, group.change(described, now_ns=now_ns))
             coordinator.enact(room, group.arrive(who.member_id, claimed=command.owned, now_ns=now_ns))
-        return await tell(broker, room, group, holder)
+        return await tell_alive(broker, room, group, holder, heard_ns=now_ns)
     await room.journal.settled()
     return None
 

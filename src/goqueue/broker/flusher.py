@@ -38,6 +38,8 @@ class Flusher:
         """How long flushes have taken of late."""
         self.seconds = Histogram(DISK_BOUNDS_S)
         """How long all of them have taken since the start."""
+        self.recovery_points = Histogram(DISK_BOUNDS_S)
+        """How long those flushes have taken that ended with a recovery point."""
         # A little earlier than promised: the fsync itself takes time too.
         self._delay_s = interval_ms / 1000 * 0.8
         self._wanted: dict[Partition, bool] = {}
@@ -130,6 +132,8 @@ class Flusher:
             self.times.note(took_ns, now_ns=now_ns)
             self.seconds.observe(took_ns / 1e9)
             partition.counters.fsyncs += 1
+            if flush.snapshot is not None and error is None and snapshot_error is None:
+                self.recovery_points.observe(took_ns / 1e9)
             partition.finish_flush(flush, error, snapshot_error)
 
     def _run_all(self, flushes: Sequence[Flush]) -> list[Flushed]:

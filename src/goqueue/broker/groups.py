@@ -87,8 +87,9 @@ def heartbeat(broker: Broker, who: Membership) -> None:
     record = broker.coordinator.journals.record(who.group)
     if record is None or isinstance(record.membership, AssignedGroup):
         raise UnknownMember(who.group, who.member_id)
-    broker.counters.group(who.group).heartbeats += 1
-    record.membership.heartbeat(who, now_ns=broker.coordinator.now_ns())
+    now_ns = broker.coordinator.now_ns()
+    record.membership.heartbeat(who, now_ns=now_ns)
+    broker.counters.group(who.group).beaten((broker.coordinator.now_ns() - now_ns) / 1e9)
 
 
 def leave_group(broker: Broker, group: str, leavers: Sequence[Leaver]) -> list[GoQueueError | None]:

@@ -278,6 +278,8 @@ class Partition:
     def _close_log(self) -> None:
         self.counters.segments_begun += self._log.segments_begun
         self.counters.segments_removed += self._log.segments_removed
+        self.counters.offset_look_ups += self._log.offset_look_ups
+        self.counters.time_look_ups += self._log.time_look_ups
         self._log.close()
 
     def _note(

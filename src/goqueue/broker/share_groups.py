@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from goqueue.broker.assigned_groups import at_work, enter, take_in, tell
+from goqueue.broker.assigned_groups import at_work, enter, take_in, tell, tell_alive
 from goqueue.broker.broker import Broker
 from goqueue.broker.coordinator import Room
 from goqueue.broker.delivery_read import batches_from
@@ -58,13 +58,12 @@ async def share_heartbeat(broker: Broker, command: ShareHeartbeat) -> Reconcilia
         coordinator.enact(room, group.leave(command.member_id, now_ns=now_ns))
         await room.journal.settled()
         return None
-    broker.counters.group(command.group).heartbeats += 1
     coordinator.enact(room, group.heartbeat(who, now_ns=now_ns))
     holder = group.member(command.member_id)
     if command.topics is not None and _names(command.topics) != holder.kept.topics:
         changed = replace(holder.kept, topics=_names(command.topics))
         coordinator.enact(room, group.change(changed, now_ns=now_ns))
-    return await tell(broker, room, group, holder)
+    return await tell_alive(broker, room, group, holder, heard_ns=now_ns)
 
 
 def know_member(broker: Broker, who: Membership) -> tuple[Room, AssignedGroup]:

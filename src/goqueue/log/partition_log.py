@@ -104,7 +104,9 @@ class PartitionLog:
         self._reindexed: set[int] = set()
         self.segments_begun = 0
         self.segments_removed = 0
-        """Since it was opened."""
+        self.offset_look_ups = 0
+        self.time_look_ups = 0
+        """Since it was opened; threads that read count too, so a few may be missing."""
         # A crash may have brought back segments that were given up; the next recovery point removes them.
         self.move_start(self.start_offset)
         self.is_broken = False
@@ -279,6 +281,7 @@ class PartitionLog:
         for segment in self._segments:
             if segment.end_offset <= from_offset or segment.max_timestamp_ms < timestamp_ms:
                 continue
+            self.time_look_ups += 1
             offset = max(segment.offset_before_time(timestamp_ms), from_offset)
             while offset < segment.end_offset:
                 batch, max_timestamp_ms = self._one_batch(offset, read_bytes)
@@ -445,6 +448,7 @@ class PartitionLog:
             if self._warm is not None:
                 self._warm.forget_indexes()
             self._warm = segment
+        self.offset_look_ups += 1
         return segment.position_at_or_before(offset)
 
     def _remember(self, offset: int, segment: Segment, position: int) -> None:

@@ -81,6 +81,7 @@ def test_the_life_of_a_group_is_counted(door: DoorThread, raw: RawClient, new_to
     assert told(door, "consumer_group_generation")["readers",] == generation
     assert told(door, "consumer_group_state")["readers", "Stable"] == 1
     assert told(door, "consumer_heartbeats_sent_total")["readers",] == 1
+    assert told(door, "consumer_heartbeat_latency_seconds")["readers",] == 1
     assert told(door, "consumer_offset_commits_total")[topic, "readers"] == 1
     assert told(door, "consumer_offset_commit_latency_seconds")["readers",] == 1
     assert told(door, "consumer_offset_commit_errors_total") == {("readers", "illegal_generation"): 1}

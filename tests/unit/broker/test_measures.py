@@ -6,15 +6,17 @@ from random import Random
 import pytest
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.find_offset import find_offset
 from goqueue.broker.group_offsets import commit_offsets
 from goqueue.broker.measures.family import Labels
 from goqueue.broker.measures.table import FAMILIES, LEFT_OUT
 from goqueue.broker.measures.view import View
 from goqueue.broker.partition import Partition
 from goqueue.broker.publish import publish
+from goqueue.broker.read import read_messages
 from goqueue.broker.topics import create_topic, delete_topic
 from goqueue.core.telemetry.histogram import Histogram
-from goqueue.model.commands import CreateTopic, Placed, Publish
+from goqueue.model.commands import CreateTopic, Placed, Publish, ReadMessages
 from goqueue.model.groups import Membership, TopicCommit
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Acks, Message
@@ -103,6 +105,35 @@ def test_segments_that_are_begun_and_given_up_are_counted_across_a_reopening() -
         assert isinstance(created, int)
         assert isinstance(deleted, int)
         return created, deleted
+
+    asyncio.run(walk())
+
+
+def test_look_ups_active_segments_and_recovery_points_are_counted() -> None:
+    async def walk() -> None:
+        async with running(SimulatedDisk(Random(7))) as broker:
+            await create_topic(broker, CreateTopic(name="orders", partitions=2))
+            for _ in range(3):
+                await put(broker)
+            await read_messages(broker, ReadMessages(source=ORDERS_0, offset=1, limit=1))
+            await find_offset(broker, ORDERS_0, broker.clock.wall_ms() - 60_000)
+            view = await View(broker).look()
+            count_before = recovery_points(view)
+            await broker.partition(ORDERS_0).save_recovery_point()
+
+        assert told(view, "goqueue_storage_segments_active")["orders",] == 2
+        look_ups = told(view, "goqueue_storage_index_lookups_total")
+        # What is not in memory is looked up once more by the thread that waits for the disk.
+        assert (look_ups["orders", "offset"], look_ups["orders", "time"]) == (2, 2)
+        assert recovery_points(view) > count_before, "counters are read when they are told"
+
+    def recovery_points(view: View) -> float:
+        [(labels, count)] = told(view, "goqueue_storage_snapshots_created_total").items()
+        [(_, times)] = told(view, "goqueue_storage_snapshot_latency_seconds").items()
+        assert labels == ("recovery_point",)
+        assert isinstance(times, Histogram)
+        assert times.count == count
+        return times.count
 
     asyncio.run(walk())
 

@@ -278,6 +278,18 @@ CONSUMER_FAMILIES: tuple[Family, ...] = (
         "Heartbeats that members have sent.",
         _of_groups("heartbeats"),
     ),
+    counter(
+        "goqueue_consumer_heartbeat_timeouts_total",
+        GROUP,
+        "The same as session timeouts, by the name that other editions of GoQueue use.",
+        _session_timeouts,
+    ),
+    histogram(
+        "goqueue_consumer_heartbeat_latency_seconds",
+        GROUP,
+        "How long a heartbeat took to be answered; where the broker assigns, with the wait for its journal.",
+        _times("heartbeat_seconds"),
+    ),
     counter("goqueue_consumer_polls_total", GROUP, "Polls of work queues answered.", _of_groups("polls")),
     counter(
         "goqueue_consumer_polls_empty_total",

@@ -12,6 +12,8 @@ from goqueue.broker.measures.view import View
 from goqueue.core.access.account import Account
 from goqueue.model.transactions import TransactionState
 
+_RECOVERY_POINT = "recovery_point"
+
 
 def _connections(view: View) -> Iterable[Sample]:
     return [((door,), count()) for door, count in view.counters.connections.items()]
@@ -171,6 +173,18 @@ NODE: tuple[Family, ...] = (
         (),
         "How long flushes took. All topics share one disk, so they are not told apart.",
         lambda view: (((), view.broker.flusher.seconds),),
+    ),
+    counter(
+        "goqueue_storage_snapshots_created_total",
+        ("snapshot_type",),
+        "Recovery points written: from there on a partition is checked when it is opened.",
+        lambda view: (((_RECOVERY_POINT,), view.broker.flusher.recovery_points.count),),
+    ),
+    histogram(
+        "goqueue_storage_snapshot_latency_seconds",
+        ("snapshot_type",),
+        "How long flushes took that ended with a recovery point.",
+        lambda view: (((_RECOVERY_POINT,), view.broker.flusher.recovery_points),),
     ),
     gauge("goqueue_storage_disk_total_bytes", (), "Size of the data disk.", _disk_total),
     gauge("goqueue_storage_disk_free_bytes", (), "What of it the broker may still use.", _disk_free),

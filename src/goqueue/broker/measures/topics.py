@@ -87,6 +87,15 @@ def _segments_removed(view: View) -> Iterable[Sample]:
             yield (name,), removed
 
 
+def _look_ups(view: View) -> Iterable[Sample]:
+    """Of logs that are open, and of those that were."""
+    for name, counts in view.counted_topics():
+        row = view.topics.get(name)
+        for index_type, field in (("offset", "offset_look_ups"), ("time", "time_look_ups")):
+            if count := getattr(counts, field) + (getattr(row, field) if row else 0):
+                yield (name, index_type), count
+
+
 def _partitions(view: View) -> Iterable[Sample]:
     counts: dict[str, int] = {}
     for name, count in view.broker.topic_counts.items():
@@ -224,6 +233,20 @@ STORAGE: tuple[Family, ...] = (
     counter("goqueue_storage_segments_deleted_total", TOPIC, "Segments given up.", _segments_removed),
     gauge(
         "goqueue_storage_segments_total", TOPIC, "Segments there are.", _log("segments"), by_partition=True
+    ),
+    gauge(
+        "goqueue_storage_segments_active",
+        TOPIC,
+        "Segments that are written to: one for each partition at work.",
+        _log("active_segments"),
+        by_partition=True,
+    ),
+    counter(
+        "goqueue_storage_index_lookups_total",
+        ("topic", "index_type"),
+        "Times that a sparse index was asked where to begin to look, by index: offset or time. Readers that "
+        "go on where they were need none.",
+        _look_ups,
     ),
     gauge("goqueue_storage_log_size_bytes", TOPIC, "Bytes on disk.", _log("size_bytes"), by_partition=True),
     gauge(

@@ -43,6 +43,13 @@ class LogRow:
     segments: int = 0
     segments_begun: int = 0
     segments_removed: int = 0
+    offset_look_ups: int = 0
+    time_look_ups: int = 0
+
+    @property
+    def active_segments(self) -> int:
+        """Each partition that is at work writes to one."""
+        return self.partitions - self.stopped
 
     def add(self, partition: Partition) -> None:
         self.partitions += 1
@@ -57,6 +64,8 @@ class LogRow:
         self.segments += log.segment_count
         self.segments_begun += log.segments_begun
         self.segments_removed += log.segments_removed
+        self.offset_look_ups += log.offset_look_ups
+        self.time_look_ups += log.time_look_ups
 
 
 @dataclass(slots=True)

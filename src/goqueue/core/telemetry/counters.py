@@ -36,6 +36,7 @@ class TopicCounters:
         "fsync_errors",
         "fsyncs",
         "misfits",
+        "offset_look_ups",
         "publish_seconds",
         "published",
         "published_bytes",
@@ -46,6 +47,7 @@ class TopicCounters:
         "segments_begun",
         "segments_removed",
         "served_bytes",
+        "time_look_ups",
         "valid",
         "written_bytes",
     )
@@ -64,6 +66,7 @@ class TopicCounters:
         """Messages that fitted their topic's schemas, and those that did not."""
         self.fsyncs = self.fsync_errors = 0
         self.segments_begun = self.segments_removed = 0
+        self.offset_look_ups = self.time_look_ups = 0
         """Of logs that were closed meanwhile; those that are open count for themselves."""
         self.publish_seconds = Histogram()
         self.read_seconds = Histogram()
@@ -118,6 +121,7 @@ class GroupCounters:
     __slots__ = (
         "commit_errors",
         "commit_seconds",
+        "heartbeat_seconds",
         "heartbeats",
         "joins",
         "leaves",
@@ -139,7 +143,13 @@ class GroupCounters:
         self.poll_messages = Histogram(COUNT_BOUNDS)
         self.poll_seconds = Histogram()
         self.commit_seconds = Histogram()
+        self.heartbeat_seconds = Histogram()
         self.rebalance_seconds = Histogram(REBALANCE_BOUNDS_S)
+
+    def beaten(self, seconds: float) -> None:
+        """A member's heartbeat was answered, which took so long."""
+        self.heartbeats += 1
+        self.heartbeat_seconds.observe(seconds)
 
     def polled(self, count: int, seconds: float) -> None:
         """A poll was answered with so many messages."""
