@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+from tests.integration.signals import heed_signals
+
 _STOP_TIMEOUT_S = 30
 _LISTENING = re.compile(r"(\w+) +listening on 127\.0\.0\.1:(\d+)")
 
@@ -66,6 +68,7 @@ class RunningBroker:
             self._process = subprocess.Popen(
                 _command(f"--broker-datadir={self.folder}", *listeners, *self._flags),
                 env=_environment({}),
+                preexec_fn=heed_signals,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,

@@ -14,6 +14,7 @@ import pytest
 from goqueue.cli.exit_codes import ExitCode
 from goqueue.client import GoQueue, Outgoing
 from tests.integration.running_broker import RunningBroker
+from tests.integration.signals import heed_signals
 
 pytestmark = pytest.mark.slow
 COMMAND = [sys.executable, "-m", "goqueue.cli.main"]
@@ -28,6 +29,14 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
         queue.publish_many("orders", [Outgoing(f"order {number}") for number in range(50)])
     yield broker
     broker.kill()
+
+
+@pytest.fixture(autouse=True)
+def interrupts_ignored() -> Iterator[None]:
+    """As in a job that a supervisor has started: what the tests start must heed signals all the same."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
@@ -59,6 +68,7 @@ def test_messages_come_through_a_pipe_as_they_are_written_and_over_a_restart(
 ) -> None:
     follow = subprocess.Popen(
         [*COMMAND, "consume", "orders", "--follow"],
+        preexec_fn=heed_signals,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -109,6 +119,7 @@ def in_terminal(environment: dict[str, str], *words: str, until: bytes, typed: b
     """Run a command in a terminal and type something when it shows this; its code, and all it has shown."""
     process_id, descriptor = pty.fork()
     if process_id == 0:
+        heed_signals()
         os.execve(COMMAND[0], [*COMMAND, *words], environment)
     shown = b""
     is_typed = False
