@@ -20,6 +20,8 @@ BACKUPS_FOLDER = "backups"
 _FILE = "metadata.json"
 _ID = re.compile(r"\d{4}-\d\d-\d\d-\d{6}(-\d{1,6})?", re.ASCII)
 _ID_FORMAT = "%Y-%m-%d-%H%M%S"
+_decoder = msgspec.json.Decoder(Backup)
+"""Made here, before there are threads: see `event_codec`."""
 _READABLE = re.compile(r"1\.\d+", re.ASCII)
 
 
@@ -116,7 +118,7 @@ class BackupStore:
 
 def _decoded(backup_id: str, document: bytes) -> KeptBackup | Corrupt:
     try:
-        backup = msgspec.json.decode(document, type=Backup)
+        backup = _decoder.decode(document)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         return Corrupt(f"backup {backup_id} cannot be understood: {error}")
     if not _READABLE.fullmatch(backup.version):

@@ -58,6 +58,10 @@ class Checkpoint(msgspec.Struct):
     totals: Totals = msgspec.field(default_factory=Totals)
 
 
+_decoder = msgspec.json.Decoder(Checkpoint)
+"""Made here, before there are threads: see `event_codec`."""
+
+
 def save_checkpoint(disk: Disk, data: bytes) -> None:
     """Replace the checkpoint. Waits for the disk."""
     disk.replace(_PATH, data)
@@ -72,7 +76,7 @@ def load_checkpoint(disk: Disk) -> Checkpoint:
     body = data[_CHECKSUM.size :]
     if _CHECKSUM.pack(crc32c(body)) != data[: _CHECKSUM.size]:
         raise Corrupt(f"{_PATH} does not match its checksum")
-    return msgspec.json.decode(body, type=Checkpoint)
+    return _decoder.decode(body)
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> bytes:

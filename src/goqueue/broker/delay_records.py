@@ -11,8 +11,7 @@ from struct import Struct
 from typing import NamedTuple
 from uuid import UUID
 
-import msgspec
-
+from goqueue.broker.event_codec import EventCodec
 from goqueue.core.delays import schedules
 from goqueue.model.errors import Corrupt
 from goqueue.model.messages import Lane, Message, StoredMessage
@@ -33,6 +32,7 @@ NEW = -1
 """The number of a message whose record is its first: its offset."""
 _NOBODY = bytes(16)
 _LANES = tuple(Lane)
+SCHEDULE_EVENTS = EventCodec(schedules.EVENT_TYPES)
 
 
 class Kind(IntEnum):
@@ -130,16 +130,7 @@ def decode_record(stored: StoredMessage) -> Record:
         case Kind.SEQUENCES:
             return Sequences(_topic_id(topic_id), partition, *_MARK.unpack(rest))
         case _:
-            return decode_event(stored.value or b"")
-
-
-def encode_event(event: schedules.Event) -> bytes:
-    return msgspec.json.encode([type(event).__name__, event])
-
-
-def decode_event(data: bytes) -> schedules.Event:
-    name, fields = msgspec.json.decode(data)
-    return msgspec.convert(fields, type=schedules.EVENT_TYPES[name])
+            return SCHEDULE_EVENTS.decode(stored.value or b"")
 
 
 @lru_cache(maxsize=1024)
@@ -165,4 +156,6 @@ def _to_message(record: Record) -> Message:
             head = _HEAD.pack(Kind.SEQUENCES, 0, 0, NEW, topic_id.bytes, partition, 0)
             return Message(None, head + _MARK.pack(*record[2:]))
         case _:
-            return Message(encode_event(record), _HEAD.pack(Kind.SCHEDULE, 0, 0, NEW, _NOBODY, 0, 0))
+            return Message(
+                SCHEDULE_EVENTS.encode(record), _HEAD.pack(Kind.SCHEDULE, 0, 0, NEW, _NOBODY, 0, 0)
+            )

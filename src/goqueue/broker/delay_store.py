@@ -26,13 +26,12 @@ from goqueue.broker.delay_checkpoint import (
 )
 from goqueue.broker.delay_records import (
     NEW,
+    SCHEDULE_EVENTS,
     Cancelled,
     Record,
     Sequences,
     Waiting,
-    decode_event,
     decode_record,
-    encode_event,
     encode_records,
 )
 from goqueue.broker.delay_runs import InMemory, Run, Runs, Source, kept, unsorted, walk
@@ -104,7 +103,7 @@ class DelayStore:
         for message in checkpoint.held:
             self.held.add(message)
         for text in checkpoint.schedules:
-            self.schedules.apply(decode_event(text.encode()))
+            self.schedules.apply(SCHEDULE_EVENTS.decode(text.encode()))
         self.totals = checkpoint.totals
         self.entries_offset = checkpoint.entries_offset
         self._replay(counted_from=checkpoint.end_offset)
@@ -300,6 +299,6 @@ class DelayStore:
             moved=list(self.moved.items()),
             marks=list(self.marks),
             held=list(self.held),
-            schedules=[encode_event(event).decode() for event in self.schedules.whole_state()],
+            schedules=[SCHEDULE_EVENTS.encode(event).decode() for event in self.schedules.whole_state()],
             totals=self.totals,
         )

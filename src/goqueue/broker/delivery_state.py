@@ -6,6 +6,7 @@ the same event: neither can be on the disk without the other.
 
 from collections.abc import Iterable
 
+from goqueue.broker.event_codec import EventCodec
 from goqueue.core.delivery import events as delivery_events
 from goqueue.core.delivery.deliveries import Deliveries
 from goqueue.core.groups import events as group_events
@@ -14,7 +15,7 @@ from goqueue.core.groups.groups import Groups
 from goqueue.model.groups import TopicOffsets
 
 Event = group_events.Event | delivery_events.Event
-EVENT_TYPES: dict[str, type[Event]] = {**group_events.EVENT_TYPES, **delivery_events.EVENT_TYPES}
+EVENTS: EventCodec[Event] = EventCodec({**group_events.EVENT_TYPES, **delivery_events.EVENT_TYPES})
 
 
 class GroupsAndDeliveries:

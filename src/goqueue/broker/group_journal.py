@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from goqueue.broker.delivery_state import EVENT_TYPES, Event, GroupsAndDeliveries
+from goqueue.broker.delivery_state import EVENTS, Event, GroupsAndDeliveries
 from goqueue.broker.journal import Journal
 from goqueue.broker.journal_set import JournalSet, SharedJournal
 from goqueue.broker.partition import Partition
@@ -22,7 +22,7 @@ class GroupJournal(SharedJournal[Event]):
     def __init__(self, partition: Partition, groups: Groups) -> None:
         self.groups = groups
         self.deliveries = Deliveries()
-        super().__init__(partition, GroupsAndDeliveries(groups, self.deliveries), EVENT_TYPES)
+        super().__init__(partition, GroupsAndDeliveries(groups, self.deliveries), EVENTS)
 
 
 class GroupJournals(JournalSet[GroupJournal]):

@@ -6,11 +6,10 @@ anew behind a reset, and what came before is given up.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Generic, Protocol, TypeVar
 
-import msgspec
-
+from goqueue.broker.event_codec import EventCodec
 from goqueue.broker.partition import Partition
 from goqueue.log.partition_log import CheckedBatch, from_disk
 from goqueue.model.messages import Message
@@ -31,10 +30,10 @@ class Machine(Protocol[E]):
 
 
 class Journal(Generic[E]):
-    def __init__(self, partition: Partition, machine: Machine[E], event_types: Mapping[str, type[E]]) -> None:
+    def __init__(self, partition: Partition, machine: Machine[E], events: EventCodec[E]) -> None:
         self.partition = partition
         self._machine = machine
-        self._event_types = event_types
+        self._events = events
         self._event_count = 0
 
     def replay(self) -> None:
@@ -45,7 +44,7 @@ class Journal(Generic[E]):
             chunk = log.read(offset, _READ_BYTES, end_offset=log.end_offset, read_bytes=from_disk)
             for body, lane in zip(chunk.batches, chunk.lanes, strict=True):
                 for message in open_batch(body, lane):
-                    self._machine.apply(self._decode(message.value or b""))
+                    self._machine.apply(self._events.decode(message.value or b""))
                     self._event_count += 1
             offset = chunk.end_offset
 
@@ -91,18 +90,10 @@ class Journal(Generic[E]):
         await self.partition.save_recovery_point()
 
     def _append(self, events: Iterable[E]) -> None:
-        messages = [Message(_encode(event)) for event in events]
+        messages = [Message(self._events.encode(event)) for event in events]
         now_ms = self.partition.now_ms()
         batches = [
             CheckedBatch(read_header(body), body, lane) for body, lane in encode(messages, now_ms=now_ms)
         ]
         self.partition.append(batches)
         self._event_count += len(messages)
-
-    def _decode(self, data: bytes) -> E:
-        name, fields = msgspec.json.decode(data)
-        return msgspec.convert(fields, type=self._event_types[name])
-
-
-def _encode(event: object) -> bytes:
-    return msgspec.json.encode([type(event).__name__, event])

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable
 
+from goqueue.broker.event_codec import EventCodec
 from goqueue.core.access import events as tenant_events
 from goqueue.core.access.tenants import Tenants
 from goqueue.core.cluster import metadata as metadata_events
 from goqueue.core.cluster.metadata import Metadata, StateReset
 
 Event = metadata_events.Event | tenant_events.Event
-EVENT_TYPES: dict[str, type[Event]] = {**metadata_events.EVENT_TYPES, **tenant_events.EVENT_TYPES}
+EVENTS: EventCodec[Event] = EventCodec({**metadata_events.EVENT_TYPES, **tenant_events.EVENT_TYPES})
 
 
 class MetadataAndTenants:

@@ -9,12 +9,13 @@ from goqueue.broker.coordinator import Coordinator
 from goqueue.broker.delay_keeper import DelayKeeper
 from goqueue.broker.delay_store import DelayStore
 from goqueue.broker.delivery_upkeep import keep_up_deliveries
+from goqueue.broker.event_codec import EventCodec
 from goqueue.broker.flusher import Flusher
 from goqueue.broker.group_journal import OFFSETS_TOPIC, GroupJournals
 from goqueue.broker.health import Health
 from goqueue.broker.journal import Journal
 from goqueue.broker.journal_set import SharedJournal
-from goqueue.broker.metadata_state import EVENT_TYPES as METADATA_EVENT_TYPES
+from goqueue.broker.metadata_state import EVENTS as METADATA_EVENTS
 from goqueue.broker.metadata_state import MetadataAndTenants
 from goqueue.broker.partition import Partition
 from goqueue.broker.reserve import Reserve
@@ -40,6 +41,7 @@ METADATA_TOPIC = TopicName("__metadata")
 SCHEMAS_TOPIC = TopicName("__schemas")
 DELAYED_TOPIC = TopicName("__delayed")
 _CLUSTER_ID_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+_SCHEMA_EVENTS: EventCodec[schema_events.Event] = EventCodec(schema_events.EVENT_TYPES)
 _JOURNAL_SETTINGS = TopicSettings(retention_ms=UNLIMITED)
 
 
@@ -161,13 +163,13 @@ def _put_together(
         health=Health(clock),
         reserve=reserve,
         journal=Journal(
-            journal_partition(METADATA_TOPIC), MetadataAndTenants(metadata, tenants), METADATA_EVENT_TYPES
+            journal_partition(METADATA_TOPIC), MetadataAndTenants(metadata, tenants), METADATA_EVENTS
         ),
         tenants=tenants,
         sinks=sinks,
         stages=Stages(disk),
         registry=registry,
-        registry_journal=SharedJournal(journal_partition(SCHEMAS_TOPIC), registry, schema_events.EVENT_TYPES),
+        registry_journal=SharedJournal(journal_partition(SCHEMAS_TOPIC), registry, _SCHEMA_EVENTS),
         counters=counters,
         backups=BackupStore(disk),
         started_ms=clock.wall_ms(),

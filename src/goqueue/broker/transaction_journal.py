@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
+from goqueue.broker.event_codec import EventCodec
 from goqueue.broker.journal import Journal
 from goqueue.broker.journal_set import JournalSet, SharedJournal
 from goqueue.broker.partition import Partition
@@ -22,6 +23,7 @@ from goqueue.model.ids import TopicName
 TRANSACTIONS_TOPIC = TopicName("__transactions")
 SINKS_JOURNAL = 0
 ID_CHARACTERS_MAX = 1_000
+_EVENTS: EventCodec[Event] = EventCodec(EVENT_TYPES)
 
 
 class TransactionJournal(SharedJournal[Event]):
@@ -29,7 +31,7 @@ class TransactionJournal(SharedJournal[Event]):
 
     def __init__(self, partition: Partition, sinks: Sinks) -> None:
         kept = Journalled(sinks)
-        super().__init__(partition, kept, EVENT_TYPES)
+        super().__init__(partition, kept, _EVENTS)
         self.transactions = kept.transactions
         self._unsafe: dict[str, int] = {}
         """Where in the journal the last step of an id ends that was begun and may not be on the disk."""

@@ -6,6 +6,7 @@ the rules of `Attempts` below.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Generic, NamedTuple, Protocol, TypeVar, overload
 from urllib.parse import quote, urlencode
 
@@ -24,6 +25,7 @@ _HELD_NS = 1_000_000_000
 """Whoever hangs up sooner has not held a call: it may be another door, that understands none."""
 _TOO_MANY = 429
 _UNAVAILABLE = 503
+_making_decoders = Lock()
 
 
 class ReplyHeaders(Protocol):
@@ -94,8 +96,15 @@ def path(*parts: str | int) -> str:
 
 def json_of(kind: type[T]) -> Callable[[Reply], T]:
     """Reads a JSON body of that type; fields that are unknown are left out."""
-    decoder = msgspec.json.Decoder(kind)
+    decoder = _decoder_of(kind)
     return lambda reply: decoder.decode(reply.body)
+
+
+def _decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
+    # What msgspec notes of a type when it first meets it is half made for a while: another thread that meets
+    # the type then takes the process down.
+    with _making_decoders:
+        return msgspec.json.Decoder(kind)
 
 
 def body_of(**fields: object) -> bytes:

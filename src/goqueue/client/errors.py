@@ -85,7 +85,7 @@ class UnreadableReply(Unavailable):
 def refusal(status: int, body: bytes, retry_after: str | None) -> Refused:
     """The error that a reply of 400 or more stands for."""
     try:
-        told = msgspec.json.decode(body, type=_ErrorBody)
+        told = _decoder.decode(body)
     except msgspec.MsgspecError:
         told = _ErrorBody()
     text = told.error or f"status {status}: {body[:_SHOWN_BYTES]!r}"
@@ -108,6 +108,9 @@ class _ErrorBody(msgspec.Struct):
     error: str = ""
     code: str = ""
     retry_after_ms: int | None = None
+
+
+_decoder = msgspec.json.Decoder(_ErrorBody)
 
 
 _REFUSED: dict[type[GoQueueError], type[Refused]] = {

@@ -37,6 +37,9 @@ class _Entry(msgspec.Struct, kw_only=True):
     is_whole: bool = False
 
 
+_decoder = msgspec.json.Decoder(_Entry)
+
+
 class ParquetTable:
     """One folder of files."""
 
@@ -99,7 +102,7 @@ class ParquetTable:
                     yield conform(rows, schema)
 
     def _entry(self, number: int) -> _Entry:
-        return msgspec.json.decode((self._commits / _name(number)).read_bytes(), type=_Entry)
+        return _decoder.decode((self._commits / _name(number)).read_bytes())
 
     def _commit(self, entry: _Entry) -> None:
         try:

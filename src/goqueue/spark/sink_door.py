@@ -37,10 +37,16 @@ class _TopicBody(msgspec.Struct):
     num_partitions: int
 
 
+_topic_decoder = msgspec.json.Decoder(_TopicBody)
+_state_decoder = msgspec.json.Decoder(SinkState)
+_committed_decoder = msgspec.json.Decoder(Committed)
+"""Made while one thread runs: two that are the first to decode a type take the process down."""
+
+
 def partition_count(client: Client, topic: str) -> int:
     """How many partitions a topic has."""
     reply = client.request("GET", f"/topics/{quote(topic, safe='')}")
-    return msgspec.json.decode(reply.body, type=_TopicBody).num_partitions
+    return _topic_decoder.decode(reply.body).num_partitions
 
 
 def append(client: Client, body: bytes) -> None:
@@ -52,7 +58,7 @@ def take_generation(client: Client, sink: str, *, run: str = "", writer: str = "
     """Become the only one that may write to a sink; a run that is so already keeps its generation."""
     query = {name: value for name, value in (("run", run), ("writer", writer)) if value}
     reply = client.request("POST", f"{_path(sink)}/generations", query=query, body=b"")
-    return msgspec.json.decode(reply.body, type=SinkState)
+    return _state_decoder.decode(reply.body)
 
 
 def find_sink(client: Client, sink: str) -> SinkState | None:
@@ -63,7 +69,7 @@ def find_sink(client: Client, sink: str) -> SinkState | None:
         if refused.code == NOT_FOUND:
             return None
         raise
-    return msgspec.json.decode(reply.body, type=SinkState)
+    return _state_decoder.decode(reply.body)
 
 
 def stage(client: Client, sink: str, body: bytes, *, epoch: int, stage_id: str, generation: int) -> None:
@@ -76,7 +82,7 @@ def commit(client: Client, sink: str, stages: Sequence[str], *, epoch: int, gene
     """Append all that these stages hold, as one step that either happens once or not at all."""
     body = msgspec.json.encode({"epoch": epoch, "generation": generation, "stages": stages})
     reply = client.request("POST", f"{_path(sink)}/commits", body=body)
-    return msgspec.json.decode(reply.body, type=Committed)
+    return _committed_decoder.decode(reply.body)
 
 
 def abort(client: Client, sink: str, stages: Sequence[str], *, epoch: int, generation: int) -> None:

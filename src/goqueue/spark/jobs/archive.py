@@ -45,6 +45,7 @@ _OPEN_FILES_MAX = 16
 _SWEPT_AFTER_S = 24 * 3600
 _ZSTD_LEVEL = 1
 _WRITE_ROWS = 32_768
+_range_decoder = msgspec.json.Decoder(ArchivedRange)
 """Arrow encodes so many values of a column at a time; its default of 1,024 costs a twelfth more."""
 _REPETITIVE = ["topic", "partition", "priority"]
 """Columns with few values. A dictionary of keys and values would cost more than it saves."""
@@ -209,7 +210,7 @@ class IcebergTarget:
         files = tuple(
             DataFile(str(self._folder / file.path), file.rows, file.size_bytes)
             for row in rows
-            for file in msgspec.json.decode(row, type=ArchivedRange).files
+            for file in _range_decoder.decode(row).files
         )
         commit_epoch(self._table, LakeCommit(sink=SINK, epoch=epoch, files=files, schema=COLUMNS.schema))
 

@@ -47,6 +47,9 @@ class _Content(msgspec.Struct, kw_only=True):
     pending: _Step | None = None
 
 
+_decoder = msgspec.json.Decoder(_Content)
+
+
 class Ledger:
     """The manifest of one job, open for its run."""
 
@@ -144,7 +147,7 @@ def read_ledger(path: Path) -> Ledger | None:
 
 def _read(path: Path) -> _Content | None:
     try:
-        content = msgspec.json.decode(path.read_bytes(), type=_Content)
+        content = _decoder.decode(path.read_bytes())
     except FileNotFoundError:
         return None
     except msgspec.MsgspecError as error:

@@ -26,6 +26,9 @@ class StagedItem(msgspec.Struct, frozen=True, kw_only=True):
     stages: list[str]
 
 
+_decoder = msgspec.json.Decoder(StagedItem)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staging:
     """Under which name and epoch an item stages."""
@@ -69,7 +72,7 @@ class SinkTarget:
         return state is not None and state.last_epoch >= epoch
 
     def commit(self, epoch: int, rows: Sequence[bytes]) -> None:
-        stages = [name for row in rows for name in msgspec.json.decode(row, type=StagedItem).stages]
+        stages = [name for row in rows for name in _decoder.decode(row).stages]
         if stages:
             sink_door.commit(self._client, self._sink, stages, epoch=epoch, generation=self._generation)
 

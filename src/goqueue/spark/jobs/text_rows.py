@@ -21,6 +21,7 @@ from goqueue.spark.codec.columns import COLUMN_TYPES
 from goqueue.spark.options_values import parse_time_ms
 
 Row = dict[str, object]
+_row_decoder = msgspec.json.Decoder(Row)
 CSV_FIELDS = (
     "topic",
     "partition",
@@ -89,11 +90,10 @@ def exported(row: Mapping[str, object]) -> Row:
 
 def read_json_lines(lines: Iterable[bytes]) -> Iterator[Row]:
     """The objects of a file, one a line; empty lines are passed over."""
-    decoder = msgspec.json.Decoder(Row)
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                yield decoder.decode(line)
+                yield _row_decoder.decode(line)
             except msgspec.MsgspecError as error:
                 raise Invalid(f"line {number} is not a JSON object: {error}") from error
 

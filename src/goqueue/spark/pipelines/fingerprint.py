@@ -31,6 +31,9 @@ class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
     parts: dict[str, str]
 
 
+_decoder = msgspec.json.Decoder(Fingerprint)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
     """What is different from the last time."""
@@ -77,7 +80,7 @@ def changes(before: Fingerprint, now: Fingerprint, *, has_state: bool) -> Change
 def read_fingerprint(checkpoint: Path) -> Fingerprint | None:
     """The parts as they were when the checkpoint was last used; None for a new one."""
     try:
-        return msgspec.json.decode((checkpoint / FILE_NAME).read_bytes(), type=Fingerprint)
+        return _decoder.decode((checkpoint / FILE_NAME).read_bytes())
     except FileNotFoundError:
         return None
 

@@ -21,6 +21,8 @@ from goqueue.model.errors import Busy, NotFound
 from goqueue.spark.pipelines.status import PipelineStatus
 
 DEFAULT_STORAGE = "goqueue-pipelines"
+_status_decoder = msgspec.json.Decoder(PipelineStatus)
+_reset_decoder = msgspec.json.Decoder(list[str])
 
 
 class Storage:
@@ -64,7 +66,7 @@ class PipelineFolder:
 
     def read_status(self) -> PipelineStatus | None:
         try:
-            return msgspec.json.decode(self._status.read_bytes(), type=PipelineStatus)
+            return _status_decoder.decode(self._status.read_bytes())
         except FileNotFoundError:
             return None
 
@@ -87,7 +89,7 @@ class PipelineFolder:
     def asked_to_reset(self) -> list[str] | None:
         """The sinks that somebody wants to begin anew; None when nobody asked."""
         try:
-            return msgspec.json.decode(self._reset.read_bytes(), type=list[str])
+            return _reset_decoder.decode(self._reset.read_bytes())
         except FileNotFoundError:
             return None
 
