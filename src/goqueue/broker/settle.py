@@ -3,7 +3,7 @@
 An answer that a message is settled is one that a restart remembers: the journal's disk is waited for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
@@ -58,6 +58,34 @@ async def settle(broker: Broker, command: Settle) -> SettleOutcome:
     held = _held(broker, command, outcome, broker.clock.wall_ms())
     await settle_held(broker, command, held, outcome)
     return outcome
+
+
+def all_held(broker: Broker, receipts: Sequence[str]) -> list[Held]:
+    """Messages that are out, by lease; refuses when one of them is out no more."""
+    outcome = SettleOutcome()
+    command = Settle(action=Action.EXTEND, receipts=receipts)
+    held = _held(broker, command, outcome, broker.clock.wall_ms())
+    for error in outcome.refusals.values():
+        raise error
+    if broker.tenants.accounts:
+        for one in held:
+            admit_delivery(broker, one.delivery.group, one.delivery.source.topic)
+    return held
+
+
+def pledge(held: Iterable[Held]) -> None:
+    """Messages stay with their consumers until a transaction has ended."""
+    for one in held:
+        one.lease.pledge(one.places)
+
+
+def pledge_again(broker: Broker, receipts: Sequence[str]) -> None:
+    """The same after a restart, for a transaction that was open before it: whatever time has passed."""
+    command = Settle(action=Action.EXTEND, receipts=receipts)
+    for (_, delivery, lease_number), places in _named(broker, command, SettleOutcome()):
+        lease = delivery.leases.get(lease_number)
+        if lease is not None:
+            lease.pledge(places)
 
 
 async def settle_held(broker: Broker, command: Settle, held: Sequence[Held], outcome: SettleOutcome) -> None:

@@ -107,6 +107,10 @@ async def fence(broker: "Broker", transactional_id: str) -> None:
 
 async def recover_transactions(broker: "Broker") -> None:
     """After a start: finish what was decided, and abort what no transaction answers for."""
+    from goqueue.broker.settle import pledge_again  # settling needs the whole broker, which needs this module
+
+    for known in broker.transactions.all():
+        pledge_again(broker, known.receipts)
     for known in list(broker.transactions.all()):
         await finish(broker, known.transactional_id)
     # A crash may have taken what the journal was about to say of a batch, but not the batch. Nobody was told

@@ -1,6 +1,6 @@
 """The verbs of transactional producers: init, begin, add, pend offsets, end; and for operators, abort."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.group_offsets import Refusals, accepted_offsets
@@ -8,13 +8,12 @@ from goqueue.broker.markers import append_marker, place_of, still_there
 from goqueue.broker.partition import Partition
 from goqueue.broker.producers import init_producer
 from goqueue.broker.quotas import admit_group_owner, admit_new_group
-from goqueue.broker.settle import settle
+from goqueue.broker.settle import all_held, pledge
 from goqueue.broker.transaction_ends import decide, fence, finish
 from goqueue.broker.transaction_journal import TransactionJournal
 from goqueue.broker.transaction_views import describe_transaction
 from goqueue.broker.transaction_writes import new_transaction_id
 from goqueue.core.transactions.transactions import Transaction
-from goqueue.model.delivery import Action, Settle
 from goqueue.model.errors import (
     InvalidTransactionState,
     InvalidTransactionTimeout,
@@ -23,12 +22,8 @@ from goqueue.model.errors import (
 )
 from goqueue.model.groups import Membership, TopicCommit
 from goqueue.model.ids import NO_PRODUCER, TopicPartition
-from goqueue.model.settings import MINUTE_MS
 from goqueue.model.transactions import InitProducer, ProducerEpoch, TransactionState, TransactionView
 from goqueue.records.control import Marker
-
-RECEIPTS_HELD_MS = 15 * MINUTE_MS
-"""As long as a transaction may take: nobody else gets the messages that it will acknowledge."""
 
 
 async def init_transactional(broker: Broker, command: InitProducer) -> ProducerEpoch:
@@ -126,9 +121,15 @@ async def add_group(broker: Broker, transactional_id: str, producer: ProducerEpo
 async def add_receipts(
     broker: Broker, transactional_id: str, producer: ProducerEpoch, receipts: Sequence[str]
 ) -> None:
-    """Messages of queue groups that are acknowledged when the transaction commits. All must be held."""
-    await _hold(broker, receipts)
+    """Messages of queue groups that are acknowledged when the transaction commits. All must be held.
+
+    Nobody else gets them while it is open, and only its own journal says so: were there two that must agree,
+    a crash between them would hide the messages for nobody.
+    """
     journal = await _at_rest(broker, transactional_id)
+    for group_journal in {one.journal for one in all_held(broker, receipts)}:
+        await group_journal.settled()  # a lease that a power failure takes cannot be kept
+    held = all_held(broker, receipts)
     added = journal.transactions.add(
         transactional_id,
         producer,
@@ -136,7 +137,9 @@ async def add_receipts(
         transaction_id=new_transaction_id(broker),
         now_ms=broker.clock.wall_ms(),
     )
-    await _keep(journal, added)
+    keeping = _keep(journal, added)
+    pledge(held)
+    await keeping
 
 
 async def pend_offsets(
@@ -242,7 +245,7 @@ async def _end(
     if marker is Marker.COMMIT:
         known = transactions.held_by(transactional_id, producer)
         await _messages_safe(broker, known)
-        await _hold(broker, known.receipts)
+        all_held(broker, known.receipts)
     decided = transactions.prepare(
         transactional_id, producer, marker, is_bumped=is_bumped, now_ms=broker.clock.wall_ms()
     )
@@ -302,20 +305,11 @@ async def _last_one_safe(journal: TransactionJournal, transactional_id: str) -> 
         await safe
 
 
-async def _keep(journal: TransactionJournal, added: Transaction) -> None:
+def _keep(journal: TransactionJournal, added: Transaction) -> Awaitable[None]:
+    """Write a step at once, if it is one; what is returned waits for the disk."""
     if added is not journal.transactions.get(added.transactional_id):
-        await journal.commit(added)
-    else:
-        await journal.settled()  # somebody may have written the same just now
-
-
-async def _hold(broker: Broker, receipts: Sequence[str]) -> None:
-    """Keep leases from running out before they are settled; refuses when one has run out already."""
-    if receipts:
-        command = Settle(action=Action.EXTEND, receipts=receipts, visibility_ms=RECEIPTS_HELD_MS)
-        outcome = await settle(broker, command)
-        for error in outcome.refusals.values():
-            raise error
+        journal.note(added)
+    return journal.settled()  # also when somebody has just written the same
 
 
 async def _messages_safe(broker: Broker, known: Transaction) -> None:

@@ -161,15 +161,14 @@ class Delivery:
             number = heappop(self._deadlines)[1]
             if number in self.leases:
                 found[number] = self.leases[number]
-        for number, lease in found.items():
+        for lease in found.values():
             # Until the journal has heard of it, a lease that ran out is still there to be found.
-            heappush(self._deadlines, (lease.next_deadline_ms(), number))
+            self._watch(lease)
         return [(lease, runs) for lease in found.values() if (runs := lease.overdue(now_ms))]
 
     def next_time_ms(self) -> int | None:
         """When something happens by itself: a lease runs out, or a message may go out again."""
-        while self._deadlines and self._deadlines[0][1] not in self.leases:
-            heappop(self._deadlines)
+        self._drop_void_deadlines()
         while self._due and self.waiting.get(self._due[0][1]) != self._due[0][0]:
             heappop(self._due)
         times = [heap[0][0] for heap in (self._deadlines, self._due) if heap]
@@ -272,7 +271,23 @@ class Delivery:
         if lease is not None:
             for run in runs:
                 lease.extend(*run, until_ms)
-            heappush(self._deadlines, (lease.next_deadline_ms(), number))
+            self._watch(lease)
+
+    def _drop_void_deadlines(self) -> None:
+        """Of leases that are over, and of messages that wait for a transaction instead."""
+        while self._deadlines:
+            deadline_ms, number = self._deadlines[0]
+            lease = self.leases.get(number)
+            if lease is not None and (not lease.pledged or lease.next_deadline_ms() == deadline_ms):
+                return
+            heappop(self._deadlines)
+            if lease is not None:
+                self._watch(lease)
+
+    def _watch(self, lease: Lease) -> None:
+        deadline_ms = lease.next_deadline_ms()
+        if deadline_ms is not None:
+            heappush(self._deadlines, (deadline_ms, lease.number))
 
     def _engage(self, first: int, end: int) -> None:
         """Messages are busy now, wherever they were."""

@@ -1,4 +1,6 @@
-"""A lease: runs of messages that are out with one consumer until a time."""
+"""A lease: runs of messages that are out with one consumer until a time, or until a transaction ends."""
+
+from collections.abc import Iterable
 
 from goqueue.core.delivery.runs import Run, Runs
 
@@ -9,7 +11,7 @@ NO_LEASE = -1
 class Lease:
     """One object a poll and partition, however many messages it took."""
 
-    __slots__ = ("consumer", "later", "number", "offsets", "until_ms")
+    __slots__ = ("consumer", "later", "number", "offsets", "pledged", "until_ms")
 
     def __init__(self, number: int, consumer: str, until_ms: int) -> None:
         self.number = number
@@ -18,13 +20,18 @@ class Lease:
         self.offsets = Runs()
         self.later: dict[int, int] = {}
         """Messages with a deadline of their own, because it was moved for them alone."""
+        self.pledged: frozenset[int] = frozenset()
+        """Messages that an open transaction will settle: they wait for its end, whatever their deadline was.
+        Not kept over a restart: the transactions tell it anew."""
 
     def holds(self, offset: int, now_ms: int) -> bool:
-        return offset in self.offsets and now_ms < self.later.get(offset, self.until_ms)
+        if offset not in self.offsets:
+            return False
+        return now_ms < self.later.get(offset, self.until_ms) or offset in self.pledged
 
     def holds_all(self, first: int, end: int, now_ms: int) -> bool:
         """The same for a whole run, in one look where that is enough."""
-        if not self.later:
+        if not self.later and not self.pledged:
             return now_ms < self.until_ms and self.offsets.covers(first, end)
         return all(self.holds(offset, now_ms) for offset in range(first, end))
 
@@ -35,6 +42,10 @@ class Lease:
         else:
             self.later.update(dict.fromkeys(range(first, end), until_ms))
 
+    def pledge(self, offsets: Iterable[int]) -> None:
+        """A transaction will settle these."""
+        self.pledged = self.pledged.union(offset for offset in offsets if offset in self.offsets)
+
     def release(self, first: int, end: int) -> int:
         """Let go of a run, as far as it is held; how many messages that were."""
         before = self.offsets.count
@@ -42,17 +53,20 @@ class Lease:
         if self.later:
             for offset in [held for held in self.later if first <= held < end]:
                 del self.later[offset]
+        if self.pledged:
+            self.pledged = self.pledged.difference(range(first, end))
         return before - self.offsets.count
 
-    def next_deadline_ms(self) -> int:
-        """When the first of its messages comes back by itself."""
-        if len(self.later) < self.offsets.count:
-            return min(self.until_ms, min(self.later.values(), default=self.until_ms))
-        return min(self.later.values())
+    def next_deadline_ms(self) -> int | None:
+        """When the first of its messages comes back by itself; None: all wait for a transaction."""
+        times_ms = [until_ms for offset, until_ms in self.later.items() if offset not in self.pledged]
+        if len(self.pledged.union(self.later)) < self.offsets.count:
+            times_ms.append(self.until_ms)
+        return min(times_ms, default=None)
 
     def overdue(self, now_ms: int) -> list[Run]:
         """What has run out by now."""
-        if not self.later:
+        if not self.later and not self.pledged:
             return list(self.offsets) if self.until_ms <= now_ms else []
         overdue = Runs()
         if self.until_ms <= now_ms:
@@ -62,4 +76,6 @@ class Lease:
                 overdue.add(offset, offset + 1)
             else:
                 overdue.remove(offset, offset + 1)
+        for offset in self.pledged:
+            overdue.remove(offset, offset + 1)
         return list(overdue)
