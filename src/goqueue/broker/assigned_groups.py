@@ -20,7 +20,6 @@ from goqueue.model.errors import (
     GoQueueError,
     GroupNotFound,
     Invalid,
-    InvalidGroupName,
     ShuttingDown,
     UnknownMember,
 )
@@ -34,6 +33,7 @@ from goqueue.model.groups import (
     Sharing,
 )
 from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.names import checked_group_name, checked_name, member_id_for
 
 
 async def join_assigned(broker: Broker, command: JoinAssigned) -> AssignedMember:
@@ -48,7 +48,7 @@ async def join_assigned(broker: Broker, command: JoinAssigned) -> AssignedMember
         broker.topic(topic)
     room = await enter(broker, command.group)
     is_known = command.member_id in room.membership.members
-    member_id = command.member_id if is_known else f"{command.client_id or 'member'}-{broker.new_id()}"
+    member_id = command.member_id if is_known else member_id_for(command.client_id, broker.new_id())
     kept = HolderKept(
         member_id=member_id,
         instance_id=None,
@@ -140,7 +140,7 @@ def admit_group(broker: Broker, group: str) -> None:
     if not broker.is_open:
         raise ShuttingDown
     if not group:
-        raise InvalidGroupName
+        checked_group_name(group)
     if broker.tenants.accounts:
         admit_group_owner(broker, group)
 
@@ -165,6 +165,7 @@ def take_in(
     coordinator, now_ns = broker.coordinator, broker.coordinator.now_ns()
     try:
         group = room.record.as_assigned()
+        check_member_names(kept.member_id, kept.instance_id, kept.client_id)
         if broker.tenants.accounts:
             instances = (holder.kept.instance_id for holder in group.members.values())
             admit_member(broker, room.name, group.members, instances, (kept.member_id, kept.instance_id))
@@ -176,6 +177,16 @@ def take_in(
         coordinator.carry_out(room, Outcome())
         raise
     return group, group.member(kept.member_id)
+
+
+def check_member_names(member_id: str, instance_id: str | None, client_id: str) -> None:
+    """Refuse a member under names that cannot be; a classic one has no id before its group gives it one."""
+    if member_id:
+        checked_name(member_id, "a member id")
+    if instance_id is not None:
+        checked_name(instance_id, "an instance id")
+    if client_id:
+        checked_name(client_id, "a client id")
 
 
 def at_work(broker: Broker, who: Membership) -> tuple[Room, AssignedGroup]:

@@ -47,10 +47,10 @@ from goqueue.model.errors import (
     TopicNotFound,
 )
 from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.names import is_internal
 from goqueue.model.ports import Clock, Disk, Threads
 from goqueue.model.settings import BrokerConfig, TopicSettings
 from goqueue.model.telemetry import ExportStatus
-from goqueue.model.topic_names import is_internal
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

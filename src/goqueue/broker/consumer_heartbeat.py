@@ -9,6 +9,7 @@ from goqueue.core.groups.events import HolderKept
 from goqueue.model.errors import GroupNotFound, UnknownMember
 from goqueue.model.groups import ConsumerHeartbeat, GroupKind, Membership, Reconciliation, Sharing
 from goqueue.model.ids import TopicName
+from goqueue.model.names import member_id_for
 
 JOIN, LEAVE, STEP_OUT = 0, -1, -2
 _TERMS = Terms(GroupKind.CONSUMER, Sharing.COOPERATIVE)
@@ -28,7 +29,7 @@ async def consumer_heartbeat(broker: Broker, command: ConsumerHeartbeat) -> Reco
 async def _join(broker: Broker, command: ConsumerHeartbeat) -> Reconciliation:
     room = await enter(broker, command.group)
     kept = HolderKept(
-        member_id=command.member_id or f"{command.client_id or 'member'}-{broker.new_id()}",
+        member_id=command.member_id or member_id_for(command.client_id, broker.new_id()),
         instance_id=command.instance_id,
         client_id=command.client_id,
         client_host=command.client_host,

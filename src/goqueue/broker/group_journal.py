@@ -8,8 +8,8 @@ from goqueue.broker.journal_set import JournalSet, SharedJournal
 from goqueue.broker.partition import Partition
 from goqueue.core.delivery.deliveries import Deliveries
 from goqueue.core.groups.groups import GroupRecord, Groups
-from goqueue.model.errors import InvalidGroupName
 from goqueue.model.ids import TopicName
+from goqueue.model.names import checked_group_name
 from goqueue.model.ports import Clock
 from goqueue.model.settings import GroupConfig
 
@@ -52,6 +52,6 @@ class GroupJournals(JournalSet[GroupJournal]):
 
     async def ensure(self, name: str) -> GroupJournal:
         """The journal of a group, opened now if it is the first there."""
-        if not name:
-            raise InvalidGroupName
+        if self.record(name) is None:
+            checked_group_name(name)
         return await super().ensure(name)

@@ -12,7 +12,6 @@ from goqueue.model.errors import (
     GoQueueError,
     GroupNotFound,
     Invalid,
-    InvalidGroupName,
     MetadataTooLarge,
     PartitionNotFound,
     ShuttingDown,
@@ -20,6 +19,7 @@ from goqueue.model.errors import (
 )
 from goqueue.model.groups import Membership, OffsetRow, TopicCommit, TopicOffsets
 from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.names import checked_group_name
 
 Refusals = dict[TopicPartition, GoQueueError]
 """Partitions whose part of a request was refused; the rest of it holds."""
@@ -119,7 +119,7 @@ async def fetch_offsets(
     if not broker.is_open:
         raise ShuttingDown
     if not group:
-        raise InvalidGroupName
+        checked_group_name(group)
     if broker.tenants.accounts:
         admit_group_owner(broker, group)
     journal = broker.coordinator.journals.find(group)
@@ -150,7 +150,7 @@ async def delete_offsets(
     if not broker.is_open:
         raise ShuttingDown
     if not group:
-        raise InvalidGroupName
+        checked_group_name(group)
     journal = broker.coordinator.journals.find(group)
     if journal is None or journal.groups.get(group) is None:
         raise GroupNotFound(group)

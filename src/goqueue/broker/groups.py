@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from goqueue.broker.assigned_groups import admit_group
+from goqueue.broker.assigned_groups import admit_group, check_member_names
 from goqueue.broker.assigned_views import view_assigned
 from goqueue.broker.broker import Broker
 from goqueue.broker.quotas import admit_member, admit_new_group
@@ -32,6 +32,7 @@ from goqueue.model.groups import (
     Synced,
     SyncGroup,
 )
+from goqueue.model.names import member_id_for
 
 
 async def join_group(broker: Broker, command: JoinGroup) -> Joined:
@@ -41,9 +42,10 @@ async def join_group(broker: Broker, command: JoinGroup) -> Joined:
     if broker.tenants.accounts:
         admit_new_group(broker, command.group)
     room = await coordinator.room(command.group)
-    fresh_id = f"{command.client_id or 'member'}-{broker.new_id()}"
+    fresh_id = member_id_for(command.client_id, broker.new_id())
     member_id = command.member_id or fresh_id
     try:
+        check_member_names(command.member_id, command.instance_id, command.client_id)
         if broker.tenants.accounts:
             members = room.group.members
             instances = (member.instance_id for member in members.values())

@@ -18,9 +18,10 @@ from goqueue.broker.partition import Partition
 from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.core.groups.groups import GroupRecord
 from goqueue.log.partition_log import PartitionLog, from_disk
-from goqueue.model.errors import GoQueueError, GroupNotFound, InvalidGroupName, ShuttingDown
+from goqueue.model.errors import GoQueueError, GroupNotFound, ShuttingDown
 from goqueue.model.groups import GroupKind, GroupLag, PartitionLag
 from goqueue.model.ids import ProducerId, TopicPartition
+from goqueue.model.names import checked_group_name
 from goqueue.model.transactions import Isolation, OpenTransaction, ProducerEpoch
 from goqueue.records.batch import open_batch
 from goqueue.records.layout import read_header
@@ -43,7 +44,7 @@ async def group_lag(broker: Broker, group: str) -> GroupLag:
     if not broker.is_open:
         raise ShuttingDown
     if not group:
-        raise InvalidGroupName
+        checked_group_name(group)
     record = broker.coordinator.journals.record(group)
     if record is None:
         raise GroupNotFound(group)

@@ -26,8 +26,8 @@ from goqueue.model.errors import (
 )
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Message, StoredMessage
+from goqueue.model.names import TOPIC_NAME_CHARACTERS_MAX
 from goqueue.model.schemas import QUARANTINE_SUFFIX
-from goqueue.model.topic_names import NAME_LENGTH_MAX
 from goqueue.records.batch import encode
 from goqueue.records.layout import NO_SEQUENCE, SEQUENCE_MASK, BatchHeader, read_header, stamp_producer
 
@@ -38,7 +38,7 @@ STORY_PREFIX = "goqueue-quarantine-"
 
 def quarantine_of(topic: str) -> TopicName | None:
     """The topic for messages that do not fit; None where there can be none, and they are refused."""
-    if topic.endswith(QUARANTINE_SUFFIX) or len(topic) + len(QUARANTINE_SUFFIX) > NAME_LENGTH_MAX:
+    if topic.endswith(QUARANTINE_SUFFIX) or len(topic) + len(QUARANTINE_SUFFIX) > TOPIC_NAME_CHARACTERS_MAX:
         return None
     return TopicName(topic + QUARANTINE_SUFFIX)
 

@@ -15,13 +15,13 @@ from goqueue.broker.topic_settings import settings_from
 from goqueue.core.schemas.restoring import SchemasPlan, plan_schemas
 from goqueue.model.backups import Backup, BackupGroup, BackupSchema, BackupTopic, RestoreBackup
 from goqueue.model.commands import CreateTopic
-from goqueue.model.errors import GoQueueError, InternalTopic, InvalidPartitionCount
+from goqueue.model.errors import GoQueueError, InternalTopic, InvalidGroupName, InvalidPartitionCount
 from goqueue.model.groups import OffsetRow, TopicCommit
 from goqueue.model.ids import TopicName
+from goqueue.model.names import checked_group_name, checked_topic_name, is_internal
 from goqueue.model.schemas import SchemaKind, SchemaText, SchemaVersion
 from goqueue.model.settings import HOUR_MS
 from goqueue.model.tenants import CreateTenant, Tenant
-from goqueue.model.topic_names import checked_topic_name, is_internal
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -146,6 +146,12 @@ def _plan_group(
 ) -> None:
     """The offsets that the group lacks. Those it has are either the same or in the way."""
     record = broker.coordinator.journals.record(group.group_id)
+    try:
+        if record is None:
+            checked_group_name(group.group_id)
+    except InvalidGroupName as error:
+        plan.conflicts.append(f"a group cannot be made here: {error}")
+        return
     present: dict[tuple[TopicName, int], int] = {}
     if record is not None:
         present = {(topic, row[0]): row[1] for topic, _, rows in live_offsets(broker, record) for row in rows}

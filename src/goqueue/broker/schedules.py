@@ -5,7 +5,6 @@ the other or makes a second message.
 """
 
 import asyncio
-import re
 from typing import TYPE_CHECKING
 
 import mmh3
@@ -22,27 +21,21 @@ from goqueue.core.delays.schedules import (
 )
 from goqueue.core.schemas.checking import MessageCheck
 from goqueue.model.delays import CreateSchedule, ScheduledMessage, ScheduleView
-from goqueue.model.errors import InvalidSchedule, MessageTooLarge, SchemaMismatch
+from goqueue.model.errors import MessageTooLarge, SchemaMismatch
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Message
+from goqueue.model.names import checked_plain_name
 from goqueue.model.schemas import SchemaValidation
 
 if TYPE_CHECKING:  # the keeper of the delays arms schedules through this module
     from goqueue.broker.broker import Broker
-
-NAME_PATTERN = r"^[A-Za-z0-9._-]{1,200}$"
-_NAME = re.compile(NAME_PATTERN, re.ASCII)
 
 
 async def create_schedule(broker: "Broker", command: CreateSchedule) -> ScheduleView:
     """Create a schedule and arm it; safe on the disk on return."""
     broker.admit(command.topic)
     broker.topic(command.topic)
-    name = command.name or str(broker.new_id())
-    if not _NAME.fullmatch(name):
-        raise InvalidSchedule(
-            f"{name[:200]!r} is no name for a schedule: 1 to 200 letters, digits, '.', '_' and '-'"
-        )
+    name = checked_plain_name(command.name or str(broker.new_id()), "a schedule")
     size = len(command.message.value) + len(command.message.key or b"")
     if size > message_bytes_max(broker, command.topic, broker.config.limits.message_bytes):
         raise MessageTooLarge(f"a message of {size} bytes is over the limit")

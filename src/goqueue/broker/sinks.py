@@ -3,7 +3,6 @@
 Tasks stage batches, which nobody sees; one commit brings all stages of an epoch into the log, once.
 """
 
-import re
 from contextlib import suppress
 
 from goqueue.broker.batches import check_entries
@@ -14,12 +13,9 @@ from goqueue.broker.stages import Stage, StageName, stage_of
 from goqueue.core.transactions.sinks import PartitionCount
 from goqueue.log.partition_log import storage_error
 from goqueue.model.commands import EpochSettled, SettleEpoch, SinkView, StageBatches, Staged, StageView
-from goqueue.model.errors import Corrupt, Invalid, ShuttingDown
+from goqueue.model.errors import Corrupt, ShuttingDown
 from goqueue.model.ids import NO_PRODUCER, TopicPartition
-
-NAME_PATTERN = r"^(?!\.{1,2}$)[A-Za-z0-9._-]{1,200}$"
-"""Sinks and stages become names of folders and files."""
-_NAME = re.compile(NAME_PATTERN, re.ASCII)
+from goqueue.model.names import checked_name, checked_plain_name
 
 
 async def take_generation(broker: Broker, name: str, *, run: str = "", writer: str = "") -> SinkView:
@@ -28,6 +24,9 @@ async def take_generation(broker: Broker, name: str, *, run: str = "", writer: s
     A run that names itself keeps the generation it has, and is refused when another has followed it.
     """
     _admit(broker, name)
+    for given, what in ((run, "a run of a sink"), (writer, "a writer of a sink")):
+        if given:
+            checked_name(given, what)
     return await broker.carry_out(_take_generation(broker, name, run, writer), broker.sink_lock(name))
 
 
@@ -47,7 +46,7 @@ async def _take_generation(broker: Broker, name: str, run: str, writer: str) -> 
 async def stage(broker: Broker, command: StageBatches) -> Staged:
     """Keep batches for an epoch, safe on the disk and seen by nobody. The same id again replaces them."""
     _admit(broker, command.sink)
-    _check_name(command.stage_id)
+    checked_plain_name(command.stage_id, "a stage")
     broker.sinks.held_by(command.sink, command.generation)
     batches = check_entries(broker, command.entries)
     staged = stage_of(
@@ -129,7 +128,6 @@ def list_sinks(broker: Broker) -> list[str]:
 
 def describe_sink(broker: Broker, name: str) -> SinkView:
     """A sink's newest generation, its last epoch, and the stages that wait for a commit."""
-    _check_name(name)
     sink = broker.sinks.sink(name)
     return SinkView(
         name=name,
@@ -170,14 +168,6 @@ def _counts_of(broker: Broker, stages: list[Stage]) -> list[PartitionCount]:
 
 
 def _admit(broker: Broker, name: str) -> None:
-    _check_name(name)
+    checked_plain_name(name, "a sink")
     if not broker.is_open:
         raise ShuttingDown
-
-
-def _check_name(name: str) -> None:
-    if not _NAME.fullmatch(name):
-        raise Invalid(
-            f"{name[:200]!r} is no name for a sink or a stage: 1 to 200 letters, digits, '.', '_' and '-', "
-            "and not '.' or '..'"
-        )

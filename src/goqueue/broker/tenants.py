@@ -11,6 +11,7 @@ from goqueue.broker.quotas import groups_owned, measure_storage, size_of, topics
 from goqueue.core.access.events import Event, TenantSet
 from goqueue.model.errors import GoQueueError, ShuttingDown
 from goqueue.model.ids import TopicName
+from goqueue.model.names import is_internal
 from goqueue.model.tenants import (
     SYSTEM_TENANT,
     ChangeTenant,
@@ -21,7 +22,6 @@ from goqueue.model.tenants import (
     TenantUsage,
     UsageTotals,
 )
-from goqueue.model.topic_names import is_internal
 
 if TYPE_CHECKING:  # the broker keeps the tenants' upkeep
     from goqueue.broker.broker import Broker

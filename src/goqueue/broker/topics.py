@@ -19,8 +19,8 @@ from goqueue.model.errors import (
     TopicNotFound,
 )
 from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.names import checked_topic_name
 from goqueue.model.settings import TopicSettings
-from goqueue.model.topic_names import checked_topic_name
 
 HIGH_WATERMARK = -1
 

@@ -17,12 +17,11 @@ from goqueue.core.telemetry.histogram import Histogram
 from goqueue.core.transactions.journalled import EVENT_TYPES, Event, Journalled
 from goqueue.core.transactions.sinks import Sinks
 from goqueue.core.transactions.transactions import Transaction
-from goqueue.model.errors import Invalid
 from goqueue.model.ids import TopicName
+from goqueue.model.names import checked_name
 
 TRANSACTIONS_TOPIC = TopicName("__transactions")
 SINKS_JOURNAL = 0
-ID_CHARACTERS_MAX = 1_000
 _EVENTS: EventCodec[Event] = EventCodec(EVENT_TYPES)
 
 
@@ -112,8 +111,8 @@ class TransactionJournals(JournalSet[TransactionJournal]):
 
     async def ensure(self, name: str) -> TransactionJournal:
         """The journal of a transactional id, opened now if it is the first there."""
-        if not 0 < len(name) <= ID_CHARACTERS_MAX:
-            raise Invalid(f"a transactional id has 1 to {ID_CHARACTERS_MAX} characters, not {len(name)}")
+        if self.get(name) is None:
+            checked_name(name, "a transactional id")
         return await super().ensure(name)
 
     def lock(self, transactional_id: str) -> asyncio.Lock:

@@ -61,7 +61,13 @@ class Corrupt(GoQueueError):
         self.offset = offset
 
 
-class InvalidTopicName(Invalid):
+class InvalidName(Invalid):
+    """A name that breaks the rule for names: the text says how. Choose another."""
+
+    code = "invalid_name"
+
+
+class InvalidTopicName(InvalidName):
     """A topic name that breaks the rules for names."""
 
     code = "invalid_topic_name"
@@ -351,13 +357,10 @@ class ShuttingDown(Unavailable):
         super().__init__("the broker is stopping; try again later or elsewhere")
 
 
-class InvalidGroupName(Invalid):
-    """A consumer group needs a name."""
+class InvalidGroupName(InvalidName):
+    """A consumer group without a name, or with one that breaks the rule for names."""
 
     code = "invalid_group_name"
-
-    def __init__(self) -> None:
-        super().__init__("a consumer group needs a name")
 
 
 class InvalidSessionTimeout(Invalid):
@@ -598,6 +601,12 @@ class InvalidSchema(Invalid):
     """A schema that cannot be read, or refers to what is not there."""
 
     code = "invalid_schema"
+
+
+class InvalidSubject(InvalidName):
+    """A subject of the schema registry without a name, or with one that breaks the rule for names."""
+
+    code = "invalid_subject"
 
 
 class InvalidSchemaVersion(Invalid):

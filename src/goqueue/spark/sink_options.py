@@ -9,7 +9,7 @@ from enum import StrEnum
 from goqueue.client.addresses import Address, parse_addresses
 from goqueue.client.connection import Client
 from goqueue.model.errors import Invalid
-from goqueue.model.topic_names import checked_topic_name
+from goqueue.model.names import checked_topic_name
 from goqueue.records.layout import Codec
 from goqueue.spark.options_kafka import take_kafka_options
 from goqueue.spark.options_values import GivenOptions, InvalidOptions, parse_count, parse_word

@@ -16,7 +16,7 @@ from goqueue.model.errors import ReceiptNotFound
 from goqueue.model.groups import JoinAssigned
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Message
-from goqueue.model.topic_names import NAME_LENGTH_MAX
+from goqueue.model.names import TOPIC_NAME_CHARACTERS_MAX
 from tests.unit.broker.lives import Lives
 from tests.unit.broker.queue_steps import (
     DEAD_ORDERS,
@@ -107,7 +107,7 @@ def test_messages_given_back_from_many_leases_at_once_are_each_counted_once() ->
 
 
 def test_a_topic_with_the_longest_name_has_dead_letters_too() -> None:
-    name = TopicName("o" * NAME_LENGTH_MAX)
+    name = TopicName("o" * TOPIC_NAME_CHARACTERS_MAX)
 
     async def story(broker: Broker) -> None:
         await create_topic(broker, CreateTopic(name=name, partitions=1))

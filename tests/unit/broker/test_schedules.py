@@ -1,5 +1,7 @@
 """Schedules: a message at each of their times, once, whatever crashes."""
 
+from dataclasses import replace
+
 import pytest
 
 from goqueue.broker.broker import Broker
@@ -15,7 +17,7 @@ from goqueue.broker.schedules import (
 from goqueue.broker.topics import create_topic, delete_topic
 from goqueue.model.commands import CreateTopic
 from goqueue.model.delays import CreateSchedule, ScheduledMessage
-from goqueue.model.errors import InvalidSchedule, ScheduleExists, ScheduleNotFound, TopicNotFound
+from goqueue.model.errors import InvalidName, InvalidSchedule, ScheduleExists, ScheduleNotFound, TopicNotFound
 from goqueue.model.messages import Lane
 from tests.unit.broker.delayed_world import ORDERS, World, shown, sleep_ms, values
 
@@ -146,12 +148,14 @@ def test_what_makes_no_sense_is_refused() -> None:
         with pytest.raises(ScheduleExists):
             await create_schedule(broker, EACH_MINUTE)
         for wrong in (
-            CreateSchedule(topic=ORDERS, name="a b", cron="* * * * *", time_zone="UTC", message=TICK),
             CreateSchedule(topic=ORDERS, name="", cron="99 * * * *", time_zone="UTC", message=TICK),
             CreateSchedule(topic=ORDERS, name="", cron="* * * * *", time_zone="Nowhere", message=TICK),
         ):
             with pytest.raises(InvalidSchedule):
                 await create_schedule(broker, wrong)
+        for name in ("a b", "..", "a" * 201):
+            with pytest.raises(InvalidName):
+                await create_schedule(broker, replace(EACH_MINUTE, name=name))
         with pytest.raises(TopicNotFound):
             list_schedules(broker, "nowhere")
 

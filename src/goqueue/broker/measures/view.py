@@ -22,7 +22,7 @@ from goqueue.model.delivery import REDRIVE_GROUP_PREFIX
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Lane
-from goqueue.model.topic_names import is_internal
+from goqueue.model.names import is_internal
 
 _SLICE = 200
 _GROUPS_SLICE = 20

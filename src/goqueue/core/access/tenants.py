@@ -13,6 +13,7 @@ from goqueue.core.access.account import Account
 from goqueue.core.access.events import Event, TenantDeleted, TenantSet, UsageNoted
 from goqueue.model.delivery import REDRIVE_GROUP_PREFIX
 from goqueue.model.errors import InvalidTenant, SystemTenant, TenantExists, TenantNotEmpty, TenantNotFound
+from goqueue.model.names import checked_name
 from goqueue.model.tenants import (
     SYSTEM_TENANT,
     TENANT_SEPARATOR,
@@ -61,8 +62,7 @@ class Tenants:
         return [_SYSTEM, *(self.accounts[tenant_id].tenant for tenant_id in sorted(self.accounts))]
 
     def create(self, command: CreateTenant, *, now_ms: int) -> TenantSet:
-        if not command.name.strip():
-            raise InvalidTenant("a tenant needs a name")
+        _check_name(command.name)
         tenant_id = TenantId(command.tenant_id or id_from(command.name))
         if tenant_id in (SYSTEM_TENANT, *self.accounts):
             raise TenantExists(tenant_id)
@@ -88,8 +88,8 @@ class Tenants:
 
     def change(self, command: ChangeTenant, *, now_ms: int) -> TenantSet:
         tenant = self._changeable(command.tenant_id)
-        if command.name is not None and not command.name.strip():
-            raise InvalidTenant("a tenant needs a name")
+        if command.name is not None:
+            _check_name(command.name)
         return TenantSet(
             replace(
                 tenant,
@@ -169,6 +169,12 @@ class Tenants:
         if tenant_id == SYSTEM_TENANT:
             raise SystemTenant
         return self.account(tenant_id).tenant
+
+
+def _check_name(name: str) -> None:
+    if not name.strip():
+        raise InvalidTenant("a tenant needs a name")
+    checked_name(name, "the name of a tenant")
 
 
 def id_from(name: str) -> str:

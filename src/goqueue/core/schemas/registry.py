@@ -37,6 +37,7 @@ from goqueue.model.errors import (
     SubjectSoftDeleted,
     VersionNotSoftDeleted,
 )
+from goqueue.model.names import checked_subject
 from goqueue.model.schemas import RegistryMode, SchemaKind, SchemaReference, SchemaText, SchemaVersion
 
 if TYPE_CHECKING:
@@ -199,8 +200,8 @@ class Registry:
 
         Ids and versions are the registry's to give, but for a subject in import mode.
         """
-        if not name:
-            raise InvalidSchema("a subject has a name")
+        if name not in self._subjects:
+            checked_subject(name)
         parsed = self.understand(schema)
         key = self._key(schema, parsed)
         known_id = self._id_of.get(key)

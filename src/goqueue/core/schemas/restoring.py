@@ -19,11 +19,13 @@ from goqueue.core.schemas.registry import Registry
 from goqueue.core.schemas.settings import GLOBAL
 from goqueue.model.errors import (
     InvalidSchema,
+    InvalidSubject,
     RegistrySettingNotFound,
     SchemaNotFound,
     SchemaVersionNotFound,
     SubjectNotFound,
 )
+from goqueue.model.names import checked_subject
 from goqueue.model.schemas import Compatibility, RegistryMode, SchemaVersion
 
 
@@ -89,8 +91,9 @@ def _conflict(registry: Registry, place: SchemaVersion) -> str:
     except SchemaNotFound:
         pass
     try:
+        checked_subject(place.subject)
         registry.understand(place.schema)
-    except InvalidSchema as error:
+    except (InvalidSchema, InvalidSubject) as error:
         return f"{what} cannot be understood here: {error}"
     for event in _registered(place):
         registry.apply(event)
@@ -112,6 +115,8 @@ def _registered(place: SchemaVersion) -> list[Event]:
 def _plan_setting(plan: SchemasPlan, registry: Registry, wanted: CompatibilityChanged | ModeChanged) -> None:
     whose = f"subject {wanted.subject}" if wanted.subject != GLOBAL else "all subjects"
     try:
+        if wanted.subject != GLOBAL:
+            checked_subject(wanted.subject)
         match wanted:
             case CompatibilityChanged(subject, level):
                 what, value = f"compatibility of {whose}", Compatibility(level).value
@@ -119,7 +124,7 @@ def _plan_setting(plan: SchemasPlan, registry: Registry, wanted: CompatibilityCh
             case ModeChanged(subject, mode):
                 what, value = f"mode of {whose}", RegistryMode(mode).value
                 present = registry.settings.own_mode(subject).value
-    except ValueError as error:
+    except (ValueError, InvalidSubject) as error:
         plan.conflicts.append(f"a setting of {whose} cannot be understood: {error}")
     except RegistrySettingNotFound:
         plan.events.append(wanted)

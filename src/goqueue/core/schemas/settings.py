@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from goqueue.core.schemas.events import CompatibilityChanged, ModeChanged
 from goqueue.model.errors import RegistryModeNotFound, RegistrySettingNotFound
+from goqueue.model.names import checked_subject
 from goqueue.model.schemas import Compatibility, RegistryMode
 
 GLOBAL = ""
@@ -40,11 +41,15 @@ class RegistrySettings:
 
     def set_compatibility(self, name: str, level: Compatibility | None) -> CompatibilityChanged:
         """Set a level, or go back to the one for all; under the empty name the one for all."""
+        if name not in (GLOBAL, *self._compatibilities):
+            checked_subject(name)
         if level is None and name != GLOBAL:
             self.own_compatibility(name)
         return CompatibilityChanged(name, None if level is None else level.value)
 
     def set_mode(self, name: str, mode: RegistryMode | None) -> ModeChanged:
+        if name not in (GLOBAL, *self._modes):
+            checked_subject(name)
         if mode is None and name != GLOBAL:
             self.own_mode(name)
         return ModeChanged(name, None if mode is None else mode.value)

@@ -16,8 +16,8 @@ from goqueue.core.telemetry.histogram import (
     Histogram,
 )
 from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.names import is_internal
 from goqueue.model.settings import MetricsConfig
-from goqueue.model.topic_names import is_internal
 
 OTHER = TopicName("_other")
 """Stands for all topics, or groups, that have no numbers of their own."""

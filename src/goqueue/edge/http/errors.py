@@ -16,6 +16,7 @@ from litestar.exceptions import HTTPException
 from litestar.types import ExceptionHandlersMap, Scope
 
 from goqueue.edge.http.request_ids import request_id_of
+from goqueue.edge.http.slashes import shown_path
 from goqueue.model.errors import (
     BackupExists,
     Busy,
@@ -32,6 +33,7 @@ from goqueue.model.errors import (
     InvalidRegistryMode,
     InvalidSchema,
     InvalidSchemaVersion,
+    InvalidSubject,
     MessageTooLarge,
     NotFound,
     NotSoftDeleted,
@@ -77,6 +79,7 @@ STATUS_OF: dict[type[GoQueueError], HTTPStatus] = {
     InconsistentProtocol: HTTPStatus.CONFLICT,
     UnknownMember: HTTPStatus.NOT_FOUND,
     InvalidSchema: HTTPStatus.UNPROCESSABLE_ENTITY,
+    InvalidSubject: HTTPStatus.UNPROCESSABLE_ENTITY,
     InvalidSchemaVersion: HTTPStatus.UNPROCESSABLE_ENTITY,
     InvalidCompatibility: HTTPStatus.UNPROCESSABLE_ENTITY,
     InvalidRegistryMode: HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -112,6 +115,7 @@ REGISTRY_CODE_OF: dict[type[GoQueueError], int] = {
     InvalidRegistryMode: 42204,
     RegistryReadOnly: 42205,
     SchemaReferenced: 42206,
+    InvalidSubject: 42208,
 }
 """The numbers by which clients of Confluent's registry know these errors."""
 
@@ -171,7 +175,7 @@ def note_failure(scope: Scope, error: Exception) -> None:
     logger.error(
         "http_request_failed method=%s path=%s request_id=%s reason=%s",
         scope["method"],
-        scope["path"],
+        shown_path(scope["path"]),
         request_id_of(scope),
         error,
         exc_info=None if isinstance(error, GoQueueError) else error,
@@ -195,7 +199,11 @@ def _from_litestar(request: Request[object, object, State], error: HTTPException
     status = error.status_code
     if status >= 500:
         return _from_a_bug(request, error)
-    text = f"{request.method} {request.url.path}: {error.detail}" if status in (404, 405) else _detail(error)
+    text = (
+        f"{request.method} {shown_path(request.scope['path'])}: {error.detail}"
+        if status in (404, 405)
+        else _detail(error)
+    )
     body = ErrorBody(text, status, _CODE_OF_STATUS.get(status, Invalid.code))
     return Response(body, status_code=status, headers=error.headers)
 

@@ -9,7 +9,6 @@ from litestar.params import PathParameter, RawBody
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.schedules import (
-    NAME_PATTERN,
     create_schedule,
     describe_schedule,
     end_schedule,
@@ -33,13 +32,14 @@ from goqueue.edge.http.replies import options_route
 from goqueue.edge.http.times import format_time
 from goqueue.model.delays import CreateSchedule, ScheduledMessage, ScheduleView
 from goqueue.model.ids import TopicName
+from goqueue.model.names import PLAIN_NAME_PATTERN
 
 _decoder = msgspec.json.Decoder(CreateScheduleBody)
 _TAGS = ["schedules"]
 
 _Topic = Annotated[str, PathParameter(description="The topic's name.")]
 _Name = Annotated[
-    str, PathParameter(description="The schedule's name.", schema_extra={"pattern": NAME_PATTERN})
+    str, PathParameter(description="The schedule's name.", schema_extra={"pattern": PLAIN_NAME_PATTERN})
 ]
 
 

@@ -10,7 +10,6 @@ from litestar.params import PathParameter, QueryParameter, RawBody
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.sinks import (
-    NAME_PATTERN,
     abort_stages,
     commit_epoch,
     describe_sink,
@@ -34,12 +33,15 @@ from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.decoding import decode, read_buffer
 from goqueue.edge.http.openapi import TakingBytes, errors, takes
 from goqueue.model.commands import SettleEpoch, StageBatches
+from goqueue.model.names import PLAIN_NAME_PATTERN
 
 _decoder = msgspec.json.Decoder(SettleEpochBody)
 _INT64_MAX = 2**63 - 1
 _TAGS = ["sinks"]
 
-_Sink = Annotated[str, PathParameter(description="The sink's name.", schema_extra={"pattern": NAME_PATTERN})]
+_Sink = Annotated[
+    str, PathParameter(description="The sink's name.", schema_extra={"pattern": PLAIN_NAME_PATTERN})
+]
 
 
 @post(
@@ -53,10 +55,8 @@ _Sink = Annotated[str, PathParameter(description="The sink's name.", schema_extr
 async def take_generation_route(
     broker: NamedDependency[Broker],
     sink: _Sink,
-    run: Annotated[str, QueryParameter(max_length=200, description="One start of the job.")] = "",
-    writer: Annotated[
-        str, QueryParameter(max_length=200, description="The job, the same in all its runs.")
-    ] = "",
+    run: Annotated[str, QueryParameter(description="One start of the job.")] = "",
+    writer: Annotated[str, QueryParameter(description="The job, the same in all its runs.")] = "",
 ) -> GenerationReply:
     taken = await take_generation(broker, sink, run=run, writer=writer)
     return GenerationReply(taken.name, taken.generation, taken.last_epoch)
@@ -82,7 +82,7 @@ async def stage_route(
         QueryParameter(
             name="stage",
             description="Chosen by the task, another one for each attempt.",
-            schema_extra={"pattern": NAME_PATTERN},
+            schema_extra={"pattern": PLAIN_NAME_PATTERN},
         ),
     ],
     generation: Annotated[int, QueryParameter(ge=0, le=_INT64_MAX, description="The writer's own.")],

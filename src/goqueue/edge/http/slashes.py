@@ -1,7 +1,7 @@
 """Names with a slash in a path: `a/b` comes as `a%2Fb`, which routing must not take for two parts.
 
 The server hands paths over decoded, and the router cuts them at each slash. So a slash that was encoded goes
-through the router as a character that no name has, and is one again when a route gets its parameters.
+through the router as a character that no path has, and is one again when a route gets its parameters.
 """
 
 from collections.abc import Awaitable
@@ -13,7 +13,8 @@ from litestar.datastructures import State
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-_STAND_IN = "\x00"
+_STAND_IN = "\ud800"
+"""Half of a surrogate pair: what is decoded from UTF-8 never has it, whatever bytes a client sends."""
 
 
 class EncodedSlashes:
@@ -31,6 +32,11 @@ class EncodedSlashes:
                 ]
                 scope = cast(Scope, {**scope, "path": "/".join(parts)})
         return self._app(scope, receive, send)
+
+
+def shown_path(path: str) -> str:
+    """A path of the router's for people to read, who know it as it was sent."""
+    return path.replace(_STAND_IN, "%2F")
 
 
 async def restore_slashes(request: Request[object, object, State]) -> None:

@@ -23,6 +23,7 @@ from goqueue.edge.kafka.later import Answer, Later, Outcome
 from goqueue.edge.kafka.produce import encode_produced, produce
 from goqueue.edge.kafka.wire import Malformed, Reader
 from goqueue.model.errors import GoQueueError, ShuttingDown
+from goqueue.model.names import cleaned_label
 from goqueue.model.ports import Buffer
 
 logger = logging.getLogger(__name__)
@@ -71,6 +72,7 @@ class Connection:
 
     __slots__ = (
         "_arrived",
+        "_client_id",
         "_context",
         "_held",
         "_is_open",
@@ -87,6 +89,7 @@ class Connection:
 
     def __init__(self, context: Context, outlet: Outlet, memory: FrameMemory) -> None:
         self._context = context
+        self._client_id = context.client_id
         self._outlet = outlet
         self._memory = memory
         self._arrived: deque[Request] = deque()
@@ -130,8 +133,9 @@ class Connection:
             self._give_up("kafka_frame_refused", str(error), header)
             return
         client_id = header.client_id or ""
-        if client_id != self._context.client_id:
-            self._context = replace(self._context, client_id=client_id)
+        if client_id != self._client_id:
+            self._client_id = client_id
+            self._context = replace(self._context, client_id=cleaned_label(client_id))
         self._unanswered_count += 1
         self._unanswered_bytes += len(frame)
         self._arrived.append(Request(header, api, reader, frame))

@@ -12,6 +12,7 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.GoQueueError: ErrorCode.unknown_server_error,
     # Fix the request.
     errors.Invalid: ErrorCode.invalid_request,
+    errors.InvalidName: ErrorCode.invalid_request,
     errors.InvalidTopicName: ErrorCode.invalid_topic_exception,
     errors.InvalidPartitionCount: ErrorCode.invalid_partitions,
     errors.InvalidReplication: ErrorCode.invalid_replication_factor,
@@ -35,6 +36,7 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.InvalidTransactionTimeout: ErrorCode.invalid_transaction_timeout,
     errors.InvalidPattern: ErrorCode.invalid_regular_expression,
     errors.InvalidSchema: ErrorCode.invalid_request,
+    errors.InvalidSubject: ErrorCode.invalid_request,
     errors.InvalidSchemaVersion: ErrorCode.invalid_request,
     errors.InvalidCompatibility: ErrorCode.invalid_request,
     errors.InvalidRegistryMode: ErrorCode.invalid_request,

@@ -12,7 +12,7 @@ from goqueue.edge.kafka.errors import kafka_code
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.commands import TopicView
 from goqueue.model.errors import GoQueueError, TopicNotFound
-from goqueue.model.topic_names import is_internal
+from goqueue.model.names import is_internal
 
 if TYPE_CHECKING:
     from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
