@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.integration.signals import heed_signals
 
+BROKER = "goqueue.node.main"
 _STOP_TIMEOUT_S = 30
 _LISTENING = re.compile(r"(\w+) +listening on 127\.0\.0\.1:(\d+)")
 
@@ -19,7 +20,7 @@ def goqueue(
 ) -> subprocess.CompletedProcess[str]:
     """Run the command to its end: for the cases in which it ends by itself."""
     return subprocess.run(
-        _command(*flags),
+        _command(BROKER, *flags),
         env=_environment(environment or {}),
         cwd=folder,
         capture_output=True,
@@ -32,8 +33,9 @@ def goqueue(
 class RunningBroker:
     """One data folder and the process that serves it. A restart comes back on the same ports."""
 
-    def __init__(self, folder: Path, *flags: str) -> None:
+    def __init__(self, folder: Path, *flags: str, program: str = BROKER) -> None:
         self.folder = folder
+        self._program = program
         self.printed = ""
         """What the process has told on standard output since it was last started."""
         self._flags = flags
@@ -66,7 +68,7 @@ class RunningBroker:
         listeners = [f"--listeners-{door}=127.0.0.1:{port}" for door, port in self._ports.items()]
         with self._log_path.open("a", encoding="utf-8") as log:
             self._process = subprocess.Popen(
-                _command(f"--broker-datadir={self.folder}", *listeners, *self._flags),
+                _command(self._program, f"--broker-datadir={self.folder}", *listeners, *self._flags),
                 env=_environment({}),
                 preexec_fn=heed_signals,
                 stdout=subprocess.PIPE,
@@ -117,8 +119,8 @@ class RunningBroker:
             self.process.stdout.close()
 
 
-def _command(*flags: str) -> list[str]:
-    return [sys.executable, "-m", "goqueue.node.main", *flags]
+def _command(program: str, *flags: str) -> list[str]:
+    return [sys.executable, "-m", program, *flags]
 
 
 def _environment(extra: dict[str, str]) -> dict[str, str]:

@@ -40,6 +40,8 @@ class NodeConfig:
     logging_level: int
     is_logging_json: bool
     reserve_bytes: int
+    loop_stuck_ms: int
+    """A loop that has not turned for so long ends the process; 0: it does not."""
     broker: BrokerConfig
     kafka_listener: Address | None
     kafka: KafkaConfig
@@ -114,6 +116,7 @@ def _build(reader: _Reader) -> NodeConfig:
         logging_level=reader(table.LOGGING_LEVEL),
         is_logging_json=reader(table.LOGGING_FORMAT) == "json",
         reserve_bytes=reader(table.RESERVE_BYTES),
+        loop_stuck_ms=reader(table.LOOP_STUCK_MS),
         broker=broker,
         kafka_listener=kafka_listener,
         kafka=_kafka(reader, broker.limits),

@@ -19,6 +19,7 @@ from goqueue.node.config_values import (
     listener,
     logging_level,
     node_id,
+    off_or_whole_number,
     one_of,
     share,
     size,
@@ -426,6 +427,13 @@ HEALTH_LOOP_LAG_FAIL_MS: Setting[int] = Setting(
     read=whole_number(least=1, most=_INT32_MAX),
     help="How late it runs when the broker counts as not ready.",
 )
+LOOP_STUCK_MS: Setting[int] = Setting(
+    name="HEALTH_LOOP_STUCK_MS",
+    default="60000",
+    read=off_or_whole_number(least=15_000, most=_INT32_MAX),
+    help="A loop that has not turned for so long ends the process: the stacks of all threads go to "
+    "standard error, the exit code is 14, and a supervisor can start the broker anew. 0 is off. Linux only.",
+)
 
 SETTINGS: tuple[Setting[object], ...] = (
     DATA_FOLDER,
@@ -484,6 +492,7 @@ SETTINGS: tuple[Setting[object], ...] = (
     HEALTH_FSYNC_FAIL_MS,
     HEALTH_LOOP_LAG_WARN_MS,
     HEALTH_LOOP_LAG_FAIL_MS,
+    LOOP_STUCK_MS,
 )
 
 _FALSE_WORDS = frozenset({"", "false", "no", "off", "0"})

@@ -52,6 +52,12 @@ def whole_number(*, least: int, most: int) -> Callable[[str], int]:
     return read
 
 
+def off_or_whole_number(*, least: int, most: int) -> Callable[[str], int]:
+    """A reader of whole numbers within bounds, and of 0, which is off."""
+    read = whole_number(least=least, most=most)
+    return lambda text: 0 if text.strip() == "0" else read(text)
+
+
 def size(*, least: int, most: int) -> Callable[[str], int]:
     """A reader of byte counts: plain numbers, or with KiB, MiB, GiB (KB, MB, GB mean the same)."""
 

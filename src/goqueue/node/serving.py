@@ -23,6 +23,7 @@ from goqueue.node.disk import FolderDisk
 from goqueue.node.door_wiring import close_doors, open_doors
 from goqueue.node.threads import WorkerThreads
 from goqueue.node.tracing.wiring import start_trace_export
+from goqueue.node.watchdog import watched_loop
 
 logger = logging.getLogger(__name__)
 _YOUNG_OBJECTS = 20_000
@@ -40,14 +41,16 @@ async def _serve(config: NodeConfig) -> None:
     try:
         keep_watch(broker)
         export = start_trace_export(broker, config.trace_export)
-        doors = await open_doors(broker, config)
-        for opened in doors:
-            print(f"{opened.name:6} listening on {opened.address}")
-        _settle_memory()
-        print("ready", flush=True)
-        failure = await _stop_or_failure(stop, broker)
-        logger.info("stopping")
-        await close_doors(doors)
+        # Opening and closing may take as long as the disk does, and are not watched.
+        async with watched_loop(stuck_ms=config.loop_stuck_ms):
+            doors = await open_doors(broker, config)
+            for opened in doors:
+                print(f"{opened.name:6} listening on {opened.address}")
+            _settle_memory()
+            print("ready", flush=True)
+            failure = await _stop_or_failure(stop, broker)
+            logger.info("stopping")
+            await close_doors(doors)
         if export is not None:
             await export.close()
     finally:

@@ -13,6 +13,7 @@ from goqueue.node.config_values import (
     listener,
     logging_level,
     node_id,
+    off_or_whole_number,
     share,
     size,
     switch,
@@ -49,6 +50,15 @@ def test_what_is_not_a_size_is_refused(text: str) -> None:
 def test_a_size_out_of_range_is_refused_with_the_range() -> None:
     with pytest.raises(ValueError, match="2KiB is out of range; use 4096 to 8192"):
         size(least=4096, most=8192)("2KiB")
+
+
+def test_zero_is_off_however_large_a_number_must_be() -> None:
+    read = off_or_whole_number(least=15, most=20)
+
+    assert [read(text) for text in ("0", " 0 ", "15", "20")] == [0, 0, 15, 20]
+    for text in ("1", "14", "21", "-1", "none"):
+        with pytest.raises(ValueError):
+            read(text)
 
 
 def test_a_whole_number_keeps_its_bounds() -> None:
