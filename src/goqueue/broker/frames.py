@@ -7,7 +7,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.find_offset import find_offset
 from goqueue.broker.partition import Partition
 from goqueue.broker.quotas import admit_reader
-from goqueue.broker.read import read, visible, wait_for_bytes
+from goqueue.broker.read import read, visible_frames, wait_for_bytes
 from goqueue.log.partition_log import storage_error
 from goqueue.model.commands import (
     BatchesRead,
@@ -42,7 +42,7 @@ async def read_frames(
     [outcome] = await read(broker, command)
     if isinstance(outcome, PartitionReadFailed):
         raise outcome.error
-    return visible(outcome)
+    return await visible_frames(broker, outcome)
 
 
 async def watch_offsets(broker: Broker, command: WatchOffsets) -> dict[TopicPartition, OffsetRange]:

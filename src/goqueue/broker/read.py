@@ -9,6 +9,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.find_offset import find_offset
 from goqueue.broker.partition import Partition
 from goqueue.broker.quotas import admit_owner, admit_reader, charge_reader
+from goqueue.broker.slices import Slices
 from goqueue.broker.waiters import ReadWaiter
 from goqueue.log.partition_log import Chunk, NotCached, PartitionLog, from_disk, from_memory
 from goqueue.model.commands import (
@@ -29,6 +30,7 @@ from goqueue.model.errors import (
 )
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import StoredMessage
+from goqueue.model.settings import MiB
 from goqueue.model.transactions import Isolation
 from goqueue.records.batch import open_batch
 from goqueue.records.control import is_transactional
@@ -36,6 +38,17 @@ from goqueue.records.frame import FLAG_TRANSACTIONAL, FRAME_BYTES, frame_borders
 from goqueue.records.layout import CONTROL, TRANSACTIONAL, read_header
 
 ReadOutcome = BatchesRead | PartitionReadFailed
+
+SHARE_BYTES = 4 * MiB
+"""So much is copied and checked before others get their turn on the loop, however much a reader wants: 2 ms.
+
+Smaller ones would cost more than they spare: memory in pieces of 1 MiB goes back to the system and is
+cleared for us anew each time, which takes thrice as long as the copy.
+"""
+_SLICE_MS = 1
+"""Readers come one after the other and for hours: what they leave to others between shares counts more."""
+COLD_SHARE_BYTES = 8 * MiB
+"""The same in a thread, where the copying hinders nobody and the checking little."""
 
 
 async def read(broker: Broker, command: Read) -> list[ReadOutcome]:
@@ -122,38 +135,51 @@ async def _open_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
 def visible(outcome: BatchesRead) -> BatchesRead:
     """Only what readers of committed messages see: no markers, no batch of an aborted transaction.
 
-    The one place where they are dropped. `end_offset` stays, so that a reader goes on behind them.
+    They are dropped here and, of frames, below. `end_offset` stays, so that a reader goes on behind them.
     """
-    pieces = outcome.batches
-    if outcome.lanes:
-        if not any(map(is_transactional, pieces)):
-            return outcome
-        kept = _committed([(at, pieces[at]) for at in range(len(pieces))], outcome.aborted)
-        batches, lanes = [pieces[at] for at in kept], [outcome.lanes[at] for at in kept]
-        return outcome._replace(batches=batches, lanes=lanes, size=sum(map(len, batches)))
-    frames = [(piece, *border) for piece in pieces for border in frame_borders(piece)]
-    if not any(flags & FLAG_TRANSACTIONAL for _, _, _, flags in frames):
+    if not any(map(is_transactional, outcome.batches)):
         return outcome
-    bodies = [(at, piece[start + FRAME_BYTES : end]) for at, (piece, start, end, flags) in enumerate(frames)]
-    kept_frames = [frames[at] for at in _committed(bodies, outcome.aborted)]
-    framed = [piece[start:end] for piece, start, end, _ in kept_frames]
-    return outcome._replace(batches=framed, size=sum(map(len, framed)))
+    committed = _Committed(outcome.aborted)
+    pairs = zip(outcome.batches, outcome.lanes, strict=True)
+    kept = [(body, lane) for body, lane in pairs if committed.keeps(body)]
+    batches = [body for body, _ in kept]
+    return outcome._replace(batches=batches, lanes=[lane for _, lane in kept], size=sum(map(len, batches)))
 
 
-def _committed(batches: Sequence[tuple[int, memoryview]], aborted: Sequence[tuple[int, int]]) -> list[int]:
-    """The numbers of the batches that hold messages which were not taken back."""
-    kept = []
-    upcoming = deque(aborted)
-    aborting: set[int] = set()
-    for at, body in batches:
+async def visible_frames(broker: Broker, outcome: BatchesRead) -> BatchesRead:
+    """The same of frames, in slices: a large answer may have hundreds of thousands of them."""
+    committed = _Committed(outcome.aborted)
+    slices = Slices(broker.clock)
+    kept: list[memoryview] = []
+    for piece in outcome.batches:
+        await slices.pause()
+        borders = frame_borders(piece)
+        if any(flags & FLAG_TRANSACTIONAL for _, _, flags in borders):
+            kept += [
+                piece[start:end]
+                for start, end, _ in borders
+                if committed.keeps(piece[start + FRAME_BYTES : end])
+            ]
+        else:
+            kept.append(piece)
+    return outcome._replace(batches=kept, size=sum(map(len, kept)))
+
+
+class _Committed:
+    """Tells, batch by batch in their order, which hold messages that were not taken back."""
+
+    def __init__(self, aborted: Sequence[tuple[int, int]]) -> None:
+        self._upcoming = deque(aborted)
+        self._aborting: set[int] = set()
+
+    def keeps(self, body: memoryview) -> bool:
         header = read_header(body)
-        while upcoming and upcoming[0][1] < header.end_offset:
-            aborting.add(upcoming.popleft()[0])
+        while self._upcoming and self._upcoming[0][1] < header.end_offset:
+            self._aborting.add(self._upcoming.popleft()[0])
         if header.attributes & CONTROL:
-            aborting.discard(header.producer_id)
-        elif header.producer_id not in aborting or not header.attributes & TRANSACTIONAL:
-            kept.append(at)
-    return kept
+            self._aborting.discard(header.producer_id)
+            return False
+        return header.producer_id not in self._aborting or not header.attributes & TRANSACTIONAL
 
 
 def _unreadable(source: TopicPartition, body: memoryview, error: InvalidRecord) -> Corrupt:
@@ -187,15 +213,19 @@ def _charge(broker: Broker, command: Read, outcomes: Sequence[ReadOutcome]) -> N
 async def _read_all(broker: Broker, command: Read) -> list[ReadOutcome]:
     outcomes: list[ReadOutcome] = []
     room_bytes = command.max_bytes
+    slices = Slices(broker.clock, slice_ms=_SLICE_MS)
     for part in command.partitions:
-        outcome = await _read_one(broker, part, min(part.max_bytes, room_bytes), command)
+        await slices.pause()
+        outcome = await _read_one(broker, part, min(part.max_bytes, room_bytes), command, slices)
         if isinstance(outcome, BatchesRead):
             room_bytes -= outcome.size
         outcomes.append(outcome)
     return outcomes
 
 
-async def _read_one(broker: Broker, part: PartitionRead, max_bytes: int, command: Read) -> ReadOutcome:
+async def _read_one(
+    broker: Broker, part: PartitionRead, max_bytes: int, command: Read, slices: Slices
+) -> ReadOutcome:
     try:
         partition = broker.partition(part.source)
         _check_epoch(partition, part.leader_epoch)
@@ -217,13 +247,17 @@ async def _read_one(broker: Broker, part: PartitionRead, max_bytes: int, command
             return BatchesRead([], 0, part.offset, log.start_offset, high_watermark, [], stable_offset)
         chunk = await _read_chunk(broker, log, part.offset, max_bytes, end_offset, framed)
         batches, lanes, size, offset = chunk
-        while size * 2 < max_bytes and offset < end_offset:
-            # A segment's end must not look like the end of the log to a reader with a minimum to wait for.
+        # A segment's end must not look like the end of the log to a reader with a minimum to wait for.
+        while offset < end_offset and (size * 2 < max_bytes or max_bytes - size >= SHARE_BYTES):
+            await slices.pause()
             try:
                 more = await _read_chunk(broker, log, offset, max_bytes - size, end_offset, framed)
             except GoQueueError:
                 break  # what is there is good; the next read, which begins at the bad place, names it
-            batches, lanes = batches + more.batches, lanes + more.lanes
+            if size + more.size > max_bytes:
+                break  # a large batch, for which there is no room any more
+            batches += more.batches
+            lanes += more.lanes
             size, offset = size + more.size, more.end_offset
         partition.counters.served_bytes += size
         partition.counters.read_seconds.observe((broker.clock.monotonic_ns() - begun_ns) / 1e9)
@@ -240,12 +274,14 @@ async def _read_one(broker: Broker, part: PartitionRead, max_bytes: int, command
 async def _read_chunk(
     broker: Broker, log: PartitionLog, offset: int, max_bytes: int, end_offset: int, framed: bool
 ) -> Chunk:
-    """At once if it is all in memory, else in a thread that may wait for the disk."""
+    """A share of what is wanted: at once if it is in memory, else in a thread that may wait for the disk."""
+    share_bytes = min(max_bytes, SHARE_BYTES)
     try:
-        return log.read(offset, max_bytes, end_offset=end_offset, read_bytes=from_memory, framed=framed)
+        return log.read(offset, share_bytes, end_offset=end_offset, read_bytes=from_memory, framed=framed)
     except NotCached:
+        share_bytes = min(max_bytes, COLD_SHARE_BYTES)
         return await broker.threads.run(
-            log.read, offset, max_bytes, end_offset=end_offset, read_bytes=from_disk, framed=framed
+            log.read, offset, share_bytes, end_offset=end_offset, read_bytes=from_disk, framed=framed
         )
 
 

@@ -30,6 +30,8 @@ _base_offset = attrgetter("base_offset")
 _NO_INDEXES = (Checksum(0, 0), Checksum(0, 0))
 _READ_AHEAD_BYTES = 4096
 """Read a little more than asked, so that the skipped frames before an offset do not cost a second read."""
+_FRAMES_MAX = 2_000
+"""A read ends behind so many frames, however small: to check them takes 5 ms, and the loop waits for it."""
 
 
 class CheckedBatch(NamedTuple):
@@ -230,7 +232,8 @@ class PartitionLog:
             want = min(want, segment_bytes - position)
             data = memoryview(read_bytes(segment.file, position, want))
             # A crash may bring back what was cut off a file once: where the next begins, this one ends.
-            scan = scan_frames(data, stop_offset=min(end_offset, segment.end_offset))
+            stop_offset = min(end_offset, segment.end_offset)
+            scan = scan_frames(data, stop_offset=stop_offset, count_max=_FRAMES_MAX)
             chunk, next_position, expected = self._take(scan.frames, data, offset, max_bytes, expected)
             if chunk.batches:
                 self._remember(chunk.end_offset, segment, position + next_position)

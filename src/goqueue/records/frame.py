@@ -91,11 +91,13 @@ class FrameScan(NamedTuple):
     """What is wrong with the frame behind the good ones; empty when nothing is."""
 
 
-def scan_frames(data: memoryview, *, stop_offset: int) -> FrameScan:
-    """Walk over frames, checking each in full; stop before a frame at or behind `stop_offset`."""
+def scan_frames(data: memoryview, *, stop_offset: int, count_max: int | None = None) -> FrameScan:
+    """Walk over frames, checking each in full; stop before one at or behind `stop_offset`, or at a count."""
     frames: list[Frame] = []
     position, end = 0, len(data)
     while end - position >= FRAME_BYTES:
+        if len(frames) == count_max:
+            return FrameScan(frames, position, 0, "")
         magic, version, _, checksum, offset, time_ns, lane, continues, _, size, _ = _FRAME.unpack_from(
             data, position
         )

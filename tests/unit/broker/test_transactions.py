@@ -10,7 +10,7 @@ from goqueue.broker.append import append
 from goqueue.broker.broker import Broker
 from goqueue.broker.find_offset import find_offset
 from goqueue.broker.publish import publish
-from goqueue.broker.read import read, visible
+from goqueue.broker.read import read, visible, visible_frames
 from goqueue.broker.topics import create_topic, delete_topic
 from goqueue.broker.transaction_ends import keep_up_transactions
 from goqueue.broker.transaction_views import describe_transaction
@@ -230,7 +230,7 @@ def test_only_what_is_committed_is_left_of_a_read(tmp_path: Path) -> None:
         [framed] = await read(broker, Read(partitions=[part], framed=True))
         assert isinstance(found, BatchesRead) and isinstance(framed, BatchesRead)
 
-        left, framed_left = visible(found), visible(framed)
+        left, framed_left = visible(found), await visible_frames(broker, framed)
 
         assert found.aborted == [(first.producer.producer_id, 0)]
         assert (len(left.batches), len(left.lanes), left.end_offset) == (3, 3, 7)

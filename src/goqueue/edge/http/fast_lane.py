@@ -22,6 +22,7 @@ from goqueue.edge.http.long_polls import LongPolls
 from goqueue.edge.http.polling import WantedPoll, hold_poll, poll_in_request, traced_reply
 from goqueue.edge.http.publishing import acks_in_query, publish_messages
 from goqueue.edge.http.settling import ack_messages
+from goqueue.edge.http.shares import SHARE_BYTES, Shares, send_body
 from goqueue.model.errors import GoQueueError
 from goqueue.model.telemetry import TRACEPARENT
 
@@ -73,7 +74,7 @@ class FastLane:
                 if wanted is not None:
                     return self._answer(self._poll(wanted, scope), scope, send)
             cast(dict[str, Any], scope)[_SERVED] = self._served
-        return self._app(scope, receive, send)
+        return self._app(scope, receive, Shares(send))
 
     async def _publish(self, topic: str, scope: Scope, receive: Receive) -> object:
         assert scope["type"] == ScopeType.HTTP
@@ -108,7 +109,10 @@ class FastLane:
         content = _encoder.encode(reply) + b"\n"
         headers.append((b"content-length", b"%d" % len(content)))
         await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": content, "more_body": False})
+        if len(content) <= SHARE_BYTES:
+            await send({"type": "http.response.body", "body": content, "more_body": False})
+        else:
+            await send_body(send, [content])
 
 
 def topic_published_to(path: str) -> str | None:

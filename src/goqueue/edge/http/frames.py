@@ -1,10 +1,10 @@
 """Bulk reads of one partition: its frames as they lie on the disk, and where to cut it between readers.
 
 The frames leave in the pieces that were read, without being joined: a reply is some MiB, and the one
-copy that is made of it is the socket's.
+copy that is made of it is the socket's, a share at a time.
 """
 
-from typing import Annotated, cast
+from typing import Annotated
 
 from litestar import Request, get
 from litestar.datastructures import State
@@ -19,6 +19,7 @@ from goqueue.edge.http.bulk_bodies import SplitsReply
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.long_polls import LongPolls
 from goqueue.edge.http.openapi import BYTES, errors
+from goqueue.edge.http.shares import send_body
 from goqueue.edge.http.times import DURATION_PATTERN, parse_duration_ns
 from goqueue.model.commands import BatchesRead
 from goqueue.model.ids import TopicName, TopicPartition
@@ -121,8 +122,4 @@ class Frames:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self._headers})
-        for piece in self._pieces:
-            # A transport takes any buffer; only the words of ASGI speak of bytes.
-            body = cast(bytes, piece)
-            await send({"type": "http.response.body", "body": body, "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        await send_body(send, self._pieces)

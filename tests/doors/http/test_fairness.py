@@ -1,0 +1,83 @@
+"""One client must not spoil it for all: no request holds the loop for longer than the rule allows."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from goqueue.broker import read as broker_read
+from goqueue.broker.publish import publish as publish_verb
+from goqueue.edge.http.shares import SHARE_BYTES
+from goqueue.model.commands import Publish
+from goqueue.model.ids import TopicName
+from goqueue.model.messages import Acks, Message
+from goqueue.testing.holds import HOLD_MS_MAX
+from tests.doors.http.running_door import RunningDoor
+
+pytestmark = pytest.mark.slow
+MB = 1_000_000
+BULK = "/topics/bulk/partitions/0"
+
+
+@pytest.fixture(scope="module")
+def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDoor]:
+    """A broker with a topic of 50 MB: 10,000 small messages, then large ones."""
+    with RunningDoor(Path(tmp_path_factory.mktemp("fairness"))) as door:
+        door.client.post("/topics", json={"name": "bulk", "num_partitions": 1})
+        for _ in range(10):
+            publish(door.client, ["x" * 100] * 1000)
+        for _ in range(50):
+            publish(door.client, ["y" * MB])
+        yield door
+
+
+def publish(client: httpx.Client, values: list[str], topic: str = "bulk") -> None:
+    body = json.dumps({"messages": [{"value": value} for value in values]})
+    reply = client.post(f"/topics/{topic}/messages", params={"acks": "leader"}, content=body)
+    assert reply.status_code == 200, reply.text
+
+
+def test_a_bulk_read_of_frames_leaves_the_loop_to_others(door: RunningDoor) -> None:
+    def read() -> None:
+        reply = door.client.get(f"{BULK}/frames", params={"max_bytes": 60 * MB})
+        assert len(reply.content) > 50 * MB
+
+    assert door.longest_hold(read) < HOLD_MS_MAX / 2
+
+
+def test_a_bulk_read_gives_what_was_asked_for_up_to_one_share(door: RunningDoor) -> None:
+    for asked in (1, 3 * MB, 20 * MB):
+        size = len(door.client.get(f"{BULK}/frames", params={"max_bytes": asked, "offset": 10_000}).content)
+
+        assert max(asked - broker_read.SHARE_BYTES - MB, 1) <= size <= max(asked, 2 * MB)
+
+
+def test_frames_read_in_shares_are_those_of_the_log(door: RunningDoor) -> None:
+    whole = door.client.get(f"{BULK}/frames", params={"max_bytes": 60 * MB}).content
+    parts, offset = b"", 0
+    while offset < 10_050:
+        reply = door.client.get(f"{BULK}/frames", params={"max_bytes": MB // 2, "offset": offset})
+        parts += reply.content
+        offset = int(reply.headers["x-goqueue-next-offset"])
+
+    assert len(whole) > 100 * SHARE_BYTES
+    assert parts == whole
+
+
+def test_neither_do_very_many_very_small_frames_hold_the_loop(door: RunningDoor) -> None:
+    async def fill() -> None:
+        one = Publish(topic=TopicName("crumbs"), messages=[Message(b"x")], acks=Acks.NONE)
+        for _ in range(5_000):
+            await publish_verb(door.broker, one)
+
+    door.client.post("/topics", json={"name": "crumbs", "num_partitions": 1})
+    for _ in range(6):
+        door.run(fill())
+
+    def read() -> None:
+        reply = door.client.get("/topics/crumbs/partitions/0/frames", params={"max_bytes": 50 * MB})
+        assert reply.headers["x-goqueue-next-offset"] == "30000"
+
+    assert door.longest_hold(read) < HOLD_MS_MAX / 2
