@@ -2,7 +2,7 @@
 # package registry is enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint format imports types docs walks demo sim bench bench-spark soak-spark clean
+.PHONY: help setup run test check lint format imports types docs walks demo sim storm bench bench-spark soak-spark clean
 
 SHELL := /bin/sh
 VENV := .venv
@@ -55,6 +55,9 @@ walks: $(VENV)/.ready-dev ## Write the transcripts of tests/walks anew, to be re
 
 sim: $(VENV)/.ready-dev ## Run a simulation: make sim SEED=7 STEPS=1000 WHAT=log|delays|queue|transactions
 	$(BIN)/python -m goqueue.testing.simulate $(if $(WHAT),--what $(WHAT)) $(if $(SEED),--seed $(SEED)) $(if $(STEPS),--steps $(STEPS)) $(ARGS)
+
+storm: $(VENV)/.ready-dev ## Kill the broker while clients of all features work: make storm SEED=7 MINUTES=10
+	$(BIN)/python -m tests.storm $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
 
 bench: $(VENV)/.ready-dev ## Measure speed and memory (some minutes, 11 GB of disk), print a table and JSON
 	$(BIN)/python -m bench $(ARGS)

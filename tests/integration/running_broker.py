@@ -8,8 +8,6 @@ import sys
 import time
 from pathlib import Path
 
-from tests.integration.signals import heed_signals
-
 BROKER = "goqueue.node.main"
 _STOP_TIMEOUT_S = 30
 _LISTENING = re.compile(r"(\w+) +listening on 127\.0\.0\.1:(\d+)")
@@ -65,16 +63,7 @@ class RunningBroker:
 
     def start(self) -> "RunningBroker":
         """Start the process and wait until it says that it is ready."""
-        listeners = [f"--listeners-{door}=127.0.0.1:{port}" for door, port in self._ports.items()]
-        with self._log_path.open("a", encoding="utf-8") as log:
-            self._process = subprocess.Popen(
-                _command(self._program, f"--broker-datadir={self.folder}", *listeners, *self._flags),
-                env=_environment({}),
-                preexec_fn=heed_signals,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
+        self.launch()
         assert self.process.stdout is not None
         self.printed = ""
         for line in self.process.stdout:
@@ -85,6 +74,18 @@ class RunningBroker:
                 return self
         self.process.wait(_STOP_TIMEOUT_S)
         raise AssertionError(f"the broker did not start:\n{self.log}")
+
+    def launch(self) -> None:
+        """Start the process, and do not wait for it."""
+        listeners = [f"--listeners-{door}=127.0.0.1:{port}" for door, port in self._ports.items()]
+        with self._log_path.open("a", encoding="utf-8") as log:
+            self._process = subprocess.Popen(
+                _command(self._program, f"--broker-datadir={self.folder}", *listeners, *self._flags),
+                env=_environment({}),
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
 
     def wait_until_logged(self, event: str) -> None:
         """Wait for a log line of the process."""

@@ -1,0 +1,124 @@
+"""Where a storm takes place: one broker, and how its clients reach it over HTTP.
+
+An answer that does not come says nothing: what was asked for may have been done. Clients hear `Away` then,
+and their models keep it as a doubt. An answer that says no is `Refused`, with its code.
+"""
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from tests.integration.running_broker import RunningBroker
+from tests.storm.record import Kind, Record
+
+_ANSWER_S = 15.0
+_BACK_WITHIN_S = 90.0
+_READ_LIMIT = 1_000
+
+
+class Away(Exception):
+    """Nobody knows whether it was done: no answer came, or one that says so."""
+
+
+class Refused(Exception):
+    """The broker said no."""
+
+    def __init__(self, status: int, code: str, text: str) -> None:
+        super().__init__(f"{status} {code}: {text}")
+        self.status = status
+        self.code = code
+
+
+class Site:
+    """A broker in a storm, and what everybody around it knows."""
+
+    def __init__(self, broker: RunningBroker, record: Record) -> None:
+        self.broker = broker
+        self.record = record
+        self.is_over = threading.Event()
+        """Set when the weather has calmed down, and clients are to come to an end."""
+
+    def wait_until_back(self) -> None:
+        """Return when the broker is ready, or the patience of its users is at its end."""
+        give_up_s = time.monotonic() + _BACK_WITHIN_S
+        while time.monotonic() < give_up_s:
+            try:
+                if httpx.get(f"{self.broker.http}/readyz", timeout=2).status_code == 200:
+                    return
+            except httpx.TransportError:
+                pass
+            time.sleep(0.05)
+        self.record.violate(Kind.UNEXPLAINED, "broker", f"not ready within {_BACK_WITHIN_S} s")
+
+
+class Door:
+    """One client over HTTP, with a connection of its own."""
+
+    def __init__(self, site: Site, feature: str) -> None:
+        self._site = site
+        self._feature = feature
+        self._client = httpx.Client(base_url=site.broker.http, timeout=_ANSWER_S)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def post(self, path: str, body: Any = None, **query: str | int) -> Any:
+        return self.ask("POST", path, json=body if body is not None else {}, params=query)
+
+    def get(self, path: str, **query: str | int) -> Any:
+        return self.ask("GET", path, params=query)
+
+    def ask(self, method: str, path: str, **more: Any) -> Any:
+        try:
+            reply = self._client.request(method, path, **more)
+        except httpx.TransportError as error:
+            raise Away(repr(error)) from error
+        if reply.status_code < 300:
+            return reply.json()
+        told = self._told(reply)
+        if reply.status_code == 503:
+            raise Away(f"{told.get('code')}: {told.get('error')}")
+        self._site.record.check(
+            Kind.UNEXPLAINED, reply.status_code < 500, self._feature, f"{method} {path}: {reply.text[:300]}"
+        )
+        raise Refused(reply.status_code, str(told.get("code")), str(told.get("error")))
+
+    def create_topic(self, name: str, *, partitions: int, **settings: str | int) -> None:
+        """Create a topic, with settings whose dots are written as underscores."""
+        dotted = {key.replace("_", "."): value for key, value in settings.items()}
+        self.post("/topics", {"name": name, "num_partitions": partitions, "settings": dotted})
+
+    def publish(self, topic: str, messages: list[dict[str, Any]], *, acks: str = "all") -> list[Any]:
+        """The results, one a message."""
+        reply = self.post(f"/topics/{topic}/messages", {"messages": messages, "acks": acks})
+        return list(reply["results"])
+
+    def read(self, topic: str, partition: int, *, offset: int = 0, limit: int = _READ_LIMIT) -> list[Any]:
+        path = f"/topics/{topic}/partitions/{partition}/messages"
+        return list(self.get(path, offset=offset, limit=limit)["messages"])
+
+    def read_all(self, topic: str, partitions: int) -> list[list[Any]]:
+        """Every message of a topic, by partition, in log order."""
+        found: list[list[Any]] = [[] for _ in range(partitions)]
+        for partition, messages in enumerate(found):
+            offset = 0
+            while page := self.read(topic, partition, offset=offset):
+                messages += page
+                offset = page[-1]["offset"] + 1
+        return found
+
+    @staticmethod
+    def _told(reply: httpx.Response) -> Mapping[str, Any]:
+        try:
+            told = reply.json()
+        except ValueError:
+            return {}
+        return told if isinstance(told, dict) else {}
+
+
+def by_places(found: list[list[Any]]) -> dict[tuple[int, int], str]:
+    """The value at each partition and offset of a topic that was read whole."""
+    return {(number, m["offset"]): m["value"] for number, part in enumerate(found) for m in part}

@@ -1,0 +1,55 @@
+"""What befalls the broker: kill -9 at work and while it starts, a stop in order, a stand-still."""
+
+import signal
+import time
+from random import Random
+
+from tests.integration.running_broker import RunningBroker
+from tests.storm.record import Record
+
+_CALM_S = (0.1, 0.3, 0.8, 2.0)
+_STAND_STILL_S = (0.1, 1.0, 2.5)
+_STARTING_S = 0.6
+"""While it starts, a kill comes within this time."""
+
+
+class Weather:
+    """Misfortunes drawn from a seed, one after the other."""
+
+    def __init__(self, broker: RunningBroker, record: Record, chance: Random) -> None:
+        self._broker = broker
+        self._record = record
+        self._chance = chance
+
+    def strike(self) -> None:
+        """A while of calm, and then something that the broker has come back from when this returns."""
+        time.sleep(self._chance.choice(_CALM_S) * self._chance.random() * 2)
+        kinds = {self._kill: 80, self._stop: 8, self._stand_still: 12}
+        (kind,) = self._chance.choices(list(kinds), list(kinds.values()))
+        kind()
+
+    def _kill(self) -> None:
+        self._record.befall("kill -9")
+        self._broker.kill()
+        while self._chance.random() < 0.2:
+            self._record.befall("kill -9 while starting")
+            self._broker.launch()
+            time.sleep(self._chance.random() * _STARTING_S)
+            self._broker.kill()
+        self._broker.start()
+
+    def _stop(self) -> None:
+        self._record.befall("SIGTERM")
+        code = self._broker.stop()
+        assert code == 0, f"SIGTERM ended the broker with {code}:\n{self._broker.log[-2_000:]}"
+        self._broker.start()
+
+    def _stand_still(self) -> None:
+        self._record.befall("SIGSTOP")
+        self._broker.send(signal.SIGSTOP)
+        time.sleep(self._chance.choice(_STAND_STILL_S))
+        if self._chance.random() < 0.3:
+            # A process that stands still can be killed, too.
+            self._kill()
+        else:
+            self._broker.send(signal.SIGCONT)
