@@ -23,6 +23,7 @@ from goqueue.node.disk import FolderDisk
 from goqueue.node.threads import WorkerThreads
 from goqueue.records.batch import encode
 from goqueue.records.layout import read_header, stamp_producer
+from goqueue.testing.workshop import WorkshopAtHand
 from tests.integration.running_broker import RunningBroker
 
 MANY = TopicName("many")
@@ -127,7 +128,11 @@ def opening_producers(folder: Path, *, count: int = 100_000) -> Row:
 async def _write_as_many(folder: Path, count: int) -> None:
     threads = WorkerThreads()
     broker = await open_broker(
-        config=BrokerConfig(), disk=FolderDisk(folder), clock=SystemClock(), threads=threads
+        config=BrokerConfig(),
+        disk=FolderDisk(folder),
+        clock=SystemClock(),
+        threads=threads,
+        workshop=WorkshopAtHand(),
     )
     await create_topic_here(broker, CreateTopic(name=MANY, partitions=1))
     partition = broker.partition(TopicPartition(MANY, 0))

@@ -29,6 +29,7 @@ from goqueue.model.settings import BrokerConfig
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.loop import SimulatedLoop
+from goqueue.testing.workshop import WorkshopAtHand
 
 FOLDER = Path(__file__).parent
 _ARROW = "→"
@@ -83,6 +84,7 @@ class Teller:
                 disk=self._disk,
                 clock=self._clock,
                 threads=AtOnce(),
+                workshop=WorkshopAtHand(),
                 chance=Random(0),
             )
         )

@@ -48,7 +48,7 @@ from goqueue.model.errors import (
 )
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.names import is_internal
-from goqueue.model.ports import Clock, Disk, Threads
+from goqueue.model.ports import Clock, Disk, Threads, Workshop
 from goqueue.model.settings import BrokerConfig, TopicSettings
 from goqueue.model.telemetry import ExportStatus
 
@@ -105,6 +105,7 @@ class Broker:
     disk: Disk
     clock: Clock
     threads: Threads
+    workshop: Workshop
     chance: random.Random
     metadata: Metadata
     flusher: Flusher

@@ -34,7 +34,7 @@ from goqueue.core.telemetry.telemetry import Telemetry
 from goqueue.core.transactions.sinks import Sinks
 from goqueue.model.errors import ShuttingDown
 from goqueue.model.ids import TopicName, TopicPartition
-from goqueue.model.ports import Clock, Disk, Threads
+from goqueue.model.ports import Clock, Disk, Threads, Workshop
 from goqueue.model.settings import UNLIMITED, BrokerConfig, TopicSettings
 
 METADATA_TOPIC = TopicName("__metadata")
@@ -51,6 +51,7 @@ async def open_broker(
     disk: Disk,
     clock: Clock,
     threads: Threads,
+    workshop: Workshop,
     chance: random.Random | None = None,
     reserve: Reserve | None = None,
 ) -> Broker:
@@ -60,6 +61,7 @@ async def open_broker(
         disk,
         clock,
         threads,
+        workshop,
         chance or random.SystemRandom(),
         reserve or Reserve(disk, threads, size_bytes=0),
     )
@@ -127,6 +129,7 @@ def _put_together(
     disk: Disk,
     clock: Clock,
     threads: Threads,
+    workshop: Workshop,
     chance: random.Random,
     reserve: Reserve,
 ) -> Broker:
@@ -157,6 +160,7 @@ def _put_together(
         disk=disk,
         clock=clock,
         threads=threads,
+        workshop=workshop,
         chance=chance,
         metadata=metadata,
         flusher=flusher,

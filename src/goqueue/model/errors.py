@@ -597,6 +597,28 @@ class OffsetsUnstable(Busy):
         self.group = group
 
 
+class JobOverran(Invalid):
+    """Work that was asked for takes more time or memory than one request may: ask for less."""
+
+    code = "job_overran"
+
+
+class WorkshopBusy(Busy):
+    """Too much work waits for the helper processes: try again in a moment."""
+
+    code = "workshop_busy"
+
+    def __init__(self, waiting: int) -> None:
+        super().__init__(f"{waiting} jobs wait for the helper processes: try again in a moment")
+        self.waiting = waiting
+
+
+class JobLost(Unavailable):
+    """The helper process that did the work has ended: try again."""
+
+    code = "job_lost"
+
+
 class InvalidSchema(Invalid):
     """A schema that cannot be read, or refers to what is not there."""
 

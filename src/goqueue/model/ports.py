@@ -8,6 +8,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 Buffer = bytes | bytearray | memoryview
+Job = Callable[[bytes], bytes]
+"""Work on bytes alone: a function at the top of a module, so that another process finds it by its name."""
 
 
 class Clock(Protocol):
@@ -98,3 +100,40 @@ class Threads(Protocol):
     """Where work that waits for the disk is done, so that the loop never does."""
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+
+class JobCounts:
+    """How jobs of a workshop have ended."""
+
+    __slots__ = ("done", "lost", "overran", "refused")
+
+    def __init__(self) -> None:
+        self.done = 0
+        self.overran = 0
+        self.lost = 0
+        self.refused = 0
+
+
+class Workshop(Protocol):
+    """Where work is done that a stranger's data may make endless: beside the loop, and stopped at a limit."""
+
+    counts: JobCounts
+
+    @property
+    def job_limit_ms(self) -> int:
+        """The CPU time that a job may take."""
+
+    @property
+    def process_count(self) -> int:
+        """Helper processes that are there now."""
+
+    @property
+    def waiting_count(self) -> int:
+        """Jobs that wait for one of them."""
+
+    async def run(self, job: Job, request: bytes, *, whose: str, limit_ms: int | None = None) -> bytes:
+        """What a job makes of a request. `whose`: those who ask get their turns one after the other.
+
+        Raises JobOverran when it takes more than it may, JobLost when it comes to no end for another
+        reason, WorkshopBusy when too many wait.
+        """

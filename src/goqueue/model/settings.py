@@ -230,6 +230,29 @@ class TracingConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkshopConfig:
+    """The helper processes that do what may take long (`docs/schemas.md`)."""
+
+    process_count: int = 2
+    """So many at most; each is started when there is work for it."""
+    memory_bytes: int = 512 * MiB
+    """Address space of one."""
+    job_limit_ms: int = 2_000
+    """CPU time of one job."""
+    waiting_max: int = 64
+    """Jobs that may wait for a free process."""
+    idle_ms: int = MINUTE_MS
+    """How long a process without work stays."""
+
+    def __post_init__(self) -> None:
+        require(self.process_count > 0, "there must be a helper process")
+        require(self.memory_bytes >= 128 * MiB, "a helper process needs 128 MiB to begin with")
+        require(self.job_limit_ms > 0, "a job must have some time")
+        require(self.waiting_max >= 0, "the number of jobs that may wait must be 0 or more")
+        require(self.idle_ms >= 0, "the time that an idle helper process stays must be 0 or more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
     """What the broker needs to know, whatever its doors are."""
 

@@ -22,6 +22,7 @@ from goqueue.model.settings import (
     TopicSettings,
     TracingConfig,
     TransactionConfig,
+    WorkshopConfig,
 )
 from goqueue.node import config_table as table
 from goqueue.node.config_sources import Given, read_sources
@@ -41,6 +42,7 @@ class NodeConfig:
     is_logging_json: bool
     reserve_bytes: int
     loop_stuck_ms: int
+    workshop: WorkshopConfig
     """A loop that has not turned for so long ends the process; 0: it does not."""
     broker: BrokerConfig
     kafka_listener: Address | None
@@ -117,6 +119,7 @@ def _build(reader: _Reader) -> NodeConfig:
         is_logging_json=reader(table.LOGGING_FORMAT) == "json",
         reserve_bytes=reader(table.RESERVE_BYTES),
         loop_stuck_ms=reader(table.LOOP_STUCK_MS),
+        workshop=_workshop(reader),
         broker=broker,
         kafka_listener=kafka_listener,
         kafka=_kafka(reader, broker.limits),
@@ -154,6 +157,16 @@ def _broker(reader: _Reader) -> BrokerConfig:
         ),
         BrokerConfig(),
         told_at=table.DEFAULT_PARTITIONS,
+    )
+
+
+def _workshop(reader: _Reader) -> WorkshopConfig:
+    return WorkshopConfig(
+        process_count=reader(table.WORKSHOP_PROCESSES),
+        memory_bytes=reader(table.WORKSHOP_MEMORY_BYTES),
+        job_limit_ms=reader(table.WORKSHOP_JOB_LIMIT_MS),
+        waiting_max=reader(table.WORKSHOP_WAITING_MAX),
+        idle_ms=reader(table.WORKSHOP_IDLE_MS),
     )
 
 

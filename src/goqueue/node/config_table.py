@@ -434,6 +434,37 @@ LOOP_STUCK_MS: Setting[int] = Setting(
     help="A loop that has not turned for so long ends the process: the stacks of all threads go to "
     "standard error, the exit code is 14, and a supervisor can start the broker anew. 0 is off. Linux only.",
 )
+WORKSHOP_PROCESSES: Setting[int] = Setting(
+    name="WORKSHOP_PROCESSES",
+    default="2",
+    read=whole_number(least=1, most=64),
+    help="The most helper processes, which do what may take long: schemas are understood and compared "
+    "there. They are started when there is work for them.",
+)
+WORKSHOP_MEMORY_BYTES: Setting[int] = Setting(
+    name="WORKSHOP_MEMORY_BYTES",
+    default="512MiB",
+    read=size(least=128 * KiB * KiB, most=_INT64_MAX),
+    help="The address space of a helper process.",
+)
+WORKSHOP_JOB_LIMIT_MS: Setting[int] = Setting(
+    name="WORKSHOP_JOB_LIMIT_MS",
+    default="2000",
+    read=whole_number(least=100, most=_INT32_MAX),
+    help="The CPU time of one job of a helper process; then it is killed and the request refused.",
+)
+WORKSHOP_WAITING_MAX: Setting[int] = Setting(
+    name="WORKSHOP_WAITING_MAX",
+    default="64",
+    read=whole_number(least=0, most=_INT32_MAX),
+    help="Jobs that may wait for a helper process; more are answered with `workshop_busy`.",
+)
+WORKSHOP_IDLE_MS: Setting[int] = Setting(
+    name="WORKSHOP_IDLE_MS",
+    default="60000",
+    read=whole_number(least=0, most=_INT32_MAX),
+    help="How long a helper process without work stays.",
+)
 
 SETTINGS: tuple[Setting[object], ...] = (
     DATA_FOLDER,
@@ -493,6 +524,11 @@ SETTINGS: tuple[Setting[object], ...] = (
     HEALTH_LOOP_LAG_WARN_MS,
     HEALTH_LOOP_LAG_FAIL_MS,
     LOOP_STUCK_MS,
+    WORKSHOP_PROCESSES,
+    WORKSHOP_MEMORY_BYTES,
+    WORKSHOP_JOB_LIMIT_MS,
+    WORKSHOP_WAITING_MAX,
+    WORKSHOP_IDLE_MS,
 )
 
 _FALSE_WORDS = frozenset({"", "false", "no", "off", "0"})

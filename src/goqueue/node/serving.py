@@ -17,6 +17,7 @@ from goqueue.broker.health import keep_watch
 from goqueue.broker.opening import close_broker, open_broker
 from goqueue.broker.reserve import Reserve
 from goqueue.model.errors import GoQueueError
+from goqueue.model.ports import Threads, Workshop
 from goqueue.node.clock import SystemClock
 from goqueue.node.config import NodeConfig
 from goqueue.node.disk import FolderDisk
@@ -24,6 +25,7 @@ from goqueue.node.door_wiring import close_doors, open_doors
 from goqueue.node.threads import WorkerThreads
 from goqueue.node.tracing.wiring import start_trace_export
 from goqueue.node.watchdog import watched_loop
+from goqueue.node.workshop import WorkshopProcesses
 
 logger = logging.getLogger(__name__)
 _YOUNG_OBJECTS = 20_000
@@ -37,7 +39,9 @@ def serve(config: NodeConfig) -> None:
 
 async def _serve(config: NodeConfig) -> None:
     stop = _stop_signal()
-    broker = await _opened_broker(config)
+    threads = WorkerThreads()
+    workshop = WorkshopProcesses(config.workshop, threads)
+    broker = await _opened_broker(config, threads, workshop)
     try:
         keep_watch(broker)
         export = start_trace_export(broker, config.trace_export)
@@ -50,10 +54,12 @@ async def _serve(config: NodeConfig) -> None:
             print("ready", flush=True)
             failure = await _stop_or_failure(stop, broker)
             logger.info("stopping")
+            await workshop.close()  # first: the doors wait for replies, and those for jobs
             await close_doors(doors)
         if export is not None:
             await export.close()
     finally:
+        await workshop.close()
         await close_broker(broker)
     if failure is not None:
         raise failure
@@ -67,14 +73,14 @@ async def _stop_or_failure(stop: asyncio.Event, broker: Broker) -> GoQueueError 
     return broker.failure.result() if broker.failure.done() else None
 
 
-async def _opened_broker(config: NodeConfig) -> Broker:
+async def _opened_broker(config: NodeConfig, threads: Threads, workshop: Workshop) -> Broker:
     clock = SystemClock()
     begun_ns = clock.monotonic_ns()
-    disk, threads = FolderDisk(config.data_folder), WorkerThreads()
+    disk = FolderDisk(config.data_folder)
     reserve = Reserve(disk, threads, size_bytes=config.reserve_bytes)
     async with reserve.lent():
         broker = await open_broker(
-            config=config.broker, disk=disk, clock=clock, threads=threads, reserve=reserve
+            config=config.broker, disk=disk, clock=clock, threads=threads, workshop=workshop, reserve=reserve
         )
     logger.info(
         "broker_opened",

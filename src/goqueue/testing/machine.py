@@ -17,6 +17,7 @@ from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.loop import SimulatedLoop, Stalled
 from goqueue.testing.partition_history import Violation
 from goqueue.testing.threads import SimulatedThreads
+from goqueue.testing.workshop import WorkshopAtHand
 
 Tell = Callable[[str], None]
 
@@ -32,7 +33,12 @@ class Machine:
     def open(self, config: BrokerConfig) -> Coroutine[object, object, Broker]:
         """A broker on what the disk holds."""
         return open_broker(
-            config=config, disk=self.disk, clock=self.clock, threads=self._threads, chance=self._chance
+            config=config,
+            disk=self.disk,
+            clock=self.clock,
+            threads=self._threads,
+            workshop=WorkshopAtHand(),
+            chance=self._chance,
         )
 
     def live(self, life: Callable[[SimulatedLoop], Coroutine[object, object, bool]]) -> bool:

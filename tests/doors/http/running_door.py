@@ -18,6 +18,7 @@ from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
 from goqueue.node.threads import WorkerThreads
 from goqueue.testing.holds import HoldWatch
+from goqueue.testing.workshop import WorkshopAtHand
 
 T = TypeVar("T")
 
@@ -77,6 +78,7 @@ class RunningDoor:
             disk=FolderDisk(self.folder),
             clock=SystemClock(),
             threads=self._workers,
+            workshop=WorkshopAtHand(),
         )
         self.door = HttpDoor(self.broker, self._config)
         self.port = await self.door.start("127.0.0.1", 0)

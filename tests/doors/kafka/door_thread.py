@@ -16,6 +16,7 @@ from goqueue.model.settings import BrokerConfig
 from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
 from goqueue.node.threads import WorkerThreads
+from goqueue.testing.workshop import WorkshopAtHand
 
 T = TypeVar("T")
 
@@ -56,7 +57,11 @@ class DoorThread:
         self, folder: Path, broker_config: BrokerConfig, kafka_config: KafkaConfig, host: str
     ) -> int:
         self.broker = await open_broker(
-            config=broker_config, disk=FolderDisk(folder), clock=SystemClock(), threads=WorkerThreads()
+            config=broker_config,
+            disk=FolderDisk(folder),
+            clock=SystemClock(),
+            threads=WorkerThreads(),
+            workshop=WorkshopAtHand(),
         )
         self.door = KafkaDoor(self.broker, kafka_config)
         return await self.door.start(host, 0)

@@ -20,6 +20,7 @@ from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.loop import SimulatedLoop
 from goqueue.testing.threads import SimulatedThreads
+from goqueue.testing.workshop import WorkshopAtHand
 
 T = TypeVar("T")
 ORDERS = TopicName("orders")
@@ -64,6 +65,7 @@ class World:
             disk=self.disk,
             clock=self.clock,
             threads=SimulatedThreads(Random(2)),
+            workshop=WorkshopAtHand(),
             chance=Random(3),
         )
         if ORDERS not in broker.topics:

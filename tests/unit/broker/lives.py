@@ -13,6 +13,7 @@ from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.faults import PowerCut
 from goqueue.testing.loop import SimulatedLoop
 from goqueue.testing.threads import SimulatedThreads
+from goqueue.testing.workshop import WorkshopAtHand
 
 T = TypeVar("T")
 Work = Callable[[Broker], Awaitable[T]]
@@ -51,6 +52,7 @@ class Lives:
                 disk=self._disk,
                 clock=self.clock,
                 threads=SimulatedThreads(self._random),
+                workshop=WorkshopAtHand(),
                 chance=self._random,
             )
             return await work(broker)

@@ -12,6 +12,7 @@ from goqueue.model.ports import Disk
 from goqueue.model.settings import BrokerConfig
 from goqueue.node.clock import SystemClock
 from goqueue.node.threads import WorkerThreads
+from goqueue.testing.workshop import WorkshopAtHand
 
 ORDERS = TopicName("orders")
 ORDERS_0 = TopicPartition(ORDERS, 0)
@@ -21,7 +22,12 @@ ORDERS_0 = TopicPartition(ORDERS, 0)
 async def running(disk: Disk, config: BrokerConfig | None = None) -> AsyncIterator[Broker]:
     threads = WorkerThreads(count=2)
     broker = await open_broker(
-        config=config or BrokerConfig(), disk=disk, clock=SystemClock(), threads=threads, chance=Random(1)
+        config=config or BrokerConfig(),
+        disk=disk,
+        clock=SystemClock(),
+        threads=threads,
+        workshop=WorkshopAtHand(),
+        chance=Random(1),
     )
     try:
         yield broker

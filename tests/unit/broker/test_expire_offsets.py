@@ -22,6 +22,7 @@ from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.loop import SimulatedLoop
 from goqueue.testing.threads import SimulatedThreads
+from goqueue.testing.workshop import WorkshopAtHand
 from tests.unit.broker.queue_steps import join as join_queue
 from tests.unit.broker.queue_steps import orders, put, reject, take
 from tests.unit.broker.running import ORDERS
@@ -43,7 +44,12 @@ class Machine:
     async def open(self) -> Broker:
         threads = SimulatedThreads(Random(1))
         return await open_broker(
-            config=CONFIG, disk=self.disk, clock=self.clock, threads=threads, chance=Random(1)
+            config=CONFIG,
+            disk=self.disk,
+            clock=self.clock,
+            threads=threads,
+            workshop=WorkshopAtHand(),
+            chance=Random(1),
         )
 
 

@@ -21,6 +21,7 @@ from goqueue.model.settings import BrokerConfig
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.loop import SimulatedLoop
+from goqueue.testing.workshop import WorkshopAtHand
 from tests.unit.broker.running import ORDERS
 
 R = TypeVar("R")
@@ -54,6 +55,7 @@ class World:
                 disk=self.disk,
                 clock=self.clock,
                 threads=self.threads,
+                workshop=WorkshopAtHand(),
                 chance=Random(1),
             )
             await create_topic(broker, CreateTopic(name=ORDERS, partitions=2))

@@ -22,6 +22,7 @@ from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.loop import SimulatedLoop
 from goqueue.testing.threads import SimulatedThreads
+from goqueue.testing.workshop import WorkshopAtHand
 from tests.unit.broker.running import ORDERS, ORDERS_0
 
 T = TypeVar("T")
@@ -45,6 +46,7 @@ class Lives:
                     disk=self.disk,
                     clock=self.clock,
                     threads=threads,
+                    workshop=WorkshopAtHand(),
                     chance=Random(1),
                     reserve=reserve,
                 )

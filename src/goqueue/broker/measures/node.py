@@ -117,6 +117,12 @@ def _events_forgotten(view: View) -> int:
     return traces.recorded - len(traces)
 
 
+def _jobs(view: View) -> Iterable[Sample]:
+    counts = view.broker.workshop.counts
+    for outcome in ("done", "overran", "lost", "refused"):
+        yield (outcome,), getattr(counts, outcome)
+
+
 def _sent(view: View) -> Iterable[Sample]:
     return [((export.name,), export.sent) for export in view.broker.trace_exports]
 
@@ -256,6 +262,25 @@ NODE: tuple[Family, ...] = (
         (),
         "Schemas in the registry, each with an id of its own.",
         one(lambda view: view.broker.registry.schema_count),
+    ),
+    gauge(
+        "goqueue_workshop_processes",
+        (),
+        "Helper processes that are there now.",
+        one(lambda view: view.broker.workshop.process_count),
+    ),
+    gauge(
+        "goqueue_workshop_jobs_waiting",
+        (),
+        "Jobs that wait for a helper process.",
+        one(lambda view: view.broker.workshop.waiting_count),
+    ),
+    counter(
+        "goqueue_workshop_jobs_total",
+        ("outcome",),
+        "Jobs of the helper processes: done, overran (killed at a limit), lost (the process ended), refused "
+        "(too many waited).",
+        _jobs,
     ),
     counter("goqueue_tracing_events_recorded_total", (), "Trace events recorded.", one(_events_recorded)),
     counter(

@@ -35,6 +35,7 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.UnsupportedAssignor: ErrorCode.unsupported_assignor,
     errors.InvalidTransactionTimeout: ErrorCode.invalid_transaction_timeout,
     errors.InvalidPattern: ErrorCode.invalid_regular_expression,
+    errors.JobOverran: ErrorCode.invalid_request,
     errors.InvalidSchema: ErrorCode.invalid_request,
     errors.InvalidSubject: ErrorCode.invalid_request,
     errors.InvalidSchemaVersion: ErrorCode.invalid_request,
@@ -99,6 +100,7 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.AlreadySettled: ErrorCode.invalid_record_state,
     # Later, or elsewhere: these are retriable for every client.
     errors.Busy: ErrorCode.request_timed_out,
+    errors.WorkshopBusy: ErrorCode.request_timed_out,
     errors.TopicExists: ErrorCode.topic_already_exists,
     errors.ScheduleExists: ErrorCode.unknown_server_error,
     errors.GroupNotEmpty: ErrorCode.non_empty_group,
@@ -119,6 +121,7 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.LeaderEpochUnknown: ErrorCode.unknown_leader_epoch,
     errors.ShuttingDown: ErrorCode.not_leader_or_follower,
     errors.QuarantineNotReady: ErrorCode.leader_not_available,
+    errors.JobLost: ErrorCode.leader_not_available,
     errors.StorageFailed: ErrorCode.kafka_storage_error,
     errors.StorageFull: ErrorCode.kafka_storage_error,
     errors.Corrupt: ErrorCode.corrupt_message,
