@@ -174,7 +174,7 @@ class DeliveryMachine(RuleBasedStateMachine):
     @rule(duration_ms=st.sampled_from((1, 999, 1_000, 5_000, 30_000)))
     def pass_time(self, duration_ms: int) -> None:
         self.now_ms += duration_ms
-        self.commit(*expire(self.delivery, POLICY, now_ms=self.now_ms))
+        self.commit(*expire(self.delivery, POLICY, now_ms=self.now_ms, wall_ms=self.now_ms))
         self.delivery.fall_due(self.now_ms)
         for offset, place in self.places.items():
             if place == "out" and self.until_ms[offset] <= self.now_ms:

@@ -1,5 +1,6 @@
 """Random producers, transactions and crashes against a naive model of what readers may see."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,7 +13,6 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.publish import publish
 from goqueue.broker.read import read
 from goqueue.broker.topics import create_topic
-from goqueue.broker.transaction_ends import keep_up_transactions
 from goqueue.model.commands import BatchesRead, CreateTopic, PartitionRead, Publish, Read
 from goqueue.model.errors import InvalidTransactionState, ProducerFenced
 from goqueue.model.ids import TopicPartition
@@ -20,14 +20,12 @@ from goqueue.model.messages import Message
 from goqueue.model.transactions import Isolation
 from goqueue.records.batch import open_batch
 from goqueue.records.control import is_control
-from goqueue.testing.clock import SimulatedClock
 from tests.unit.broker.lives import Lives
 from tests.unit.broker.running import ORDERS
-from tests.unit.broker.transaction_steps import Writer, committed_offset, new_writer, values
+from tests.unit.broker.transaction_steps import MINUTE_MS, Writer, committed_offset, new_writer, values
 
 WRITERS = ("a", "b")
 PARTITIONS = (0, 1)
-TIMEOUT_MAX_MS = 15 * 60_000
 Kind = Literal["put", "plain", "read up to", "commit", "abort", "take over", "time out"]
 Step = tuple[Kind, str, int]
 KINDS: tuple[Kind, ...] = (
@@ -83,13 +81,13 @@ class Model:
 class Play:
     """Carries steps out on a broker and on the model. Writers go on in the next life as if nothing was."""
 
-    def __init__(self, clock: SimulatedClock) -> None:
+    def __init__(self) -> None:
         self.model = Model()
         self.writers: dict[str, Writer] = {}
-        self._clock = clock
 
     async def begin(self, broker: Broker) -> None:
-        await create_topic(broker, CreateTopic(name=ORDERS, partitions=len(PARTITIONS)))
+        settings = {"retention.ms": "-1"}  # the batches of these writers are as old as can be
+        await create_topic(broker, CreateTopic(name=ORDERS, partitions=len(PARTITIONS), settings=settings))
         for name in WRITERS:
             self.writers[name] = await new_writer(broker, name)
 
@@ -132,8 +130,7 @@ class Play:
                 model.end(name, is_committed=False)
                 await _is_fenced(zombie)
             case "time out":
-                self._clock.step_wall_ms(TIMEOUT_MAX_MS)
-                await keep_up_transactions(broker)
+                await asyncio.sleep((MINUTE_MS + 100) / 1_000)
                 for other in WRITERS:
                     if other in model.open:
                         model.end(other, is_committed=False)
@@ -176,7 +173,7 @@ steps = st.tuples(st.sampled_from(KINDS), st.sampled_from(WRITERS), st.sampled_f
 @given(lives=st.lists(st.lists(steps, max_size=8), min_size=1, max_size=3), is_killed=st.booleans())
 def test_readers_see_what_the_model_says_whatever_crashes(lives: list[list[Step]], is_killed: bool) -> None:
     disk = Lives(7)
-    play = Play(disk.clock)
+    play = Play()
     disk.live(play.begin)
 
     for life in lives:

@@ -49,6 +49,7 @@ from goqueue.model.errors import (
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.names import is_internal
 from goqueue.model.ports import Clock, Disk, Threads, Workshop
+from goqueue.model.running_time import RunningTime
 from goqueue.model.settings import BrokerConfig, TopicSettings
 from goqueue.model.telemetry import ExportStatus
 
@@ -104,6 +105,7 @@ class Broker:
     config: BrokerConfig
     disk: Disk
     clock: Clock
+    running: RunningTime
     threads: Threads
     workshop: Workshop
     chance: random.Random

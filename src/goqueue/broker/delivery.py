@@ -95,12 +95,14 @@ def weights_of(settings: TopicSettings) -> tuple[int, ...]:
     return tuple(map(int, settings.lane_weights.split(",")))
 
 
-def advance(broker: Broker, journal: GroupJournal, delivery: Delivery, *, now_ms: int) -> None:
+def advance(broker: Broker, journal: GroupJournal, delivery: Delivery) -> None:
     """Do what time asks for: leases run out, waiting messages may go out again."""
     next_ms = delivery.next_time_ms()
+    wall_ms = broker.clock.wall_ms()
+    now_ms = broker.running.now_ms()
     if next_ms is None or next_ms > now_ms:
         return
-    events = expire(delivery, policy_of(broker, delivery.source), now_ms=now_ms)
+    events = expire(delivery, policy_of(broker, delivery.source), now_ms=now_ms, wall_ms=wall_ms)
     if events:
         ended = [one for event in events for one in _ended(delivery, event)]
         journal.note(*events)
@@ -108,7 +110,7 @@ def advance(broker: Broker, journal: GroupJournal, delivery: Delivery, *, now_ms
         broker.delivery_room.counters.retried += sum(returned)
         listener = broker.telemetry.of(delivery.source)
         for consumer, until_ms, runs in ended:
-            time_us = until_ms * _US_PER_MS
+            time_us = (until_ms - broker.running.ahead_ms()) * _US_PER_MS
             listener.expired(delivery.group, consumer, runs, count=count_of(runs), time_us=time_us)
     delivery.fall_due(now_ms)
 

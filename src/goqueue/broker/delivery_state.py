@@ -13,6 +13,7 @@ from goqueue.core.groups import events as group_events
 from goqueue.core.groups.events import OffsetsReset, StateReset
 from goqueue.core.groups.groups import Groups
 from goqueue.model.groups import TopicOffsets
+from goqueue.model.running_time import RunningTime
 
 Event = group_events.Event | delivery_events.Event
 EVENTS: EventCodec[Event] = EventCodec({**group_events.EVENT_TYPES, **delivery_events.EVENT_TYPES})
@@ -21,13 +22,21 @@ EVENTS: EventCodec[Event] = EventCodec({**group_events.EVENT_TYPES, **delivery_e
 class GroupsAndDeliveries:
     """The machine of a group journal."""
 
-    def __init__(self, groups: Groups, deliveries: Deliveries) -> None:
+    def __init__(self, groups: Groups, deliveries: Deliveries, running: RunningTime) -> None:
         self._groups = groups
         self._deliveries = deliveries
+        self._running = running
 
     def apply(self, event: Event) -> None:
+        self._apply(event, self._running.ahead_ms())
+
+    def restore(self, event: Event, written_ms: int) -> None:
+        """Apply what an earlier life has written, at that time."""
+        self._apply(event, self._running.ahead_of_ms(written_ms))
+
+    def _apply(self, event: Event, ahead_ms: int) -> None:
         if isinstance(event, delivery_events.Event):
-            moved = self._deliveries.apply(event)
+            moved = self._deliveries.apply(event, ahead_ms=ahead_ms)
             if moved is not None:
                 row = (moved.partition, moved.offset, -1, "")
                 record = self._groups.ensure(moved.group)
@@ -55,4 +64,4 @@ class GroupsAndDeliveries:
     def whole_state(self) -> Iterable[Event]:
         """The groups first: their offsets then agree with the floors that follow."""
         yield from self._groups.whole_state()
-        yield from self._deliveries.whole_state()
+        yield from self._deliveries.whole_state(ahead_ms=self._running.ahead_ms())

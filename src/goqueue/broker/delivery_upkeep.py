@@ -52,6 +52,6 @@ def _keep_up(broker: "Broker", journal: "GroupJournal", delivery: Delivery) -> N
     if delivery.topic_id not in broker.metadata.names:
         journal.note(DeliveryDropped(delivery.number))
         return
-    advance(broker, journal, delivery, now_ms=broker.clock.wall_ms())
+    advance(broker, journal, delivery)
     if delivery.moves:
         start_moves(broker, journal, delivery)

@@ -11,6 +11,7 @@ from goqueue.core.groups.groups import GroupRecord, Groups
 from goqueue.model.ids import TopicName
 from goqueue.model.names import checked_group_name
 from goqueue.model.ports import Clock
+from goqueue.model.running_time import RunningTime
 from goqueue.model.settings import GroupConfig
 
 OFFSETS_TOPIC = TopicName("__consumer_offsets")
@@ -19,10 +20,14 @@ OFFSETS_TOPIC = TopicName("__consumer_offsets")
 class GroupJournal(SharedJournal[Event]):
     """The groups of one partition, and what is out with their consumers."""
 
-    def __init__(self, partition: Partition, groups: Groups) -> None:
+    def __init__(self, partition: Partition, groups: Groups, running: RunningTime) -> None:
         self.groups = groups
         self.deliveries = Deliveries()
-        super().__init__(partition, GroupsAndDeliveries(groups, self.deliveries), EVENTS)
+        self._kept = GroupsAndDeliveries(groups, self.deliveries, running)
+        super().__init__(partition, self._kept, EVENTS)
+
+    def _restore(self, event: Event, written_ms: int) -> None:
+        self._kept.restore(event, written_ms)
 
 
 class GroupJournals(JournalSet[GroupJournal]):
@@ -31,6 +36,7 @@ class GroupJournals(JournalSet[GroupJournal]):
         config: GroupConfig,
         *,
         clock: Clock,
+        running: RunningTime,
         new_partition: Callable[[TopicName, int], Partition],
         open_journal: Callable[[Journal[Event]], Awaitable[None]],
     ) -> None:
@@ -40,7 +46,7 @@ class GroupJournals(JournalSet[GroupJournal]):
 
         super().__init__(
             OFFSETS_TOPIC,
-            lambda partition: GroupJournal(partition, Groups(config)),
+            lambda partition: GroupJournal(partition, Groups(config), running),
             new_partition=new_partition,
             open_journal=open_and_resume,
         )

@@ -25,7 +25,6 @@ class Machine(Protocol[E]):
     """What a journal asks of a machine."""
 
     def apply(self, event: E) -> None: ...
-
     def whole_state(self) -> Iterable[E]: ...
 
 
@@ -44,9 +43,14 @@ class Journal(Generic[E]):
             chunk = log.read(offset, _READ_BYTES, end_offset=log.end_offset, read_bytes=from_disk)
             for body, lane in zip(chunk.batches, chunk.lanes, strict=True):
                 for message in open_batch(body, lane):
-                    self._machine.apply(self._events.decode(message.value or b""))
+                    event = self._events.decode(message.value or b"")
+                    self._restore(event, message.timestamp_ms)
                     self._event_count += 1
             offset = chunk.end_offset
+
+    def _restore(self, event: E, written_ms: int) -> None:
+        """Apply what an earlier life has written, at that time."""
+        self._machine.apply(event)
 
     async def commit(self, *events: E) -> None:
         """Write, apply, and return when the disk has it. Nothing is applied when the write fails."""

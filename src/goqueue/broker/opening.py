@@ -22,7 +22,7 @@ from goqueue.broker.reserve import Reserve
 from goqueue.broker.sinks_epochs import recover_sinks
 from goqueue.broker.stages import Stages
 from goqueue.broker.tenants import note_usage
-from goqueue.broker.transaction_ends import recover_transactions
+from goqueue.broker.transaction_ends import recover_transactions, watch_transactions
 from goqueue.broker.transaction_journal import SINKS_JOURNAL, TRANSACTIONS_TOPIC, TransactionJournals
 from goqueue.broker.upkeep import keep_up
 from goqueue.core.access.tenants import Tenants
@@ -35,6 +35,7 @@ from goqueue.core.transactions.sinks import Sinks
 from goqueue.model.errors import ShuttingDown
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.ports import Clock, Disk, Threads, Workshop
+from goqueue.model.running_time import RunningTime
 from goqueue.model.settings import UNLIMITED, BrokerConfig, TopicSettings
 
 METADATA_TOPIC = TopicName("__metadata")
@@ -93,6 +94,7 @@ async def open_broker(
         await transaction_journal.shorten()
     await broker.delays.start()
     broker.is_open = True
+    watch_transactions(broker)
     keep_up_deliveries(broker)
     broker.keep(asyncio.get_running_loop().create_task(keep_up(broker)))
     return broker
@@ -107,6 +109,7 @@ async def close_broker(broker: Broker) -> None:
         reader.wake()
     await asyncio.gather(*broker.changes, return_exceptions=True)
     await broker.coordinator.close()
+    broker.transactions.watch.close()
     for task in tuple(broker.tasks):
         task.cancel()
     await asyncio.gather(*broker.tasks, return_exceptions=True)
@@ -136,6 +139,7 @@ def _put_together(
     """A broker with all its rooms, which has read nothing yet."""
     metadata = Metadata()
     tenants = Tenants()
+    running = RunningTime(clock)
     counters = Counters(config.metrics)
     flusher = Flusher(threads, clock, interval_ms=config.flush_interval_ms)
     sinks = Sinks()
@@ -159,6 +163,7 @@ def _put_together(
         config=config,
         disk=disk,
         clock=clock,
+        running=running,
         threads=threads,
         workshop=workshop,
         chance=chance,
@@ -179,12 +184,16 @@ def _put_together(
         started_ms=clock.wall_ms(),
     )
     group_journals = GroupJournals(
-        config.groups, clock=clock, new_partition=journal_partition, open_journal=broker.open_journal
+        config.groups,
+        clock=clock,
+        running=running,
+        new_partition=journal_partition,
+        open_journal=broker.open_journal,
     )
     broker.coordinator = Coordinator(group_journals, clock, counters)
     broker.coordinator.on_change = broker.delivery_room.wake
     broker.transactions = TransactionJournals(
-        sinks, new_partition=journal_partition, open_journal=broker.open_journal
+        sinks, running, new_partition=journal_partition, open_journal=broker.open_journal
     )
     delayed = DelayStore(
         journal_partition(DELAYED_TOPIC), config.delays, disk=disk, clock=clock, threads=threads

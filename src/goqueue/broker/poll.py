@@ -89,7 +89,7 @@ async def _take(
             delivery = delivery_of(broker, journal, command.group, source)
             pass_start(broker, journal, delivery)
             # Of all before the first is asked: what has run out makes room for more.
-            advance(broker, journal, delivery, now_ms=broker.clock.wall_ms())
+            advance(broker, journal, delivery)
             deliveries.append(delivery)
         except GoQueueError as error:
             failure = error  # the other partitions may be well
@@ -147,7 +147,7 @@ async def _choose(
                 min(wanted_count, _room(broker, journal, command)),
                 weights=weights_of(settings),
                 wait_ms_max=settings.lane_wait_max_ms,
-                now_ms=broker.clock.wall_ms(),
+                now_ms=broker.running.now_ms(),
             )
             if not runs:
                 return None
@@ -267,7 +267,7 @@ async def _wait(broker: Broker, command: Poll, polled: Polled, left_ns: int) -> 
             partitions.append(topic.partitions[source.partition])
     next_ms = min((time_ms for time_ms in times_ms if time_ms is not None), default=None)
     if next_ms is not None:
-        left_ns = min(left_ns, max(next_ms - broker.clock.wall_ms(), 0) * _NS_PER_MS)
+        left_ns = min(left_ns, max(next_ms - broker.running.now_ms(), 0) * _NS_PER_MS)
     left_ns = min(left_ns, _patience_ns(broker, command))
     timer = asyncio.get_running_loop().call_later(left_ns / 1e9, waiter.wake)
     broker.waiting_reads[waiter] = None

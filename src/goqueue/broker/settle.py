@@ -55,7 +55,7 @@ async def settle(broker: Broker, command: Settle) -> SettleOutcome:
     if broker.is_closed or not (broker.is_open or command.is_own):
         raise ShuttingDown
     outcome = SettleOutcome()
-    held = _held(broker, command, outcome, broker.clock.wall_ms())
+    held = _held(broker, command, outcome, broker.running.now_ms())
     await settle_held(broker, command, held, outcome)
     return outcome
 
@@ -64,7 +64,7 @@ def all_held(broker: Broker, receipts: Sequence[str]) -> list[Held]:
     """Messages that are out, by lease; refuses when one of them is out no more."""
     outcome = SettleOutcome()
     command = Settle(action=Action.EXTEND, receipts=receipts)
-    held = _held(broker, command, outcome, broker.clock.wall_ms())
+    held = _held(broker, command, outcome, broker.running.now_ms())
     for error in outcome.refusals.values():
         raise error
     if broker.tenants.accounts:

@@ -101,7 +101,7 @@ def _held(broker: Broker, who: Membership, source: TopicPartition, runs: Sequenc
     held: list[Held] = []
     if journal is not None and wanted <= out:
         named = Runs(runs)
-        now_ms = broker.clock.wall_ms()
+        now_ms = broker.running.now_ms()
         for delivery, lease in _leases(broker, who, source):
             pieces = [piece for run in lease.offsets for piece in named.within(*run)]
             places = {

@@ -25,6 +25,8 @@ class Position(NamedTuple):
     group: str
     committed_offset: int | None
     delivery: Delivery | None
+    ahead_ms: int = 0
+    """What the delivery's times are ahead of the wall clock."""
 
     def is_done_with(self, offset: int) -> bool:
         if self.delivery is not None:
@@ -42,6 +44,7 @@ def positions_in(
 ) -> dict[TopicPartition, Sequence[Position]]:
     """All groups that have come to each of some partitions or are to, in one look through the journals."""
     topic_ids = {source.topic: broker.metadata.topic(source.topic).topic_id for source in sources}
+    ahead_ms = broker.running.ahead_ms()
     found: dict[TopicPartition, dict[str, Position]] = {source: {} for source in sources}
     for journal in broker.coordinator.journals:
         for record in journal.groups:
@@ -58,7 +61,7 @@ def positions_in(
         for delivery in journal.deliveries:
             source, group = delivery.source, delivery.group
             if source in found and delivery.topic_id == topic_ids[source.topic]:
-                found[source][group] = Position(group, delivery.floor, delivery)
+                found[source][group] = Position(group, delivery.floor, delivery, ahead_ms)
     return {source: list(positions.values()) for source, positions in found.items()}
 
 
@@ -135,7 +138,11 @@ def _states(position: Position, offset: int) -> Iterator[tuple[Stage, str, dict[
             )
     for lease in delivery.leases.values():
         if offset in lease.offsets:
-            until_ms = lease.later.get(offset, lease.until_ms)
+            until_ms = lease.later.get(offset, lease.until_ms) - position.ahead_ms
             yield Stage.FETCHED, lease.consumer, {"lease_until_ms": until_ms, "attempt": attempts + 1}
     if offset in delivery.waiting:
-        yield Stage.NACKED, "", {"retry_at_ms": delivery.waiting[offset], "attempts": attempts}
+        yield (
+            Stage.NACKED,
+            "",
+            {"retry_at_ms": delivery.waiting[offset] - position.ahead_ms, "attempts": attempts},
+        )

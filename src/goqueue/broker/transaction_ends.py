@@ -77,7 +77,7 @@ async def finish(broker: "Broker", transactional_id: str) -> None:
     # complete would carry the decision to what the next one has written.
     journal.begin(journal.transactions.complete(transactional_id, now_ms=broker.clock.wall_ms()))
     broker.transactions.counts.note_end(
-        is_committed=known.marker is Marker.COMMIT, duration_ms=known.changed_ms - known.started_ms
+        is_committed=known.marker is Marker.COMMIT, duration_ms=max(known.changed_ms - known.started_ms, 0)
     )
 
 
@@ -162,14 +162,21 @@ def _drop_hanging_offsets(broker: "Broker") -> Iterator[Transaction | None]:
                     yield owner
 
 
+def watch_transactions(broker: "Broker") -> None:
+    """Have transactions aborted that take too long, each when its time is over."""
+
+    async def abort(transactional_id: str) -> None:
+        lock = broker.transactions.lock(transactional_id)
+        await broker.carry_out(_fence_overdue(broker, transactional_id), lock)
+
+    broker.transactions.watch.start(abort, broker.keep)
+
+
 async def keep_up_transactions(broker: "Broker") -> None:
-    """Abort transactions that take too long, finish what a failing disk held up, forget unused ids."""
+    """Finish what a failing disk held up, forget unused ids."""
     now_ms = broker.clock.wall_ms()
     for journal in broker.transactions:
         transactions = journal.transactions
-        for transactional_id in transactions.overdue(now_ms=now_ms):
-            lock = broker.transactions.lock(transactional_id)
-            await broker.carry_out(_fence_overdue(broker, transactional_id, now_ms), lock)
         for known in transactions:
             if known.state.is_prepared:
                 await finish_later(broker, known.transactional_id)
@@ -179,14 +186,11 @@ async def keep_up_transactions(broker: "Broker") -> None:
         await journal.shorten()
 
 
-async def _fence_overdue(broker: "Broker", transactional_id: str, now_ms: int) -> None:
-    known = broker.transactions.get(transactional_id)
-    if known is None or not known.is_overdue(now_ms=now_ms):
-        return  # it has ended while the lock was waited for
-    log.warning(
-        "transaction_timed_out transaction=%s open_ms=%d", transactional_id, now_ms - known.started_ms
-    )
-    try:
-        await fence(broker, transactional_id)
-    except GoQueueError as error:
-        log.warning("transaction_unfinished transaction=%s reason=%s", transactional_id, error)
+async def _fence_overdue(broker: "Broker", transactional_id: str) -> None:
+    journal = await broker.transactions.ensure(transactional_id)
+    deadline_ms = journal.transactions.deadline_ms(transactional_id)
+    late_ms = -1 if deadline_ms is None else broker.running.now_ms() - deadline_ms
+    if late_ms < 0 or not broker.is_open:
+        return  # it has ended while the lock was waited for, or all is being ended
+    log.warning("transaction_timed_out transaction=%s late_ms=%d", transactional_id, late_ms)
+    await fence(broker, transactional_id)

@@ -13,27 +13,63 @@ from goqueue.broker.event_codec import EventCodec
 from goqueue.broker.journal import Journal
 from goqueue.broker.journal_set import JournalSet, SharedJournal
 from goqueue.broker.partition import Partition
+from goqueue.broker.transaction_watch import TransactionWatch
 from goqueue.core.telemetry.histogram import Histogram
 from goqueue.core.transactions.journalled import EVENT_TYPES, Event, Journalled
 from goqueue.core.transactions.sinks import Sinks
 from goqueue.core.transactions.transactions import Transaction
 from goqueue.model.ids import TopicName
 from goqueue.model.names import checked_name
+from goqueue.model.running_time import RunningTime
 
 TRANSACTIONS_TOPIC = TopicName("__transactions")
 SINKS_JOURNAL = 0
 _EVENTS: EventCodec[Event] = EventCodec(EVENT_TYPES)
 
 
+class TimedTransactions(Journalled):
+    """What a journal keeps, with the wall times of its events moved to running time."""
+
+    def __init__(self, sinks: Sinks, running: RunningTime) -> None:
+        super().__init__(sinks)
+        self._running = running
+
+    def apply(self, event: Event, *, ahead_ms: int | None = None) -> None:
+        super().apply(event, ahead_ms=self._running.ahead_ms() if ahead_ms is None else ahead_ms)
+
+    def restore(self, event: Event, written_ms: int) -> None:
+        """Apply what an earlier life has written, at that time."""
+        self.apply(event, ahead_ms=self._running.ahead_of_ms(written_ms))
+
+
 class TransactionJournal(SharedJournal[Event]):
     """The transactional ids of one partition."""
 
-    def __init__(self, partition: Partition, sinks: Sinks) -> None:
-        kept = Journalled(sinks)
-        super().__init__(partition, kept, _EVENTS)
-        self.transactions = kept.transactions
+    def __init__(
+        self,
+        partition: Partition,
+        sinks: Sinks,
+        running: RunningTime,
+        expect: Callable[[int], None],
+    ) -> None:
+        self._kept = TimedTransactions(sinks, running)
+        super().__init__(partition, self._kept, _EVENTS)
+        self.transactions = self._kept.transactions
+        self._expect = expect
+        """Told when what was begun must have ended."""
         self._unsafe: dict[str, int] = {}
         """Where in the journal the last step of an id ends that was begun and may not be on the disk."""
+
+    def note(self, *events: Event) -> None:
+        super().note(*events)
+        for event in events:
+            if isinstance(event, Transaction):
+                deadline_ms = self.transactions.deadline_ms(event.transactional_id)
+                if deadline_ms is not None:
+                    self._expect(deadline_ms)
+
+    def _restore(self, event: Event, written_ms: int) -> None:
+        self._kept.restore(event, written_ms)
 
     def begin(self, step: Transaction) -> None:
         """Write and apply a step and ask the disk for it. Whatever builds on it waits until it is `safe`."""
@@ -74,13 +110,16 @@ class TransactionJournals(JournalSet[TransactionJournal]):
     def __init__(
         self,
         sinks: Sinks,
+        running: RunningTime,
         *,
         new_partition: Callable[[TopicName, int], Partition],
         open_journal: Callable[[Journal[Any]], Awaitable[None]],
     ) -> None:
+        self.watch = TransactionWatch(running, lambda: (journal.transactions for journal in self))
+
         def new_journal(partition: Partition) -> TransactionJournal:
             is_first = partition.source.partition == SINKS_JOURNAL
-            return TransactionJournal(partition, sinks if is_first else Sinks())
+            return TransactionJournal(partition, sinks if is_first else Sinks(), running, self.watch.expect)
 
         super().__init__(
             TRANSACTIONS_TOPIC, new_journal, new_partition=new_partition, open_journal=open_journal

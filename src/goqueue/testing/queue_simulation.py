@@ -1,8 +1,9 @@
 """The work queue on a simulated machine, through crashes: nothing lost, doubled, or settled and seen again.
 
 Two consumers of a shared group take messages in the order of their keys and acknowledge them, give them back,
-reject them or forget them; lives end anywhere, and the disk fills up. In the end everything published was
-acknowledged or is a dead letter, each once. What was under way when the power went may have happened or not.
+reject them or forget them; lives end anywhere, the disk fills up, the wall clock is set. In the end
+everything published was acknowledged or is a dead letter, each once. What was under way when the power went
+may have happened or not.
 """
 
 from contextlib import suppress
@@ -22,8 +23,9 @@ from goqueue.model.errors import GoQueueError, TopicExists
 from goqueue.model.groups import JoinAssigned, Sharing
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Message
-from goqueue.model.settings import BrokerConfig
+from goqueue.model.settings import HOUR_MS, BrokerConfig
 from goqueue.testing.answers import Answers
+from goqueue.testing.clock import NS_PER_MS, SimulatedClock
 from goqueue.testing.machine import Tell
 from goqueue.testing.partition_history import Violation, demand
 from goqueue.testing.room_simulation import Habits, RoomLife, RoomSimulation
@@ -37,6 +39,7 @@ VISIBILITY_MS = 4_000
 DELIVERIES_MAX = 4
 _SETTINGS = {"goqueue.visibility.ms": str(VISIBILITY_MS), "goqueue.retry.backoff.ms": "100"}
 _ROUNDS_MAX = 200
+_CLOCK_STEPS_MS = (-HOUR_MS, -5_000, 5_000, HOUR_MS)
 _WAITS_MS = (50, 500, 2_000, 6_000)
 
 
@@ -62,6 +65,8 @@ class _State:
     unanswered: set[str] = field(default_factory=set)
     """A settlement may hold although the broker did not live to say so."""
     out_until_ms: dict[str, int] = field(default_factory=dict)
+    is_clock_ahead: bool = False
+    """In this life the wall clock was set forward: the next one takes that for time that has passed."""
     members: dict[str, str] = field(default_factory=dict)
     unsettled: list[Taken] = field(default_factory=list)
 
@@ -78,9 +83,10 @@ class QueueSimulation(RoomSimulation):
         return BrokerConfig(upkeep_interval_ms=self.random.choice((100, 5_000)))
 
     def new_life(self, broker: Broker, answers: Answers) -> RoomLife:
-        if self.has_lost_power:
+        if self.has_lost_power or self._state.is_clock_ahead:
             # A lease is written and not waited for: the power may take it, and the message comes again.
             self._state.out_until_ms.clear()
+        self._state.is_clock_ahead = False
         return _Life(self, broker, answers, self._state)
 
 
@@ -168,7 +174,7 @@ class _Life(RoomLife):
         action = self.random.choice((Action.ACK, Action.ACK, Action.ACK, Action.NACK, Action.REJECT))
         self.note(action.name.lower())
         out_until_ms = state.out_until_ms.pop(one.value, 0)
-        is_in_time = self.broker.clock.wall_ms() < one.until_ms
+        is_in_time = self._now_ms() < one.until_ms
         answered = {one.value} - state.unanswered  # what an earlier receipt did stays unknown
         state.unanswered.add(one.value)
         is_settled = await self.answers.wait_for(self._settled(action, [one]))
@@ -184,17 +190,30 @@ class _Life(RoomLife):
         await self.answers.sleep(self.random.choice(_WAITS_MS))
 
     async def _misfortune(self) -> None:
-        which = self.random.randrange(3)
+        which = self.random.randrange(4)
         if which == 0:
             self.cut_power(within_changes=40)
         elif which == 1:
             self.fill_disk(0, 300, 3_000)
+        elif which == 2:
+            self._set_clock()
         else:
             self.mend()
 
+    def _set_clock(self) -> None:
+        step_ms = self.random.choice(_CLOCK_STEPS_MS)
+        self.note("clock set")
+        self._state.is_clock_ahead |= step_ms > 0
+        assert isinstance(self.broker.clock, SimulatedClock)
+        self.broker.clock.step_wall_ms(step_ms)
+
+    def _now_ms(self) -> int:
+        """The time that passes, which no clock on a wall tells."""
+        return self.broker.clock.monotonic_ns() // NS_PER_MS
+
     async def _take(self, name: str, *, limit: int, wait_ms: int = 0) -> list[Taken]:
         """Poll, and see that nothing comes which was settled, is out, or came too often, or out of order."""
-        now_ms = self.broker.clock.wall_ms()
+        now_ms = self._now_ms()
         command = Poll(
             group=GROUP, member_id=self._state.members[name], generation=0, limit=limit, wait_ms=wait_ms
         )

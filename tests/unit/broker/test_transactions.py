@@ -122,14 +122,12 @@ def test_indexes_of_aborted_transactions_go_with_their_segments(tmp_path: Path) 
 
 def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced(tmp_path: Path) -> None:
     async def steps(broker: Broker) -> None:
-        writer = await new_writer(broker, timeout_ms=1)
+        writer = await new_writer(broker, timeout_ms=300)
         await writer.add(0)
         await writer.put(0, "hanging")
-        await until(lambda: broker.clock.wall_ms() > describe_transaction(broker, WRITER).started_ms + 1)
 
-        await keep_up_transactions(broker)
+        await until(lambda: describe_transaction(broker, WRITER).state is TransactionState.COMPLETE_ABORT)
 
-        assert describe_transaction(broker, WRITER).state is TransactionState.COMPLETE_ABORT
         partition = broker.partition(ORDERS_0)
         assert (partition.last_stable_offset, partition.high_watermark) == (2, 2)
         with pytest.raises(ProducerFenced):

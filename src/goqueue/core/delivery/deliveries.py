@@ -55,10 +55,13 @@ class Deliveries:
         known = self._groups.get(group)
         return 0 if known is None else known.in_flight[consumer]
 
-    def apply(self, event: Event) -> FloorMoved | None:
-        """Change state; tells when a group's committed offset is another one by it."""
+    def apply(self, event: Event, *, ahead_ms: int = 0) -> FloorMoved | None:
+        """Change state; tells when a group's committed offset is another one by it.
+
+        `ahead_ms`: what running time, by which deadlines are decided, is ahead of the wall time in events.
+        """
         if isinstance(event, DeliveryKept):
-            return self._keep(event)
+            return self._keep(event, ahead_ms)
         delivery = self._by_number.get(event.number)
         if delivery is None:
             return None
@@ -66,7 +69,7 @@ class Deliveries:
             self.drop(delivery)
             return None
         floor = delivery.floor
-        delivery.apply(event)
+        delivery.apply(event, ahead_ms=ahead_ms)
         return None if delivery.floor == floor else _moved(delivery)
 
     def drop(self, delivery: Delivery) -> None:
@@ -82,16 +85,16 @@ class Deliveries:
         self._groups.clear()
         self._by_number.clear()
 
-    def whole_state(self) -> Iterable[Event]:
-        return (delivery.kept() for delivery in self)
+    def whole_state(self, *, ahead_ms: int = 0) -> Iterable[Event]:
+        return (delivery.kept(ahead_ms=ahead_ms) for delivery in self)
 
-    def _keep(self, event: DeliveryKept) -> FloorMoved:
+    def _keep(self, event: DeliveryKept, ahead_ms: int) -> FloorMoved:
         group = self._groups.setdefault(event.group, GroupDeliveries())
         source = TopicPartition(event.topic, event.partition)
         if earlier := group.by_source.get(source):
             self.drop(earlier)
             group = self._groups.setdefault(event.group, GroupDeliveries())
-        delivery = Delivery(event, group.in_flight)
+        delivery = Delivery(event, group.in_flight, ahead_ms=ahead_ms)
         group.by_source[source] = delivery
         self._by_number[event.number] = delivery
         return _moved(delivery)

@@ -7,6 +7,9 @@ Between floor and scan every message is in exactly one place: settled; busy (out
 for its next try, or on its way to the dead letters); on the shelf, ready to be handed out; or held while
 somebody reads it to hand it out. The floor is the group's committed offset. What must survive changes by
 events, through `apply`; the shelf is learnt anew from the log.
+
+Events tell wall times, the delivery keeps running times: a clock that is set moves no deadline. What lies
+between the two comes with each event, as `ahead_ms`.
 """
 
 from collections import Counter
@@ -47,7 +50,7 @@ Change = Leased | Settled | Returned | Extended | MovesBegun | ProducerTaken
 
 
 class Delivery:
-    def __init__(self, kept: DeliveryKept, in_flight: Counter[str]) -> None:
+    def __init__(self, kept: DeliveryKept, in_flight: Counter[str], *, ahead_ms: int = 0) -> None:
         self.number = kept.number
         self.group = kept.group
         self.source = TopicPartition(kept.topic, kept.partition)
@@ -68,13 +71,13 @@ class Delivery:
         self._deadlines: list[tuple[int, int]] = []
         self._due: list[tuple[int, int]] = []
         for lease in kept.leases:
-            self._lease(lease.lease, lease.consumer, lease.until_ms, lease.runs)
+            self._lease(lease.lease, lease.consumer, lease.until_ms + ahead_ms, lease.runs)
             for offset, until_ms in lease.later:
-                self._extend(lease.lease, ((offset, offset + 1),), until_ms)
+                self._extend(lease.lease, ((offset, offset + 1),), until_ms + ahead_ms)
         for offset, attempts, due_ms in kept.returned:
             self.attempts[offset] = attempts
             if due_ms:
-                self._wait(offset, due_ms)
+                self._wait(offset, due_ms + ahead_ms)
         for offset in self.moves:
             self.busy.add(offset, offset + 1)
 
@@ -174,10 +177,10 @@ class Delivery:
         times = [heap[0][0] for heap in (self._deadlines, self._due) if heap]
         return min(times, default=None)
 
-    def apply(self, event: Change) -> None:
+    def apply(self, event: Change, *, ahead_ms: int = 0) -> None:
         match event:
             case Leased():
-                self._lease(event.lease, event.consumer, event.until_ms, event.runs)
+                self._lease(event.lease, event.consumer, event.until_ms + ahead_ms, event.runs)
             case Settled():
                 self._released(event.lease, event.runs)
                 for run in event.runs:
@@ -188,9 +191,9 @@ class Delivery:
                     # Message by message, but only for those that failed.
                     for offset in range(first, end):
                         self.attempts[offset] = self.attempts.get(offset, 0) + 1
-                        self._wait(offset, event.due_ms)
+                        self._wait(offset, event.due_ms + ahead_ms)
             case Extended():
-                self._extend(event.lease, event.runs, event.until_ms)
+                self._extend(event.lease, event.runs, event.until_ms + ahead_ms)
             case MovesBegun():
                 for move in event.moves:
                     first, end = move.offset, move.offset + 1
@@ -224,8 +227,9 @@ class Delivery:
         """The delivery is over: nobody has anything of it out."""
         self._drop_leases()
 
-    def kept(self) -> DeliveryKept:
+    def kept(self, *, ahead_ms: int = 0) -> DeliveryKept:
         """All that must survive, in one event."""
+        waiting = {offset: due_ms - ahead_ms for offset, due_ms in self.waiting.items()}
         return DeliveryKept(
             self.number,
             self.group,
@@ -238,14 +242,14 @@ class Delivery:
                 LeaseKept(
                     lease.number,
                     lease.consumer,
-                    lease.until_ms,
+                    lease.until_ms - ahead_ms,
                     tuple(lease.offsets),
-                    tuple(lease.later.items()),
+                    tuple((offset, until_ms - ahead_ms) for offset, until_ms in lease.later.items()),
                 )
                 for lease in self.leases.values()
             ),
             tuple(
-                ReturnKept(offset, attempts, self.waiting.get(offset, 0))
+                ReturnKept(offset, attempts, waiting.get(offset, 0))
                 for offset, attempts in self.attempts.items()
             ),
             self.moves.producer_id,

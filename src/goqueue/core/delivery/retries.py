@@ -36,13 +36,16 @@ class Story:
     time_ms: int
 
 
-def expire(delivery: Delivery, policy: RetryPolicy, *, now_ms: int) -> list[Event]:
-    """Messages whose lease ran out come back at once: they have been hidden for long enough."""
+def expire(delivery: Delivery, policy: RetryPolicy, *, now_ms: int, wall_ms: int) -> list[Event]:
+    """Messages whose lease ran out come back at once: they have been hidden for long enough.
+
+    `now_ms` is running time, by which leases run out; `wall_ms` is what people and events are told.
+    """
     events: list[Event] = []
     for lease, runs in delivery.overdue(now_ms):
         error = "the consumer did not settle it in time"
-        story = Story(Reason.MAX_RETRIES_EXCEEDED, lease.consumer, error, now_ms)
-        events += give_back(delivery, lease.number, runs, policy, story, due_ms=now_ms)
+        story = Story(Reason.MAX_RETRIES_EXCEEDED, lease.consumer, error, wall_ms)
+        events += give_back(delivery, lease.number, runs, policy, story, due_ms=wall_ms)
     return events
 
 

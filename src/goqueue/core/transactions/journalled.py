@@ -18,13 +18,13 @@ class Journalled:
         self.sinks = sinks
         self.transactions = Transactions()
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: Event, *, ahead_ms: int = 0) -> None:
         match event:
             case StateReset():
                 self.sinks.apply(event)
                 self.transactions.apply(event)
             case Transaction() | TransactionForgotten():
-                self.transactions.apply(event)
+                self.transactions.apply(event, ahead_ms=ahead_ms)
             case _:
                 self.sinks.apply(event)
 

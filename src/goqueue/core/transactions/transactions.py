@@ -82,10 +82,6 @@ class Transaction:
         """Whether offsets of a group that wait for its producer are part of it."""
         return self.state is ONGOING and group in self.groups
 
-    def is_overdue(self, *, now_ms: int) -> bool:
-        """Whether it has been open for longer than its producer asked for."""
-        return self.state is ONGOING and self.started_ms + self.timeout_ms <= now_ms
-
 
 @dataclass(frozen=True, slots=True)
 class TransactionForgotten:
@@ -106,6 +102,8 @@ class Transactions:
     def __init__(self) -> None:
         self._transactions: dict[str, Transaction] = {}
         self._by_producer: dict[ProducerId, str] = {}
+        self._deadlines: dict[str, int] = {}
+        """When what is open has been so for as long as it may, in running time."""
 
     def __iter__(self) -> Iterator[Transaction]:
         return iter(tuple(self._transactions.values()))
@@ -271,7 +269,15 @@ class Transactions:
 
     def overdue(self, *, now_ms: int) -> list[str]:
         """Ids whose transaction has been open for too long."""
-        return [t.transactional_id for t in self if t.is_overdue(now_ms=now_ms)]
+        return [name for name, deadline_ms in self._deadlines.items() if deadline_ms <= now_ms]
+
+    def deadline_ms(self, transactional_id: str) -> int | None:
+        """When the open transaction of an id will have been so for too long; None: none is open."""
+        return self._deadlines.get(transactional_id)
+
+    def next_deadline_ms(self) -> int | None:
+        """When the first of those that are open will have been so for too long."""
+        return min(self._deadlines.values(), default=None)
 
     def unused_since(self, time_ms: int) -> list[str]:
         """Ids at rest that nobody has used since then."""
@@ -282,10 +288,16 @@ class Transactions:
         assert DEAD in TRANSITIONS[known.state], f"{transactional_id} is {known.state.value}"
         return TransactionForgotten(transactional_id)
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: Event, *, ahead_ms: int = 0) -> None:
+        """`ahead_ms`: what running time is ahead of the wall time that events tell."""
         match event:
             case Transaction():
                 known = self._transactions.get(event.transactional_id)
+                if event.state is not ONGOING:
+                    self._deadlines.pop(event.transactional_id, None)
+                elif known is None or known.state is not ONGOING:
+                    deadline_ms = event.started_ms + event.timeout_ms + ahead_ms
+                    self._deadlines[event.transactional_id] = deadline_ms
                 if known is not None and known.producer_id != event.producer_id:
                     del self._by_producer[known.producer_id]
                 self._transactions[event.transactional_id] = event
@@ -295,6 +307,7 @@ class Transactions:
             case StateReset():
                 self._transactions.clear()
                 self._by_producer.clear()
+                self._deadlines.clear()
 
 
 def _begun(known: Transaction, transaction_id: str, now_ms: int) -> Transaction:
