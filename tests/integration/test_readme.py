@@ -1,4 +1,4 @@
-"""Every command of the README is run, in order, against a live broker, and answers as the README says.
+"""Every command of the README and of the page on HTTP is run against a live broker, and answers as they say.
 
 A block of shell or Python is run; a block of text right behind it is what it must print. The blocks that
 call make are left out: this suite is what `make test` runs, and the broker stands for `make run`.
@@ -21,6 +21,8 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 KAFKA, HTTP = "127.0.0.1:9092", "http://127.0.0.1:8080"
 _BLOCK = re.compile(r"^```(?P<language>sh|python|text)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+_A_TIME = "2026-01-31T12:00:00.000Z"
 
 
 class Example(NamedTuple):
@@ -29,11 +31,9 @@ class Example(NamedTuple):
     expected: str
 
 
-def examples() -> list[Example]:
-    """The blocks of the README that do something, each with what it is said to print."""
-    blocks = [
-        (match["language"], match["body"]) for match in _BLOCK.finditer((ROOT / "README.md").read_text())
-    ]
+def examples(page: str = "README.md") -> list[Example]:
+    """The blocks of a page that do something, each with what it is said to print."""
+    blocks = [(match["language"], match["body"]) for match in _BLOCK.finditer((ROOT / page).read_text())]
     following = [*blocks[1:], ("", "")]
     return [
         Example(language, body, shown if kind == "text" else "")
@@ -73,6 +73,15 @@ def test_the_client_of_the_house_prints_what_the_readme_says(broker: RunningBrok
 
     assert "goqueue.client" in with_client.body
     assert _printed(with_client, broker) == with_client.expected
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_the_page_on_plain_http_shows_what_curl_prints(broker: RunningBroker) -> None:
+    shown = examples("docs/http.md")
+
+    assert len(shown) == 5
+    for example in shown:
+        assert _TIME.sub(_A_TIME, _printed(example, broker)) == example.expected
 
 
 def test_the_readme_shows_what_the_broker_prints(broker: RunningBroker) -> None:

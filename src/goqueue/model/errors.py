@@ -149,6 +149,24 @@ class OffsetOutOfRange(Invalid):
         self.end_offset = end_offset
 
 
+class UnsupportedMediaType(Invalid):
+    """A web page sends something that does not say to be JSON or bytes."""
+
+    code = "unsupported_media_type"
+
+
+class HostDenied(Denied):
+    """A request for a name that the HTTP door does not have: use its address, or list the name."""
+
+    code = "host_denied"
+
+
+class OriginDenied(Denied):
+    """A request of a web page that is not of a listed origin."""
+
+    code = "origin_denied"
+
+
 class TopicNotFound(NotFound):
     """There is no topic of that name or id."""
 

@@ -124,9 +124,7 @@ def _build(reader: _Reader) -> NodeConfig:
         kafka_listener=kafka_listener,
         kafka=_kafka(reader, broker.limits),
         http_listener=http_listener,
-        http=HttpConfig(
-            body_bytes=broker.limits.request_bytes, is_logging_requests=reader(table.LOGGING_REQUESTS)
-        ),
+        http=_http(reader, broker.limits),
         trace_export=_trace_export(reader),
     )
 
@@ -294,6 +292,17 @@ def _listeners(reader: _Reader) -> tuple[Address | None, Address | None]:
             f"{http} is taken by {table.KAFKA_LISTENER.variable}={kafka}; give each door its own port",
         )
     return kafka, http
+
+
+def _http(reader: _Reader, limits: Limits) -> HttpConfig:
+    advertised = reader(table.KAFKA_ADVERTISED)
+    return HttpConfig(
+        body_bytes=limits.request_bytes,
+        hosts=reader(table.HTTP_HOSTS),
+        advertised_host=advertised.host if advertised else None,
+        cors_origins=reader(table.HTTP_CORS_ORIGINS),
+        is_logging_requests=reader(table.LOGGING_REQUESTS),
+    )
 
 
 def _data_folder(reader: _Reader) -> Path:

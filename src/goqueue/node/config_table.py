@@ -16,11 +16,13 @@ from goqueue.node.config_values import (
     Address,
     advertised,
     folder,
+    host_names,
     listener,
     logging_level,
     node_id,
     off_or_whole_number,
     one_of,
+    origins,
     share,
     size,
     switch,
@@ -113,6 +115,20 @@ KAFKA_ADVERTISED: Setting[Address | None] = Setting(
     read=advertised,
     help="The host:port that Kafka clients are told to connect to, when it is not the one listened on "
     "(containers, port forwarding).",
+)
+HTTP_HOSTS: Setting[tuple[str, ...]] = Setting(
+    name="HTTP_HOSTS",
+    default="",
+    read=host_names,
+    help="Host names by which the HTTP door may be called, separated by commas, `*` for any. Empty: on a "
+    "loopback address the names of this machine, elsewhere any. Given, others are refused on any address.",
+)
+HTTP_CORS_ORIGINS: Setting[tuple[str, ...]] = Setting(
+    name="HTTP_CORS_ORIGINS",
+    default="",
+    read=origins,
+    help="Origins of web pages that may use the HTTP door, like `https://dashboard.example`, separated by "
+    "commas, `*` for all. Empty: the broker's own page alone.",
 )
 KAFKA_CONNECTIONS: Setting[int] = Setting(
     name="KAFKA_CONNECTIONS",
@@ -472,6 +488,8 @@ SETTINGS: tuple[Setting[object], ...] = (
     KAFKA_LISTENER,
     HTTP_LISTENER,
     KAFKA_ADVERTISED,
+    HTTP_HOSTS,
+    HTTP_CORS_ORIGINS,
     KAFKA_CONNECTIONS,
     SEGMENT_BYTES,
     FLUSH_INTERVAL_MS,

@@ -20,7 +20,9 @@ _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?")
 _WILDCARDS = frozenset({"0.0.0.0", "::"})
+_ORIGIN = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(:\d{1,5})?")
 OFF = "off"
+ANY = "*"
 
 
 class Address(NamedTuple):
@@ -115,6 +117,24 @@ def advertised(text: str) -> Address | None:
     if told.host in _WILDCARDS or told.port == 0:
         raise ValueError(f"{text!r} is not an address a client can connect to; name a host and a port")
     return told
+
+
+def host_names(text: str) -> tuple[str, ...]:
+    """A comma list of host names without ports, or `*` for any."""
+    names = tuple(word.strip() for word in text.split(",") if word.strip())
+    for name in names:
+        if name != ANY and not _HOST_NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is not a host name; write names without ports, separated by commas")
+    return names
+
+
+def origins(text: str) -> tuple[str, ...]:
+    """A comma list of origins of web pages, or `*` for all."""
+    words = tuple(word.strip() for word in text.split(",") if word.strip())
+    for word in words:
+        if word != ANY and not _ORIGIN.fullmatch(word):
+            raise ValueError(f"{word!r} is not an origin; write for example https://dashboard.example:3000")
+    return words
 
 
 def node_id(text: str) -> str:

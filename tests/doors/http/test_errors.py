@@ -100,33 +100,3 @@ def test_a_full_disk_is_told_as_such(
     failed = client.post("/topics/orders/messages", json=BODY)
 
     assert (failed.status_code, failed.json()["code"]) == (507, "storage_full")
-
-
-def test_a_page_of_any_origin_may_read_replies(client: httpx.Client, orders: str) -> None:
-    origin = {"origin": "http://dashboard.example"}
-
-    for reply in (
-        client.get("/topics", headers=origin),
-        client.get("/nothing", headers=origin),
-        client.post("/topics/orders/messages", json=BODY, headers=origin),
-        client.post("/topics/orders/messages", content=b"{", headers=origin),
-    ):
-        assert reply.headers["access-control-allow-origin"] == "*"
-
-
-@pytest.mark.parametrize("path", ["/topics", "/topics/orders/messages", "/v1/topics/orders/messages"])
-def test_a_browser_is_told_what_it_may_send(client: httpx.Client, path: str) -> None:
-    asked = client.options(
-        path,
-        headers={
-            "origin": "http://dashboard.example",
-            "access-control-request-method": "POST",
-            "access-control-request-headers": "content-type, x-api-key",
-        },
-    )
-
-    assert asked.status_code == 204
-    assert asked.headers["access-control-allow-origin"] == "*"
-    assert "POST" in asked.headers["access-control-allow-methods"]
-    assert "x-api-key" in asked.headers["access-control-allow-headers"]
-    assert asked.headers["access-control-max-age"] == "300"

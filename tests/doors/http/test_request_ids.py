@@ -91,15 +91,6 @@ def test_requests_sent_one_behind_the_other_keep_their_own(running: RunningDoor)
     assert re.findall(rb"x-request-id: (\w+)", received) == [b"first", b"second", b"last"]
 
 
-@pytest.mark.parametrize("path", ["/topics/orders/messages", "/v1/topics/orders/messages"])
-def test_a_browser_may_read_it(client: httpx.Client, orders: str, path: str) -> None:
-    hot = client.post(path, json=BODY, headers={"Origin": "http://page"})
-    cold = client.get("/topics", headers={"Origin": "http://page"})
-
-    assert "X-Request-ID" in hot.headers["access-control-expose-headers"]
-    assert "X-Request-ID" in cold.headers["access-control-expose-headers"]
-
-
 @pytest.mark.parametrize(
     ("error", "has_traceback"),
     [(RuntimeError("broken"), True), (Corrupt("bad", topic="orders", partition=0, offset=7), False)],

@@ -4,7 +4,6 @@ from functools import cache
 from typing import Annotated
 
 from litestar import Router, post
-from litestar.config.cors import CORSConfig
 from litestar.di import NamedDependency, Provide
 from litestar.params import HeaderParameter, PathParameter, QueryParameter, RawBody
 from litestar.types import ASGIApp
@@ -66,6 +65,7 @@ from goqueue.edge.http.long_polls import LongPolls
 from goqueue.edge.http.metrics import metrics_route
 from goqueue.edge.http.offsets import offsets_at_route, watch_offsets_route
 from goqueue.edge.http.openapi import docs_route, document, errors, openapi_route, takes
+from goqueue.edge.http.page_rules import PageRules
 from goqueue.edge.http.polling import poll_route
 from goqueue.edge.http.publishing import publish_messages
 from goqueue.edge.http.queue_stats import priority_route, reliability_route
@@ -96,6 +96,7 @@ from goqueue.edge.http.topics import (
 )
 from goqueue.edge.http.traces import TRACE_ROUTES
 from goqueue.edge.http.transactions import TRANSACTION_REQUESTS, TRANSACTION_ROUTES
+from goqueue.edge.http.web_pages import WebPages
 
 _HEALTH_ROUTES = [
     health_route,
@@ -107,13 +108,6 @@ _HEALTH_ROUTES = [
     version_route,
 ]
 _DEPENDENCIES = ("broker", "config", "long_polls")
-_CORS = CORSConfig(
-    allow_origins=["*"],
-    allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
-    allow_headers=["Accept", "Authorization", "Content-Type", "X-API-Key", "X-Request-ID"],
-    expose_headers=["X-Request-ID", "X-RateLimit-Limit", "X-RateLimit-Remaining", "Retry-After"],
-    max_age=300,
-)
 
 
 @post(
@@ -244,9 +238,13 @@ def api_document() -> bytes:
     return document([*_HEALTH_ROUTES, *_API_ROUTES], _REQUEST_BODIES, _DEPENDENCIES)
 
 
-def create_app(broker: Broker, config: HttpConfig, long_polls: LongPolls | None = None) -> ASGIApp:
+def create_app(
+    broker: Broker, config: HttpConfig, long_polls: LongPolls | None = None, rules: PageRules | None = None
+) -> ASGIApp:
     """The app that serves a broker. Whoever ends `long_polls` has all waiting reads answered."""
-    app = FastLane(broker, config, long_polls or LongPolls(), _framework(config.body_bytes))
+    app: ASGIApp = FastLane(broker, config, long_polls or LongPolls(), _framework(config.body_bytes))
+    if rules is not None:
+        app = WebPages(rules, app)
     return AccessLog(app) if config.is_logging_requests else app
 
 
@@ -266,7 +264,6 @@ def _framework(body_bytes: int) -> ASGIApp:
         before_request=restore_slashes,
         request_max_body_size=body_bytes,
         response_class=Line,
-        cors_config=_CORS,
         logging_config=None,
         openapi_config=None,
     )

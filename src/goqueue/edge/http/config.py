@@ -29,6 +29,12 @@ class HttpConfig:
     stop_timeout_s: float = 10.0
     """How long replies in flight may take once the door is closing."""
     backlog: int = 1_024
+    hosts: tuple[str, ...] = ()
+    """Names by which the door may be called besides its own; `*` for any."""
+    advertised_host: str | None = None
+    """A name that is the node's own, wherever the door listens."""
+    cors_origins: tuple[str, ...] = ()
+    """Web pages of these origins may use the door; `*` for all."""
     is_logging_requests: bool = False
     """A line for each request. Off by default: it costs more than many a request."""
 

@@ -16,6 +16,7 @@ from goqueue.edge.http.app import create_app
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.connection import GuardedConnection
 from goqueue.edge.http.long_polls import LongPolls
+from goqueue.edge.http.page_rules import PageRules
 
 logger = logging.getLogger("goqueue.edge.http")
 
@@ -30,8 +31,11 @@ class HttpDoor:
         self._config = config
         self._long_polls = LongPolls()
         self._state = ServerState()
+        self._rules = PageRules(
+            hosts=config.hosts, origins=config.cors_origins, advertised_host=config.advertised_host
+        )
         self._uvicorn = Config(
-            create_app(broker, config, self._long_polls),
+            create_app(broker, config, self._long_polls, self._rules),
             http=GuardedConnection,
             interface="asgi3",
             ws="none",
@@ -48,6 +52,7 @@ class HttpDoor:
 
     async def start(self, host: str, port: int) -> int:
         """Listen; port 0 takes a free one. The port that was bound. OSError when it cannot be had."""
+        self._rules.listen_on(host)
         self._server = await asyncio.get_running_loop().create_server(
             self._connect, host, port, backlog=self._config.backlog
         )

@@ -58,6 +58,7 @@ from goqueue.model.errors import (
     TopicExists,
     Unavailable,
     UnknownMember,
+    UnsupportedMediaType,
     VersionNotSoftDeleted,
 )
 
@@ -67,6 +68,7 @@ STATUS_OF: dict[type[GoQueueError], HTTPStatus] = {
     Invalid: HTTPStatus.BAD_REQUEST,
     MessageTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     RequestTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     Denied: HTTPStatus.FORBIDDEN,
     NotFound: HTTPStatus.NOT_FOUND,
     Fenced: HTTPStatus.CONFLICT,

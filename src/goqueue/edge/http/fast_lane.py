@@ -21,8 +21,9 @@ from goqueue.edge.http.errors import INTERNAL, ErrorBody, answer_to, headers_of,
 from goqueue.edge.http.long_polls import LongPolls
 from goqueue.edge.http.polling import WantedPoll, hold_poll, poll_in_request, traced_reply
 from goqueue.edge.http.publishing import acks_in_query, publish_messages
+from goqueue.edge.http.replies import send_reply
 from goqueue.edge.http.settling import ack_messages
-from goqueue.edge.http.shares import SHARE_BYTES, Shares, send_body
+from goqueue.edge.http.shares import Shares
 from goqueue.model.errors import GoQueueError
 from goqueue.model.telemetry import TRACEPARENT
 
@@ -30,11 +31,6 @@ _encoder = msgspec.json.Encoder()
 _TRACEPARENT = TRACEPARENT.encode()
 _ACK_PATHS = {"/messages/ack", "/v1/messages/ack"}
 _JSON = (b"content-type", b"application/json")
-# Any origin may read, so the header can be the same on every reply, whether a browser asks or not.
-_ANY_ORIGIN = (b"access-control-allow-origin", b"*")
-_EXPOSED = (b"access-control-expose-headers", b"X-Request-ID, Retry-After")
-
-
 _SERVED = "goqueue"
 
 
@@ -93,7 +89,7 @@ class FastLane:
 
     async def _answer(self, work: Awaitable[object], scope: Scope, send: Send) -> None:
         assert scope["type"] == ScopeType.HTTP
-        status, headers = 200, [_JSON, _ANY_ORIGIN, _EXPOSED]
+        status, headers = 200, [_JSON]
         reply: object
         try:
             reply = await work
@@ -106,13 +102,7 @@ class FastLane:
         except Exception as error:
             note_failure(scope, error)
             reply, status = INTERNAL, INTERNAL.status
-        content = _encoder.encode(reply) + b"\n"
-        headers.append((b"content-length", b"%d" % len(content)))
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        if len(content) <= SHARE_BYTES:
-            await send({"type": "http.response.body", "body": content, "more_body": False})
-        else:
-            await send_body(send, [content])
+        await send_reply(send, status, headers, _encoder.encode(reply) + b"\n")
 
 
 def topic_published_to(path: str) -> str | None:

@@ -1,11 +1,14 @@
 """How replies are written, whatever the route."""
 
+from collections.abc import Iterable
 from typing import TypeVar
 
 from litestar import MediaType, Response, route
 from litestar.handlers import HTTPRouteHandler
 from litestar.serialization import default_serializer
-from litestar.types import Serializer
+from litestar.types import Send, Serializer
+
+from goqueue.edge.http.shares import SHARE_BYTES, send_body
 
 T = TypeVar("T")
 
@@ -26,3 +29,13 @@ def options_route(path: str, *methods: str) -> HTTPRouteHandler:
         return Response(None, status_code=204, headers={"allow": ", ".join([*methods, "OPTIONS"])})
 
     return give_options
+
+
+async def send_reply(send: Send, status: int, headers: Iterable[tuple[bytes, bytes]], content: bytes) -> None:
+    """A whole reply, without the framework; a large one by shares."""
+    headers = [*headers, (b"content-length", b"%d" % len(content))]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    if len(content) <= SHARE_BYTES:
+        await send({"type": "http.response.body", "body": content, "more_body": False})
+    else:
+        await send_body(send, [content])

@@ -14,6 +14,7 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.Invalid: ErrorCode.invalid_request,
     errors.InvalidName: ErrorCode.invalid_request,
     errors.InvalidTopicName: ErrorCode.invalid_topic_exception,
+    errors.UnsupportedMediaType: ErrorCode.invalid_request,  # web pages speak HTTP alone
     errors.InvalidPartitionCount: ErrorCode.invalid_partitions,
     errors.InvalidReplication: ErrorCode.invalid_replication_factor,
     errors.InvalidSetting: ErrorCode.invalid_config,
@@ -68,6 +69,8 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.TransactionNotFound: ErrorCode.transactional_id_not_found,
     errors.ProducerNotFound: ErrorCode.invalid_producer_id_mapping,
     errors.Denied: ErrorCode.topic_authorization_failed,
+    errors.HostDenied: ErrorCode.unknown_server_error,
+    errors.OriginDenied: ErrorCode.unknown_server_error,
     errors.InternalTopic: ErrorCode.invalid_topic_exception,
     errors.NotPartitionOwner: ErrorCode.group_authorization_failed,
     errors.RegistryReadOnly: ErrorCode.unknown_server_error,
