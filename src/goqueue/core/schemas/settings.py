@@ -41,17 +41,17 @@ class RegistrySettings:
 
     def set_compatibility(self, name: str, level: Compatibility | None) -> CompatibilityChanged:
         """Set a level, or go back to the one for all; under the empty name the one for all."""
-        if name not in (GLOBAL, *self._compatibilities):
-            checked_subject(name)
         if level is None and name != GLOBAL:
             self.own_compatibility(name)
+        elif name != GLOBAL and name not in self._compatibilities:
+            checked_subject(name)
         return CompatibilityChanged(name, None if level is None else level.value)
 
     def set_mode(self, name: str, mode: RegistryMode | None) -> ModeChanged:
-        if name not in (GLOBAL, *self._modes):
-            checked_subject(name)
         if mode is None and name != GLOBAL:
             self.own_mode(name)
+        elif name != GLOBAL and name not in self._modes:
+            checked_subject(name)
         return ModeChanged(name, None if mode is None else mode.value)
 
     def apply(self, event: CompatibilityChanged | ModeChanged) -> None:
