@@ -298,6 +298,7 @@ def _http(reader: _Reader, limits: Limits) -> HttpConfig:
     advertised = reader(table.KAFKA_ADVERTISED)
     return HttpConfig(
         body_bytes=limits.request_bytes,
+        json_bytes=reader(table.JSON_BYTES),
         hosts=reader(table.HTTP_HOSTS),
         advertised_host=advertised.host if advertised else None,
         cors_origins=reader(table.HTTP_CORS_ORIGINS),

@@ -179,6 +179,13 @@ REQUEST_BYTES: Setting[int] = Setting(
     read=size(least=1, most=_INT32_MAX),
     help="The largest request that is taken in at any door.",
 )
+JSON_BYTES: Setting[int] = Setting(
+    name="LIMITS_JSON_BYTES",
+    default="4MiB",
+    read=size(least=1, most=_INT32_MAX),
+    help="The largest JSON body that the HTTP door reads. It is read in one go while all others wait, "
+    "1 to 4 ms a MiB: larger messages go through Kafka, a client's producer or `POST /batches`.",
+)
 TOPIC_PARTITIONS_MAX: Setting[int] = Setting(
     name="LIMITS_TOPIC_PARTITIONS",
     default="10000",
@@ -498,6 +505,7 @@ SETTINGS: tuple[Setting[object], ...] = (
     UPKEEP_INTERVAL_MS,
     MESSAGE_BYTES,
     REQUEST_BYTES,
+    JSON_BYTES,
     TOPIC_PARTITIONS_MAX,
     AUTO_CREATE,
     DEFAULT_PARTITIONS,

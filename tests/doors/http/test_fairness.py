@@ -81,3 +81,48 @@ def test_neither_do_very_many_very_small_frames_hold_the_loop(door: RunningDoor)
         assert reply.headers["x-goqueue-next-offset"] == "30000"
 
     assert door.longest_hold(read) < HOLD_MS_MAX / 2
+
+
+def test_a_publish_of_ten_thousand_messages_is_taken_in_by_pieces(door: RunningDoor) -> None:
+    door.client.post("/topics", json={"name": "many", "num_partitions": 3})
+    body = json.dumps({"messages": [{"key": f"key-{n}", "value": "x" * 100} for n in range(10_000)]})
+
+    def publish_all() -> None:
+        reply = door.client.post("/topics/many/messages", content=body)
+        assert len(reply.json()["results"]) == 10_000
+
+    assert door.longest_hold(publish_all) < 12
+
+
+def test_pieces_keep_the_order_of_a_publish(door: RunningDoor) -> None:
+    door.client.post("/topics", json={"name": "ordered", "num_partitions": 2})
+    messages = [
+        {"value": str(n), "partition": n % 3} for n in range(2_500)
+    ]  # every third names none there is
+
+    results = door.client.post("/topics/ordered/messages", json={"messages": messages}).json()["results"]
+
+    assert [result["partition"] for result in results] == [-1 if n % 3 == 2 else n % 3 for n in range(2_500)]
+    stored = [result["offset"] for result in results if result["partition"] == 1]
+    assert stored == list(range(len(stored)))
+    last = door.client.get("/topics/ordered/partitions/1/messages", params={"offset": stored[-1]}).json()
+    assert last["messages"][0]["value"] == "2497"
+
+
+@pytest.mark.parametrize(
+    ("one", "count"), [("{}", 349_000), ('{"value":""}', 320_000), ('{"value":""}', 1_000_000)]
+)
+def test_a_body_of_too_many_parts_is_refused_unread(door: RunningDoor, one: str, count: int) -> None:
+    body = '{"messages":[' + ",".join([one] * count) + "]}"
+
+    def publish_all() -> None:
+        refused = door.client.post("/topics/bulk/messages", content=body)
+        assert (refused.status_code, refused.json()["code"]) == (413, "request_too_large")
+
+    assert door.longest_hold(publish_all) < HOLD_MS_MAX / 2
+
+
+def test_a_large_value_may_hold_what_it_likes_up_to_a_mebibyte(door: RunningDoor) -> None:
+    value = "[" + "1," * 400_000 + "1]"
+
+    publish(door.client, [value], topic="bulk")

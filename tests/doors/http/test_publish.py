@@ -255,7 +255,7 @@ def test_topics_of_the_broker_cannot_be_written(client: httpx.Client) -> None:
 @pytest.mark.parametrize("path", ["/topics/orders/messages", "/topics/orders/messages/", "/topics"])
 def test_a_body_over_the_limit_is_refused(tmp_path: Path, path: str, chunked: bool) -> None:
     body = b'{"messages": [{"value": "%s"}]}' % (b"x" * 4_000)
-    with RunningDoor(tmp_path, HttpConfig(body_bytes=1_000)) as running:
+    with RunningDoor(tmp_path, HttpConfig(json_bytes=1_000)) as running:
         running.client.post("/topics", json={"name": "orders"})
 
         refused = running.client.post(path, content=iter([body[:500], body[500:]]) if chunked else body)

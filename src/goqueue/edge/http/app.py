@@ -242,14 +242,14 @@ def create_app(
     broker: Broker, config: HttpConfig, long_polls: LongPolls | None = None, rules: PageRules | None = None
 ) -> ASGIApp:
     """The app that serves a broker. Whoever ends `long_polls` has all waiting reads answered."""
-    app: ASGIApp = FastLane(broker, config, long_polls or LongPolls(), _framework(config.body_bytes))
+    app: ASGIApp = FastLane(broker, config, long_polls or LongPolls(), _framework(config.json_bytes))
     if rules is not None:
         app = WebPages(rules, app)
     return AccessLog(app) if config.is_logging_requests else app
 
 
 @cache
-def _framework(body_bytes: int) -> ASGIApp:
+def _framework(json_bytes: int) -> ASGIApp:
     """All routes. Made once, because it takes a while; whom a request is for stands in its scope."""
     app = MsgspecLitestar(
         [
@@ -262,7 +262,7 @@ def _framework(body_bytes: int) -> ASGIApp:
         dependencies={name: Provide(served(name), sync_to_thread=False) for name in _DEPENDENCIES},
         exception_handlers=EXCEPTION_HANDLERS,
         before_request=restore_slashes,
-        request_max_body_size=body_bytes,
+        request_max_body_size=json_bytes,
         response_class=Line,
         logging_config=None,
         openapi_config=None,

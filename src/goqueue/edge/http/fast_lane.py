@@ -74,13 +74,13 @@ class FastLane:
 
     async def _publish(self, topic: str, scope: Scope, receive: Receive) -> object:
         assert scope["type"] == ScopeType.HTTP
-        body = await read_body(scope, receive, self._config.body_bytes)
+        body = await read_body(scope, receive, self._config.json_bytes)
         acks = acks_in_query(scope["query_string"])
         traceparent = dict(scope["headers"]).get(_TRACEPARENT)
         return await publish_messages(self._broker, self._config, topic, body, acks, traceparent)
 
     async def _ack(self, scope: Scope, receive: Receive) -> object:
-        body = await read_body(scope, receive, self._config.body_bytes)
+        body = await read_body(scope, receive, self._config.json_bytes)
         return await ack_messages(self._broker, self._config, body)
 
     async def _poll(self, wanted: WantedPoll, scope: Scope) -> object:

@@ -15,7 +15,8 @@ from msgspec import UNSET, Meta, Struct
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays import checked_due
-from goqueue.broker.publish import publish
+from goqueue.broker.publish import PIECE_COUNT, publish
+from goqueue.broker.slices import Slices
 from goqueue.broker.topics import describe_topic
 from goqueue.broker.trace_places import context_in
 from goqueue.core.telemetry.trace_ids import parse_traceparent
@@ -29,7 +30,7 @@ from goqueue.edge.http.bodies import (
     PublishResult,
 )
 from goqueue.edge.http.config import HttpConfig
-from goqueue.edge.http.decoding import decode
+from goqueue.edge.http.decoding import admit_parts, decode
 from goqueue.edge.http.times import format_time, parse_duration_ns, parse_time
 from goqueue.model.commands import Placed, Publish, Quarantined
 from goqueue.model.delays import Postponed
@@ -64,6 +65,8 @@ class Given(NamedTuple):
     """By their places in the body."""
 
 
+_CLOSE_PIECE_COUNT = 50
+"""Between two looks at the clock: a message may say a lot."""
 _decoder = msgspec.json.Decoder(PublishBody)
 _plain_decoder = msgspec.json.Decoder(PlainBody)
 _LANES = {lane.label: lane for lane in Lane}
@@ -84,9 +87,8 @@ async def publish_messages(
 
     Messages that name no trace themselves are part of the request's.
     """
-    acks_given, messages, refused = _read(body, broker.clock.wall_ms())
-    if len(messages) + len(refused) > config.messages_per_request:
-        raise Invalid(f"a request holds at most {config.messages_per_request} messages")
+    slices = Slices(broker.clock)
+    acks_given, messages, refused = await _read(body, config, broker.clock.wall_ms(), slices)
     wanted = _acks_of(acks or acks_given)
     if traceparent is not None and parse_traceparent(traceparent) is not None:
         messages = [_traced(message, traceparent) for message in messages]
@@ -96,12 +98,17 @@ async def publish_messages(
         return PublishReply(list(refused.values()))
     published = await publish(broker, Publish(topic=TopicName(topic), messages=messages, acks=wanted))
     _tell_refused(broker, topic, refused.values())
-    results = [
-        PublishResult(outcome[0], outcome[1], PRIORITY_OF_LANE[message[3]])
-        if isinstance(outcome, Placed)
-        else _otherwise(outcome, message[3])
-        for message, outcome in zip(messages, published, strict=True)
-    ]
+    results: list[PublishResult] = []
+    for first in range(0, len(messages), PIECE_COUNT):
+        if first:
+            await slices.pause()
+        piece = slice(first, first + PIECE_COUNT)
+        results += [
+            PublishResult(outcome[0], outcome[1], PRIORITY_OF_LANE[message[3]])
+            if isinstance(outcome, Placed)
+            else _otherwise(outcome, message[3])
+            for message, outcome in zip(messages[piece], published[piece], strict=True)
+        ]
     for index, refusal in refused.items():  # in rising order, so each lands where its message stood
         results.insert(index, refusal)
     return PublishReply(results)
@@ -113,12 +120,25 @@ def _tell_refused(broker: Broker, topic: str, refused: Iterable[PublishResult]) 
         broker.telemetry.refused(topic, one.code or "", one.error or "", time_us=broker.clock.wall_us())
 
 
-def _read(body: bytes, now_ms: int) -> Given:
+async def _read(body: bytes, config: HttpConfig, now_ms: int, slices: Slices) -> Given:
+    admit_parts(body)
     try:
         plain = _plain_decoder.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return _read_closely(body, now_ms)  # which tells what is wrong, if anything is
-    messages = [
+        # Which tells what is wrong, if anything is.
+        return await _read_closely(body, config, now_ms, slices)
+    _check_count(plain.messages, config)
+    if len(plain.messages) <= PIECE_COUNT:
+        return Given(plain.acks, _plain_messages(plain.messages), {})
+    messages: list[Message] = []
+    for first in range(0, len(plain.messages), PIECE_COUNT):
+        messages += _plain_messages(plain.messages[first : first + PIECE_COUNT])
+        await slices.pause()
+    return Given(plain.acks, messages, {})
+
+
+def _plain_messages(messages: Sequence[PlainMessage]) -> list[Message]:
+    return [
         _new_message(
             Message,
             (
@@ -131,18 +151,25 @@ def _read(body: bytes, now_ms: int) -> Given:
                 None,
             ),
         )
-        for given in plain.messages
+        for given in messages
     ]
-    return Given(plain.acks, messages, {})
 
 
-def _read_closely(body: bytes, now_ms: int) -> Given:
+def _check_count(messages: Sequence[object], config: HttpConfig) -> None:
+    if len(messages) > config.messages_per_request:
+        raise Invalid(f"a request holds at most {config.messages_per_request} messages")
+
+
+async def _read_closely(body: bytes, config: HttpConfig, now_ms: int, slices: Slices) -> Given:
     """The same for messages that say more than value and key."""
     request = decode(_decoder, body)
+    _check_count(request.messages, config)
     is_base64 = request.encoding == "base64"
     messages: list[Message] = []
     refused: dict[int, PublishResult] = {}
     for index, given in enumerate(request.messages):
+        if index % _CLOSE_PIECE_COUNT == 0:
+            await slices.pause()
         try:
             messages.append(message_of(given, is_base64, now_ms))
         except GoQueueError as error:
