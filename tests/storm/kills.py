@@ -9,7 +9,7 @@ from random import Random
 from tests.integration.running_broker import RunningBroker
 from tests.storm.actors import ACTORS
 from tests.storm.record import Kind, Record
-from tests.storm.site import Site
+from tests.storm.site import Door, Site
 from tests.storm.weather import Weather
 
 BROKER_FLAGS = ("--log-upkeep-interval-ms=500",)
@@ -20,6 +20,7 @@ def storm(folder: Path, record: Record, *, seed: int, minutes: float, only: str 
     """Let it blow for so long, then look at what is left."""
     broker = RunningBroker(folder / "data", *BROKER_FLAGS).start()
     site = Site(broker, record)
+    site.is_up.set()
     kinds = [kind for kind in ACTORS if only in kind.__name__]
     actors = [kind(site, Random(f"{kind.__name__} {seed}")) for kind in kinds]
     try:
@@ -28,14 +29,14 @@ def storm(folder: Path, record: Record, *, seed: int, minutes: float, only: str 
         threads = [threading.Thread(target=actor.run, name=actor.feature, daemon=True) for actor in actors]
         for thread in threads:
             thread.start()
-        _blow(Weather(broker, record, Random(f"weather {seed}")), minutes)
+        _blow(Weather(site, Random(f"weather {seed}")), minutes)
         site.is_over.set()
         for thread in threads:
             thread.join(_ENDED_WITHIN_S)
             record.check(
                 Kind.HIDDEN, not thread.is_alive(), thread.name, f"no end within {_ENDED_WITHIN_S} s"
             )
-        site.wait_until_back()
+        Door(site, "broker").get("/readyz")
         _all_at_once([actor.rest for actor in actors])
         _all_at_once([actor.finish for actor in actors])
     finally:

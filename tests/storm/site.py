@@ -5,7 +5,6 @@ and their models keep it as a doubt. An answer that says no is `Refused`, with i
 """
 
 import threading
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,20 +37,16 @@ class Site:
     def __init__(self, broker: RunningBroker, record: Record) -> None:
         self.broker = broker
         self.record = record
+        self.is_up = threading.Event()
+        """Set while the broker is there, as far as the weather knows."""
         self.is_over = threading.Event()
         """Set when the weather has calmed down, and clients are to come to an end."""
 
     def wait_until_back(self) -> None:
         """Return when the broker is ready, or the patience of its users is at its end."""
-        give_up_s = time.monotonic() + _BACK_WITHIN_S
-        while time.monotonic() < give_up_s:
-            try:
-                if httpx.get(f"{self.broker.http}/readyz", timeout=2).status_code == 200:
-                    return
-            except httpx.TransportError:
-                pass
-            time.sleep(0.05)
-        self.record.violate(Kind.UNEXPLAINED, "broker", f"not ready within {_BACK_WITHIN_S} s")
+        is_back = self.is_up.wait(_BACK_WITHIN_S)
+        facts = f"not ready within {_BACK_WITHIN_S} s"
+        self.record.check(Kind.UNEXPLAINED, is_back, "broker", facts)
 
 
 class Door:

@@ -4,8 +4,7 @@ import signal
 import time
 from random import Random
 
-from tests.integration.running_broker import RunningBroker
-from tests.storm.record import Record
+from tests.storm.site import Site
 
 _CALM_S = (0.1, 0.3, 0.8, 2.0)
 _STAND_STILL_S = (0.1, 1.0, 2.5)
@@ -16,9 +15,10 @@ _STARTING_S = 0.6
 class Weather:
     """Misfortunes drawn from a seed, one after the other."""
 
-    def __init__(self, broker: RunningBroker, record: Record, chance: Random) -> None:
-        self._broker = broker
-        self._record = record
+    def __init__(self, site: Site, chance: Random) -> None:
+        self._site = site
+        self._broker = site.broker
+        self._record = site.record
         self._chance = chance
 
     def strike(self) -> None:
@@ -26,7 +26,9 @@ class Weather:
         time.sleep(self._chance.choice(_CALM_S) * self._chance.random() * 2)
         kinds = {self._kill: 80, self._stop: 8, self._stand_still: 12}
         (kind,) = self._chance.choices(list(kinds), list(kinds.values()))
+        self._site.is_up.clear()
         kind()
+        self._site.is_up.set()
 
     def _kill(self) -> None:
         self._record.befall("kill -9")
