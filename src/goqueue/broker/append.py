@@ -13,7 +13,8 @@ from goqueue.model.commands import Append, Appended
 from goqueue.model.messages import Acks, Lane
 from goqueue.model.schemas import OnInvalid, SchemaValidation
 from goqueue.records.batch import has_wishes, split_lanes
-from goqueue.records.layout import BatchHeader, check_batches, read_header
+from goqueue.records.layout import BatchHeader, read_header
+from goqueue.records.record_check import check_incoming
 
 
 def append(broker: Broker, command: Append) -> Appended:
@@ -21,13 +22,18 @@ def append(broker: Broker, command: Append) -> Appended:
     broker.admit(command.target.topic)
     partition = broker.partition(command.target)
     settings = partition.log.settings
-    headers = check_batches(command.batches, max_batch_bytes=settings.max_message_bytes)
+    headers, are_plain = check_incoming(
+        command.batches,
+        max_batch_bytes=settings.max_message_bytes,
+        inspect_compressed=settings.inspect_compressed,
+        is_thorough=settings.inspect_records,
+    )
     joined = admit_batches(
         broker, partition, headers, may_join=command.may_join, transactional_id=command.transactional_id
     )
     count = sum(header.record_count for header in headers)
     inspect_compressed = settings.inspect_compressed
-    wishes = has_wishes(command.batches, headers, inspect_compressed=inspect_compressed)
+    wishes = not are_plain and has_wishes(command.batches, headers, inspect_compressed=inspect_compressed)
     bodies = _cut(command.batches, headers)
     if partition.account is not None:
         take_batches(broker, partition.account, headers, bodies)

@@ -24,7 +24,8 @@ from goqueue.model.messages import Acks
 from goqueue.model.schemas import SchemaValidation
 from goqueue.model.settings import MiB
 from goqueue.records.entries import read_entries
-from goqueue.records.layout import TRANSACTIONAL, check_batches
+from goqueue.records.layout import TRANSACTIONAL
+from goqueue.records.record_check import check_incoming
 
 YIELD_BYTES = 4 * MiB
 """So much is appended at a time before others get their turn on the loop."""
@@ -70,7 +71,12 @@ def _checked(
     broker.admit(target.topic)
     partition = broker.partition(target)
     settings = partition.log.settings
-    headers = check_batches(body, max_batch_bytes=settings.max_message_bytes)
+    headers, _ = check_incoming(
+        body,
+        max_batch_bytes=settings.max_message_bytes,
+        inspect_compressed=settings.inspect_compressed,
+        is_thorough=settings.inspect_records,
+    )
     if len(headers) != 1:
         raise InvalidBatch(f"an entry holds one record batch, not {len(headers)}")
     header = headers[0]

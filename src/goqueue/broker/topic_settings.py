@@ -40,7 +40,12 @@ _KNOWN = {
     "goqueue.inspect.compressed": _Known(
         "inspect_compressed",
         _parse_bool,
-        "Open compressed batches to look for goqueue- headers; costs CPU.",
+        "Open compressed batches to check their records and look for goqueue- headers; costs CPU.",
+    ),
+    "goqueue.inspect.records": _Known(
+        "inspect_records",
+        _parse_bool,
+        "Check every record of uncompressed batches; costs CPU. Without it the first of each batch.",
     ),
     "goqueue.visibility.ms": _Known(
         "visibility_ms", int, "How long a polled message stays hidden from others of its group."

@@ -30,7 +30,9 @@ class TopicSettings:
     segment_bytes: int = 64 * MiB
     max_message_bytes: int = 16 * MiB
     inspect_compressed: bool = False
-    """Open compressed batches to look for `goqueue-` headers; without it they pass unopened."""
+    """Open compressed batches, to check them and for `goqueue-` headers; otherwise they pass unopened."""
+    inspect_records: bool = False
+    """Check every record of uncompressed batches; otherwise the first, and those like it in large batches."""
     visibility_ms: int = 30_000
     """How long a message that was polled stays hidden from others of its group."""
     retries_max: int = 3

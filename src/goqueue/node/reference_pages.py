@@ -132,6 +132,13 @@ def kafka_page() -> str:
         "- Batches are stored as the producer built them. Only those that hold the header `goqueue-priority` "
         "(critical, high, normal, low, background, or 0 to 4) are opened: their messages are split by lane, "
         "in order. Compressed batches are opened for that only if the topic says so.",
+        "- Records are checked before they are stored, as far as it costs next to nothing: the first of each "
+        "batch, and of batches of 768 KiB and more all that lie alike and have no headers. "
+        "`goqueue.inspect.records` has every record checked, `goqueue.inspect.compressed` those of "
+        "compressed batches. What is not sound is refused with INVALID_RECORD. A batch that slipped through, "
+        "or was stored by an older version, is handed out as it is, and it is the client that stops: seek to "
+        "the first offset behind the batch, or delete records up to there. A read over HTTP says where it is "
+        "and how messages go on.",
         "- Record formats before v2 (Kafka 0.11) are refused with UNSUPPORTED_FOR_MESSAGE_FORMAT.",
         "- A new idempotent producer starts at sequence 0 in each partition; any other number is refused.",
         "- Timestamps more than 292 years from 1970 (microseconds taken for milliseconds) are refused.",

@@ -16,7 +16,7 @@ from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBat
 from goqueue.model.delays import DELAY_HEADER, DELIVER_AT_HEADER
 from goqueue.model.errors import InvalidRecord
 from goqueue.model.messages import PRIORITY_HEADER, Headers, Lane, Message, StoredMessage
-from goqueue.records.compression import decompress
+from goqueue.records.compression import OPENED_BYTES_MAX, decompress
 from goqueue.records.headers_count import check_headers
 from goqueue.records.layout import (
     ATTRIBUTES_POSITION,
@@ -35,8 +35,6 @@ from goqueue.records.layout import (
 
 BATCH_BYTES = 1024 * 1024
 """A batch built here takes no more messages beyond this; a larger message has a batch to itself."""
-OPENED_BYTES_MAX = 64 * 1024 * 1024
-"""What a compressed batch may come to when it is opened here. Kafka's clients open them by themselves."""
 _UNBOUNDED = 2**31 - 1
 _memmem = CDLL(None).memmem
 _memmem.restype = c_void_p

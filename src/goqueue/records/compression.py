@@ -13,6 +13,8 @@ import numpy as np
 from goqueue.model.errors import InvalidRecord
 from goqueue.records.layout import Codec
 
+OPENED_BYTES_MAX = 64 * 1024 * 1024
+"""What a compressed batch may come to when it is opened here. Kafka's clients open them by themselves."""
 _XERIAL_MAGIC = b"\x82SNAPPY\0"
 _XERIAL_HEADER_BYTES = 16
 _BLOCK_SIZE = struct.Struct(">i")

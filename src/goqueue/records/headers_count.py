@@ -5,11 +5,11 @@ six kilobytes, compressed, could take gigabytes. Records of small batches cannot
 """
 
 from goqueue.model.errors import InvalidRecord
+from goqueue.records.varints import read_varint
 
 HEADERS_MAX = 4_000_000
 LARGE_BYTES = 4 * 1024 * 1024
 """What has fewer bytes has fewer headers than there may be."""
-_VARINT_BYTES_MAX = 10
 
 
 def check_headers(records: memoryview, count: int) -> None:
@@ -22,7 +22,7 @@ def check_headers(records: memoryview, count: int) -> None:
     found = position = 0
     try:
         for _ in range(count):
-            length, start = _varint(records, position)
+            length, start = read_varint(records, position)
             position = start + length
             found += _headers_of(records, start)
             if found > HEADERS_MAX:
@@ -33,20 +33,9 @@ def check_headers(records: memoryview, count: int) -> None:
 
 def _headers_of(records: memoryview, start: int) -> int:
     """The number of headers in the record whose attributes are at `start`."""
-    _, position = _varint(records, start + 1)  # its time
-    _, position = _varint(records, position)  # its offset
+    _, position = read_varint(records, start + 1)  # its time
+    _, position = read_varint(records, position)  # its offset
     for _ in ("key", "value"):
-        length, position = _varint(records, position)
+        length, position = read_varint(records, position)
         position += max(length, 0)
-    return _varint(records, position)[0]
-
-
-def _varint(records: memoryview, position: int) -> tuple[int, int]:
-    """A number in zigzag form, and the position behind it."""
-    number = 0
-    for at in range(_VARINT_BYTES_MAX):
-        byte = records[position + at]
-        number |= (byte & 0x7F) << (7 * at)
-        if byte < 0x80:
-            return (number >> 1) ^ -(number & 1), position + at + 1
-    raise IndexError
+    return read_varint(records, position)[0]

@@ -7,8 +7,8 @@ import cramjam
 import pytest
 
 from goqueue.model.errors import InvalidRecord
-from goqueue.records.batch import OPENED_BYTES_MAX, open_batch
-from goqueue.records.compression import decompress
+from goqueue.records.batch import open_batch
+from goqueue.records.compression import OPENED_BYTES_MAX, decompress
 from goqueue.records.layout import Codec
 from tests.unit.records.hostile import MiB, batch_of, bomb, record
 

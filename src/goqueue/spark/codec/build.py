@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from goqueue.model.errors import InvalidRecord
+from goqueue.records.varints import Bytes, Int64s, fold, varint_columns, varint_sizes
 from goqueue.spark.codec.outgoing import Outgoing
 from goqueue.spark.codec.spans import spans_of
-from goqueue.spark.codec.varints import Bytes, Int64s, fold, varint_columns, varint_sizes
 
 RECORD_OVERHEAD_BYTES = 36
 """More than the numbers of any record take: 5 for its size, 1, 10, 5 for key and value each, 5 and 5."""

@@ -15,12 +15,12 @@ import pyarrow as pa
 from goqueue.model.errors import Corrupt, InvalidRecord
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.records.frame import scan_frames
+from goqueue.records.varints import Int64s
 from goqueue.spark.codec.columns import Columns
 from goqueue.spark.codec.groups import StoredBatch, group_batches, open_group
 from goqueue.spark.codec.headers import headers_to_arrow, read_headers, traceparent_to_arrow
 from goqueue.spark.codec.records import Records, open_records
 from goqueue.spark.codec.spans import read_spans, to_arrow
-from goqueue.spark.codec.varints import Int64s
 
 _US_PER_MS = 1_000
 _TIME_MS_MAX = (2**63 - 1) // _US_PER_MS

@@ -17,9 +17,9 @@ from goqueue.model.ids import NO_PRODUCER
 from goqueue.model.messages import Lane
 from goqueue.records.batch import BATCH_BYTES
 from goqueue.records.layout import CRC_END, HEADER, HEADER_BYTES, LENGTH_END, MAGIC, NO_SEQUENCE, Codec
+from goqueue.records.varints import Int64s
 from goqueue.spark.codec.build import build_records, encode_headers, size_bounds
 from goqueue.spark.codec.outgoing import read_lanes, read_messages, route
-from goqueue.spark.codec.varints import Int64s
 
 _ROWS_BYTES_MAX = 512 * 1024 * 1024
 """Arrow joins no more than 2 GiB at a time; larger rows are encoded in two halves."""

@@ -13,7 +13,7 @@ from goqueue.model.errors import InvalidRecord
 from goqueue.records.compression import decompress
 from goqueue.records.frame import Frame
 from goqueue.records.layout import CONTROL, HEADER_BYTES, BatchHeader, Codec, read_header
-from goqueue.spark.codec.varints import Bytes
+from goqueue.records.varints import Bytes
 
 GROUP_RECORDS = 30_000
 GROUP_BYTES = 4 * 1024 * 1024

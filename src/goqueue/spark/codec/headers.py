@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from goqueue.model.errors import InvalidRecord
+from goqueue.records.varints import Bytes, Int64s, read_varint, read_varints
 from goqueue.spark.codec.spans import Spans, read_spans, readable, to_arrow
-from goqueue.spark.codec.varints import Bytes, Int64s, read_varint, read_varints
 
 TRACEPARENT = b"traceparent"
 _HEADER_BYTES_MIN = 2

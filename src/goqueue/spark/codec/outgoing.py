@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 
 from goqueue.model.errors import Invalid, InvalidRecord, PartitionNotFound
 from goqueue.model.messages import Lane
+from goqueue.records.varints import Int64s
 from goqueue.spark.codec.columns import COLUMN_TYPES
 from goqueue.spark.codec.spans import spans_of
-from goqueue.spark.codec.varints import Int64s
 
 OUTGOING_COLUMNS = ("value", "key", "headers", "partition", "priority", "timestamp")
 _US_PER_MS = 1_000

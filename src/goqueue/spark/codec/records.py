@@ -6,9 +6,9 @@ import numpy as np
 
 from goqueue.model.errors import InvalidRecord
 from goqueue.records.layout import LOG_APPEND_TIME, BatchHeader
+from goqueue.records.varints import Bytes, Int64s, read_varints
+from goqueue.records.walk import find_records
 from goqueue.spark.codec.groups import Group
-from goqueue.spark.codec.varints import Bytes, Int64s, read_varints
-from goqueue.spark.codec.walk import find_records
 
 _ATTRIBUTES_BYTES = 1
 

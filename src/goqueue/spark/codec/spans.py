@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from goqueue.model.errors import InvalidRecord
-from goqueue.spark.codec.varints import Bools, Bytes, Int64s, read_varints
+from goqueue.records.varints import Bools, Bytes, Int64s, read_varints
 
 
 class Spans(NamedTuple):

@@ -8,8 +8,8 @@ import pytest
 from goqueue.model.errors import InvalidRecord
 from goqueue.model.messages import Message
 from goqueue.records.layout import HEADER_BYTES
-from goqueue.spark.codec.varints import read_varint
-from goqueue.spark.codec.walk import LOCK_STEP_CHAINS, find_records
+from goqueue.records.varints import read_varint
+from goqueue.records.walk import LOCK_STEP_CHAINS, find_records
 from tests.unit.spark.framed import batch
 
 MANY = LOCK_STEP_CHAINS + 20

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from goqueue.model.errors import InvalidRecord
-from goqueue.spark.codec.varints import Bytes, Int64s, read_varint, read_varints
+from goqueue.records.varints import Bytes, Int64s, read_varint, read_varints
 
 LOCK_STEP_CHAINS = 80
 """A step of numpy costs as much as the plain loop takes for this many records."""
@@ -158,5 +158,7 @@ def _walk_alone(data: bytes, chain: _Chain, found: Int64s) -> None:
             position += 2 + ((low & 0x7F | high << 7) >> 1)
             continue
         size, body = read_varint(data, position)
+        if not 0 <= size <= len(data):
+            raise InvalidRecord("a record's size is negative or beyond its batch")
         position = body + size
     found[slot : slot + count] = positions

@@ -62,7 +62,7 @@ def _read_on(raw: Bytes, folded: NDArray[np.uint64], after: Int64s, unfinished: 
         shift += 7
 
 
-def read_varint(data: Bytes | bytes, position: int) -> tuple[int, int]:
+def read_varint(data: Bytes | bytes | memoryview, position: int) -> tuple[int, int]:
     """The one number that begins at a position, and the position behind it."""
     folded = 0
     for index in range(_VARINT_BYTES_MAX):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from goqueue.model.errors import InvalidRecord
-from goqueue.spark.codec.varints import fold, read_varint, read_varints, varint_columns, varint_sizes
+from goqueue.records.varints import fold, read_varint, read_varints, varint_columns, varint_sizes
 
 
 def written(numbers: list[int]) -> tuple[bytes, list[int]]:
