@@ -30,7 +30,7 @@ from goqueue.model.errors import (
 )
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import StoredMessage
-from goqueue.model.settings import MiB
+from goqueue.model.settings import KiB, MiB
 from goqueue.model.transactions import Isolation
 from goqueue.records.batch import open_batch
 from goqueue.records.control import is_transactional
@@ -47,6 +47,8 @@ cleared for us anew each time, which takes thrice as long as the copy.
 """
 _SLICE_MS = 1
 """Readers come one after the other and for hours: what they leave to others between shares counts more."""
+_FIRST_BYTES = 256 * KiB
+"""Messages are mostly small: a reader of a thousand needs little of all that it might have."""
 COLD_SHARE_BYTES = 8 * MiB
 """The same in a thread, where the copying hinders nobody and the checking little."""
 
@@ -93,7 +95,8 @@ async def _open_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
         return MessagesRead(messages=[], next_offset=offset)
     deadline_ns = broker.clock.monotonic_ns() + command.wait_ms * 1_000_000
     messages: list[StoredMessage] = []
-    room_bytes = command.max_bytes
+    room_bytes, ask_bytes = command.max_bytes, _FIRST_BYTES
+    slices = Slices(broker.clock, slice_ms=_SLICE_MS)
     while len(messages) < command.limit and room_bytes > 0:
         # Retention may move the start at any time, also between two reads.
         start_offset = partition.log.start_offset
@@ -101,7 +104,8 @@ async def _open_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
             break  # one answer has no gap
         offset = max(offset, start_offset)
         wait_ms = 0 if messages else max((deadline_ns - broker.clock.monotonic_ns()) // 1_000_000, 0)
-        part = PartitionRead(command.source, offset, room_bytes)
+        part = PartitionRead(command.source, offset, min(room_bytes, ask_bytes))
+        ask_bytes = min(2 * ask_bytes, SHARE_BYTES)
         [found] = await read(broker, Read(partitions=[part], min_bytes=1, wait_ms=wait_ms))
         if isinstance(found, PartitionReadFailed):
             if isinstance(found.error, OffsetOutOfRange) and offset < found.start_offset:
@@ -113,6 +117,9 @@ async def _open_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
             break
         outcome = visible(found)
         for body, lane in zip(outcome.batches, outcome.lanes, strict=True):
+            if len(messages) == command.limit:
+                return MessagesRead(messages=messages, next_offset=offset)
+            await slices.pause()
             try:
                 opened = open_batch(body, lane)
             except InvalidRecord as error:

@@ -126,3 +126,24 @@ def test_a_large_value_may_hold_what_it_likes_up_to_a_mebibyte(door: RunningDoor
     value = "[" + "1," * 400_000 + "1]"
 
     publish(door.client, [value], topic="bulk")
+
+
+def test_a_read_of_a_thousand_messages_opens_and_writes_them_in_slices(door: RunningDoor) -> None:
+    def read() -> None:
+        reply = door.client.get(f"{BULK}/messages", params={"limit": 1000})
+        assert (len(reply.json()["messages"]), reply.json()["next_offset"]) == (1000, 1000)
+
+    assert door.longest_hold(read) < 8
+
+
+def test_a_read_of_large_messages_is_cut_and_tells_where_to_go_on(door: RunningDoor) -> None:
+    params = {"offset": 10_000, "limit": 1000, "max_bytes": 64 * MB}
+    found: list[int] = []
+    while params["offset"] < 10_050:
+        reply = door.client.get(f"{BULK}/messages", params=params)
+        assert len(reply.content) < 5 * MB
+        found += [message["offset"] for message in reply.json()["messages"]]
+        params["offset"] = reply.json()["next_offset"]
+
+    assert found[:50] == list(range(10_000, 10_050))
+    assert door.longest_hold(lambda: door.client.get(f"{BULK}/messages", params=params)) < HOLD_MS_MAX / 2

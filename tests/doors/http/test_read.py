@@ -239,7 +239,7 @@ def test_closing_the_door_answers_long_polls_at_once(tmp_path: Path) -> None:
 
 def test_a_client_that_hangs_up_leaves_no_long_poll_behind(running: RunningDoor, orders: str) -> None:
     with socket.create_connection(("127.0.0.1", running.port)) as connection:
-        connection.sendall(f"GET {PATH}?wait=30s HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+        connection.sendall(f"GET {PATH}?wait=30s HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".encode())
         wait_for_a_poll(running)
 
     wait_until(running, lambda: not running.broker.waiting_reads)

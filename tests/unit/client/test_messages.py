@@ -20,8 +20,7 @@ from goqueue.client.times import duration_text, milliseconds, time_text
 from goqueue.client.wire import MessageOnWire, on_wire
 from goqueue.edge.http.bodies import MessageBody
 from goqueue.edge.http.publishing import message_of
-from goqueue.edge.http.reading import reply_of
-from goqueue.model.commands import MessagesRead
+from goqueue.edge.http.reading import message_shown
 from goqueue.model.errors import Busy, Fenced, Invalid, NotFound, TopicExists, UnknownMember
 from goqueue.model.messages import Lane, StoredMessage
 
@@ -38,9 +37,7 @@ def test_whatever_is_published_is_what_the_door_stores_and_what_is_read(
     assert (stored.value, stored.key, stored.headers) == (value, key, tuple(headers))
 
     found = StoredMessage(0, 0, stored.key, stored.value, stored.headers, Lane.HIGH)
-    shown = msgspec.json.encode(
-        reply_of(MessagesRead(messages=[found], next_offset=1), as_base64=False).messages[0]
-    )
+    shown = msgspec.json.encode(message_shown(found, as_base64=False))
     read = msgspec.json.decode(shown, type=MessageOnWire).opened("t", 3)
     assert (read.value, read.key, read.headers) == (value, key, tuple(headers))
     assert (read.topic, read.partition, read.priority) == ("t", 3, "high")

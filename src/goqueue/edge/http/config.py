@@ -20,6 +20,7 @@ class HttpConfig:
     read_limit_max: int = 1_000
     read_bytes: int = 4 * MiB
     read_bytes_max: int = 64 * MiB
+    """Of frames; of messages, which are opened and written as JSON, a read gives `read_bytes` at most."""
     wait_ms_max: int = 30_000
     """A long poll that asks for more is shortened to this."""
     poll_wait_ms_max: int = 60_000

@@ -7,14 +7,17 @@ to both.
 """
 
 import binascii
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, cast
 
+import msgspec
 from litestar import Request, get
 from litestar.datastructures import State
 from litestar.di import NamedDependency
 from litestar.params import PathParameter, QueryParameter
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.slices import Slices
 from goqueue.edge.http.bodies import PRIORITY_OF_LANE, EncodingWord, HeaderBody, ReadMessage, ReadReply
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.long_polls import LongPolls
@@ -26,11 +29,15 @@ from goqueue.edge.http.times import (
     parse_duration_ns,
     parse_time_or_ms,
 )
-from goqueue.model.commands import MessagesRead, ReadMessages
+from goqueue.model.commands import ReadMessages
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Headers, StoredMessage
 
 _INT64_MAX = 2**63 - 1
+_SLICE_MS = 1
+"""Readers come one after the other and for hours, so each leaves the loop to others often."""
+_PIECE_COUNT = 50
+_encoder = msgspec.json.Encoder()
 
 
 @get(
@@ -63,7 +70,9 @@ async def read_route(
     max_bytes: Annotated[
         int | None,
         QueryParameter(
-            ge=1, le=_INT64_MAX, description="Stop before more than this, but never before one message."
+            ge=1,
+            le=_INT64_MAX,
+            description="Stop before more than this (4 MiB at most), but never before one message.",
         ),
     ] = None,
     wait: Annotated[
@@ -83,37 +92,46 @@ async def read_route(
         offset=offset,
         from_time_ms=None if from_time is None else parse_time_or_ms(from_time),
         limit=min(limit or config.read_limit, config.read_limit_max),
-        max_bytes=min(max_bytes or config.read_bytes, config.read_bytes_max),
+        max_bytes=min(max_bytes or config.read_bytes, config.read_bytes),
         wait_ms=min(max(wait_ms, 0), config.wait_ms_max),
     )
     found = await long_polls.read(broker, command, request.scope)
-    return reply_of(found, as_base64=encoding == "base64")
-
-
-def reply_of(found: MessagesRead, *, as_base64: bool) -> ReadReply:
-    """Messages as JSON shows them."""
-    return ReadReply([_shown(message, as_base64) for message in found.messages], found.next_offset)
-
-
-def _shown(message: StoredMessage, as_base64: bool) -> ReadMessage:
-    shown = ReadMessage(
-        message.offset,
-        format_time(message.timestamp_ms),
-        None,
-        PRIORITY_OF_LANE[message.lane],
+    slices = Slices(broker.clock, slice_ms=_SLICE_MS)
+    return ReadReply(
+        await _written(found.messages, slices, as_base64=encoding == "base64"), found.next_offset
     )
+
+
+async def _written(
+    messages: Sequence[StoredMessage], slices: Slices, *, as_base64: bool
+) -> list[ReadMessage]:
+    """Messages as JSON shows them, in JSON already: to write all at once would hold the loop."""
+    pieces = []
+    for first in range(0, len(messages), _PIECE_COUNT):
+        await slices.pause()
+        shown = [
+            message_shown(message, as_base64=as_base64) for message in messages[first : first + _PIECE_COUNT]
+        ]
+        pieces.append(_encoder.encode(shown)[1:-1])
+    return cast(list[ReadMessage], msgspec.Raw(b"[%b]" % b",".join(pieces)))
+
+
+def message_shown(message: StoredMessage, *, as_base64: bool) -> ReadMessage:
+    """A message as JSON shows it."""
+    offset, timestamp_ms, key, value, headers, lane = message
+    shown = ReadMessage(offset, format_time(timestamp_ms), None, PRIORITY_OF_LANE[lane])
     if not as_base64:
         try:
-            shown.value = _text(message.value)
-            shown.key = _text(message.key)
+            shown.value = None if value is None else value.decode()
+            shown.key = None if key is None else key.decode()
         except UnicodeDecodeError:
             as_base64 = True
     if as_base64:
-        shown.value = base64_of(message.value)
-        shown.key = base64_of(message.key)
+        shown.value = base64_of(value)
+        shown.key = base64_of(key)
         shown.encoding = "base64"
-    if message.headers:
-        shown.headers, shown.header_list = shown_headers(message.headers)
+    if headers:
+        shown.headers, shown.header_list = shown_headers(headers)
     return shown
 
 

@@ -40,7 +40,8 @@ _UNIT_NS = {
 
 def format_time(time_ms: int) -> str:
     """A message's time, to the millisecond: 2026-01-31T12:00:00.250Z."""
-    time_ms = min(max(time_ms, _MS_MIN), _MS_MAX)
+    if not _MS_MIN <= time_ms <= _MS_MAX:
+        time_ms = min(max(time_ms, _MS_MIN), _MS_MAX)
     return f"{_second(time_ms // 1000)}.{time_ms % 1000:03d}Z"
 
 
