@@ -37,6 +37,7 @@ from goqueue.core.schemas.registry import Registry
 from goqueue.core.telemetry.counters import Counters
 from goqueue.core.telemetry.telemetry import Telemetry
 from goqueue.core.transactions.sinks import Sinks
+from goqueue.log.file_shelf import FileShelf
 from goqueue.log.recovery import Recovered
 from goqueue.model.errors import (
     GoQueueError,
@@ -111,6 +112,7 @@ class Broker:
     chance: random.Random
     metadata: Metadata
     flusher: Flusher
+    shelf: FileShelf
     health: Health
     reserve: Reserve
     journal: Journal[MetadataEvent]
@@ -258,6 +260,7 @@ class Broker:
             clock=self.clock,
             leader_epoch=self.leader_epoch,
             on_failure=self._reopen_later,
+            shelf=self.shelf,
         )
         partition.flusher = self.flusher
         partition.counters = self.counters.topic(source.topic)

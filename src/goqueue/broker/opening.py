@@ -32,6 +32,7 @@ from goqueue.core.schemas.registry import Registry
 from goqueue.core.telemetry.counters import Counters
 from goqueue.core.telemetry.telemetry import Telemetry
 from goqueue.core.transactions.sinks import Sinks
+from goqueue.log.file_shelf import FileShelf
 from goqueue.model.errors import ShuttingDown
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.ports import Clock, Disk, Threads, Workshop
@@ -142,6 +143,7 @@ def _put_together(
     running = RunningTime(clock)
     counters = Counters(config.metrics)
     flusher = Flusher(threads, clock, interval_ms=config.flush_interval_ms)
+    shelf = FileShelf()
     sinks = Sinks()
     registry = Registry()
 
@@ -154,6 +156,7 @@ def _put_together(
             clock=clock,
             leader_epoch=0,
             on_failure=lambda _: broker.stop_for(f"see partition_stopped of {topic}"),
+            shelf=shelf,
         )
         partition.flusher = flusher
         partition.counters = counters.topic(topic)
@@ -169,6 +172,7 @@ def _put_together(
         chance=chance,
         metadata=metadata,
         flusher=flusher,
+        shelf=shelf,
         health=Health(clock),
         reserve=reserve,
         journal=Journal(

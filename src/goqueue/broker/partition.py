@@ -19,6 +19,7 @@ from goqueue.core.telemetry.telemetry import PartitionTelemetry
 from goqueue.core.transactions.open_transactions import OpenTransactions
 from goqueue.core.transactions.producers import Producers
 from goqueue.log.aborted_index import AbortedIndex
+from goqueue.log.file_shelf import FileShelf
 from goqueue.log.flush import Flush
 from goqueue.log.partition_log import CheckedBatch, PartitionLog, from_disk, storage_error
 from goqueue.log.recovery import NO_LIMIT, Recovered
@@ -56,6 +57,7 @@ class Partition:
         clock: Clock,
         leader_epoch: int,
         on_failure: Callable[["Partition"], None],
+        shelf: FileShelf | None = None,
     ) -> None:
         self.source = source
         self.leader_epoch = leader_epoch
@@ -77,6 +79,7 @@ class Partition:
         self._disk = disk
         self._clock = clock
         self._on_failure = on_failure
+        self._shelf = shelf
         self._commit_waiters: deque[tuple[int, asyncio.Future[None], int]] = deque()
         """Who waits for which end offset, and since when."""
         self._stopped: GoQueueError | None = None
@@ -139,6 +142,7 @@ class Partition:
             on_batch=follow,
             aborted=aborted,
             end_limit=end_limit,
+            shelf=self._shelf,
         )
         if recovered.is_aborted_index_lost:
             log.warning("aborted_index_rebuilt partition=%s", self.source)

@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from goqueue.log.aborted_index import AbortedIndex
+from goqueue.log.file_shelf import FileShelf
 from goqueue.log.flush import Flush
 from goqueue.log.recovery import NO_LIMIT, OnBatch, Recovered, recover, reindex
 from goqueue.log.segment import Segment
@@ -82,6 +83,7 @@ class PartitionLog:
         settings: TopicSettings,
         recovered: Recovered,
         aborted: AbortedIndex,
+        shelf: FileShelf,
     ) -> None:
         self.settings = settings
         self.aborted = aborted
@@ -94,6 +96,10 @@ class PartitionLog:
         self._sealed: list[Segment] = recovered.sealed
         """Closed since the last recovery point."""
         self._removed: list[Segment] = []
+        self._shelf = shelf
+        for segment in self._segments[:-1]:
+            if segment not in self._unsynced:
+                segment.retire(shelf)
         # What a process that was killed has created may not be durable yet.
         self._folder_changed = True
         self._hints: dict[int, tuple[Segment, int]] = {}
@@ -126,6 +132,7 @@ class PartitionLog:
         on_batch: OnBatch,
         aborted: AbortedIndex,
         end_limit: int = NO_LIMIT,
+        shelf: FileShelf | None = None,
     ) -> tuple["PartitionLog", Recovered]:
         """Recover a partition from its folder, which may be empty. Waits for the disk."""
         recovered = recover(
@@ -136,7 +143,8 @@ class PartitionLog:
             aborted=aborted,
             end_limit=end_limit,
         )
-        return cls(disk, folder, source, settings, recovered, aborted), recovered
+        log = cls(disk, folder, source, settings, recovered, aborted, shelf or FileShelf())
+        return log, recovered
 
     @property
     def end_offset(self) -> int:
@@ -353,6 +361,7 @@ class PartitionLog:
             self.segments_removed += kept
             self._segments = self._segments[kept:]
             self._hints.clear()
+            self._warm = None if self._warm in self._removed else self._warm
 
     def roll(self) -> None:
         """Seal the segment being written, if it holds anything, and begin another."""
@@ -377,7 +386,10 @@ class PartitionLog:
                 aborted=self.aborted.checksum(),
                 producers=producers,
             )
-        files = [segment.file for segment in self._unsynced if segment is not active]
+        written = [segment for segment in self._unsynced if segment is not active]
+        files = [segment.file for segment in written]
+        for segment in written:
+            segment.retire(self._shelf)
         if active and self.is_dirty:
             files.append(active.file)
         flush = Flush(

@@ -7,6 +7,7 @@ with offsets that follow each other without a gap from `base_offset` to `end_off
 from collections.abc import Sequence
 
 from goqueue.log.aborted_index import aborted_index_path
+from goqueue.log.file_shelf import FileShelf
 from goqueue.log.sparse_index import Checksum, SparseIndex
 from goqueue.model.ports import Buffer, Disk, File
 
@@ -29,6 +30,7 @@ class Segment:
         self._disk = disk
         self._paths = (stem + LOG_SUFFIX, stem + INDEX_SUFFIX, stem + TIME_INDEX_SUFFIX)
         self._file: File | None = None
+        self._shelf: FileShelf | None = None
         self._offsets = SparseIndex(disk, self._paths[1])
         self._times = SparseIndex(disk, self._paths[2])
         self._indexed_position = -INDEX_INTERVAL_BYTES
@@ -37,9 +39,12 @@ class Segment:
     @property
     def file(self) -> File:
         """The log file, opened when first needed: most sealed segments are never read again."""
-        if self._file is None:
-            self._file = self._disk.open_existing(self._paths[0])
-        return self._file
+        file = self._file
+        if file is None:
+            file = self._file = self._disk.open_existing(self._paths[0])
+            if self._shelf is not None:
+                self._shelf.put(self)
+        return file
 
     @property
     def max_timestamp_ms(self) -> int:
@@ -85,6 +90,16 @@ class Segment:
             self._times.add(self.max_timestamp_ms * _NS_PER_MS, self.end_offset - 1)
         if self.save_indexes():
             self.forget_indexes()
+
+    def retire(self, shelf: FileShelf) -> None:
+        """All of it is on the disk, or a flush has the file in hand: from now on the shelf may close it."""
+        self._shelf = shelf
+        if self._file is not None:
+            shelf.put(self)
+
+    def let_go(self) -> None:
+        """Open the file again when it is needed. It is closed when those who read from it are done."""
+        self._file = None
 
     def save_indexes(self) -> bool:
         """Write both indexes to their files; whether that could be done."""

@@ -23,6 +23,10 @@ class DiskFile:
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         self._descriptor = os.open(path, flags, _FILE_MODE)
 
+    @property
+    def is_open(self) -> bool:
+        return self._descriptor >= 0
+
     def append(self, buffers: Sequence[Buffer]) -> None:
         rest: Sequence[Buffer] = buffers
         while rest:
@@ -53,7 +57,7 @@ class DiskFile:
         return buffer
 
     def sync(self) -> None:
-        if self._descriptor < 0:  # its topic was deleted before the flusher came to it
+        if not self.is_open:  # its topic was deleted before the flusher came to it
             raise OSError(errno.EBADF, "the file is closed")
         _sync_data(self._descriptor)
 
@@ -64,7 +68,7 @@ class DiskFile:
         return os.fstat(self._descriptor).st_size
 
     def close(self) -> None:
-        if self._descriptor >= 0:
+        if self.is_open:
             os.close(self._descriptor)
             self._descriptor = -1
 

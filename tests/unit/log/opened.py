@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from goqueue.log.aborted_index import AbortedIndex
+from goqueue.log.file_shelf import FileShelf
 from goqueue.log.partition_log import CheckedBatch, PartitionLog, from_disk
 from goqueue.log.recovery import NO_LIMIT, Recovered
 from goqueue.model.ids import TopicName, TopicPartition
@@ -26,20 +27,28 @@ class Opened:
     followed: list[BatchHeader] = field(default_factory=list)
 
 
-def opened(disk: Disk, settings: TopicSettings | None = None, *, end_limit: int = NO_LIMIT) -> Opened:
+def opened(
+    disk: Disk,
+    settings: TopicSettings | None = None,
+    *,
+    end_limit: int = NO_LIMIT,
+    folder: str = FOLDER,
+    shelf: FileShelf | None = None,
+) -> Opened:
     restored: list[object] = []
     followed: list[BatchHeader] = []
-    disk.make_folder(FOLDER)
-    is_new = not disk.list(FOLDER)
+    disk.make_folder(folder)
+    is_new = not disk.list(folder)
     log, recovered = PartitionLog.open(
         disk,
-        FOLDER,
+        folder,
         SOURCE,
         settings or TopicSettings(),
         restore_producers=restored.append,
         on_batch=lambda header, _body, _lane: followed.append(header),
-        aborted=AbortedIndex(disk, FOLDER),
+        aborted=AbortedIndex(disk, folder),
         end_limit=end_limit,
+        shelf=shelf,
     )
     if is_new:
         log.begin_flush(with_snapshot=True).run()
