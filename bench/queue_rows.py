@@ -31,7 +31,7 @@ class Connection:
     def send(self, method: str, path: str, body: object = None) -> None:
         content = b"" if body is None else json.dumps(body).encode()
         self._socket.sendall(
-            b"%s %s HTTP/1.1\r\nhost: bench\r\ncontent-length: %d\r\n\r\n%s"
+            b"%s %s HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n%s"
             % (method.encode(), path.encode(), len(content), content)
         )
 

@@ -125,7 +125,7 @@ def test_a_stop_answers_what_it_has_taken_in_over_http(broker: RunningBroker) ->
 def test_a_second_signal_ends_a_stop_that_waits(broker: RunningBroker) -> None:
     host, _, port = broker.http.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port))) as half_a_request:
-        half_a_request.sendall(b"POST /topics HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        half_a_request.sendall(b"POST /topics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
         # When a request on another connection has been answered, the half one has been taken in.
         httpx.get(f"{broker.http}/health")
         broker.send(signal.SIGTERM)

@@ -11,7 +11,7 @@ from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.door import HttpDoor
 from tests.doors.http.running_door import RunningDoor
 
-PUBLISH = b"POST /topics/orders/messages HTTP/1.1\r\nhost: x\r\n"
+PUBLISH = b"POST /topics/orders/messages HTTP/1.1\r\nhost: localhost\r\n"
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_huge_head_is_refused(running: RunningDoor, pieces: int) -> None:
     size = len(header) // pieces + 1
     parts = [header[start : start + size] for start in range(0, len(header), size)]
 
-    received = exchange(running, b"GET /health HTTP/1.1\r\nhost: x\r\n", *parts)
+    received = exchange(running, b"GET /health HTTP/1.1\r\nhost: localhost\r\n", *parts)
 
     assert received.startswith(b"HTTP/1.1 431 ")
     assert is_served(running)
@@ -98,7 +98,8 @@ def test_a_client_that_hangs_up_early_leaves_no_trace(
 
 def test_requests_sent_without_waiting_are_answered_in_order(running: RunningDoor) -> None:
     requests = b"".join(
-        b"GET %s HTTP/1.1\r\nhost: x\r\n\r\n" % path for path in (b"/version", b"/nothing", b"/topics")
+        b"GET %s HTTP/1.1\r\nhost: localhost\r\n\r\n" % path
+        for path in (b"/version", b"/nothing", b"/topics")
     )
 
     received = exchange(running, requests)
@@ -121,7 +122,7 @@ BODY = b'{"messages":[{"value":"x"}]}'
 def test_an_offer_to_speak_http_2_is_declined_and_the_request_served(
     running: RunningDoor, framed_body: bytes, piece_bytes: int
 ) -> None:
-    sent = PUBLISH + OFFER + framed_body + b"GET /version HTTP/1.1\r\nhost: x\r\n" + OFFER + b"\r\n"
+    sent = PUBLISH + OFFER + framed_body + b"GET /version HTTP/1.1\r\nhost: localhost\r\n" + OFFER + b"\r\n"
 
     received = exchange(
         running, *[sent[start : start + piece_bytes] for start in range(0, len(sent), piece_bytes)]

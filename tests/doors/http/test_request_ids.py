@@ -81,7 +81,7 @@ def test_what_is_not_http_is_answered_with_an_id_too(running: RunningDoor) -> No
 
 
 def test_requests_sent_one_behind_the_other_keep_their_own(running: RunningDoor) -> None:
-    asked = b"GET /health HTTP/1.1\r\nhost: x\r\nx-request-id: %s\r\n%s\r\n"
+    asked = b"GET /health HTTP/1.1\r\nhost: localhost\r\nx-request-id: %s\r\n%s\r\n"
 
     received = exchange(
         running,

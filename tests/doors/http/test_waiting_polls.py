@@ -25,7 +25,8 @@ def poll(running: RunningDoor) -> bytes:
     """A poll that waits, as bytes, of a member of its own."""
     joining = {"client_id": "test", "topics": ["orders"], "mode": "shared"}
     member_id = running.client.post("/groups/workers/join", json=joining).json()["member_id"]
-    return f"GET /groups/workers/poll?timeout=30s&member_id={member_id} HTTP/1.1\r\nhost: x\r\n\r\n".encode()
+    path = f"/groups/workers/poll?timeout=30s&member_id={member_id}"
+    return f"GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode()
 
 
 def waiting_count(running: RunningDoor) -> int:
@@ -78,7 +79,7 @@ def test_a_poll_whose_client_has_hung_up_takes_nothing(running: RunningDoor, pol
 
 def test_a_request_behind_a_poll_is_answered_after_it(running: RunningDoor, poll: bytes) -> None:
     with socket.create_connection(("127.0.0.1", running.port), timeout=10) as connection:
-        connection.sendall(poll + b"GET /health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        connection.sendall(poll + b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
         wait_until(lambda: waiting_count(running) == 1)
         publish(running, "late")
         received = bytearray()
@@ -96,7 +97,7 @@ def test_a_client_that_hangs_up_with_requests_behind_its_poll_leaves_nothing(
         running.client.post("/topics", json={"name": "orders"})
         before = running.run(task_count())
         with socket.create_connection(("127.0.0.1", running.port)) as connection:
-            read = b"GET /topics/orders/partitions/0/messages?wait=30s HTTP/1.1\r\nhost: x\r\n\r\n"
+            read = b"GET /topics/orders/partitions/0/messages?wait=30s HTTP/1.1\r\nhost: localhost\r\n\r\n"
             connection.sendall(read * 3)
             wait_until(lambda: waiting_count(running) == 1)
         wait_until(lambda: waiting_count(running) == 0)
