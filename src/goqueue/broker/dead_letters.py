@@ -9,8 +9,10 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import pairwise
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.delivery import pass_over
 from goqueue.broker.delivery_read import open_runs
 from goqueue.broker.group_journal import GroupJournal
 from goqueue.broker.partition import Partition
@@ -63,23 +65,36 @@ async def _move_all(broker: Broker, journal: GroupJournal, delivery: Delivery) -
     while delivery.moves and not broker.is_closed:
         if not delivery.moves.has_producer:
             await _take_producer(broker, journal, delivery)
-        pending = delivery.moves.pending()[:_MOVES_AT_ONCE]
-        runs = runs_of(sorted(move.offset for move, _ in pending))
+        pending = _rising(delivery.moves.pending()[:_MOVES_AT_ONCE])
+        runs = runs_of([move.offset for move, _ in pending])
         opened = await open_runs(broker, delivery.source, runs, 64 * MiB)
+        if opened.damaged:
+            pass_over(broker, journal, delivery, opened.damaged)
+        if opened.void:
+            journal.note(Settled(delivery.number, NO_LEASE, tuple(opened.void)))
         messages = {message.offset: message for message in opened.messages}
+        # Up to the first that is gone: its number is missing, so what is behind it gets others.
+        gone = next((at for at, (move, _) in enumerate(pending) if move.offset not in messages), len(pending))
+        ready = pending[:gone]
         try:
-            await _append_once(
-                broker, delivery, [pair for pair in pending if pair[0].offset in messages], messages
-            )
+            await _append_once(broker, delivery, ready, messages)
         except OutOfSequence:
-            # The target is another topic of the same name by now, and has never seen this producer.
+            # One before is gone; or the target is another topic of the same name by now, and has never seen
+            # this producer.
             await _take_producer(broker, journal, delivery)
             continue
-        moved = [move for move, _ in pending if move.offset in messages]
-        gone = [offset for run in opened.void for offset in range(*run)]
-        settled = runs_of(sorted([*(move.offset for move in moved), *gone]))
+        moved = [move for move, _ in ready]
+        settled = runs_of([move.offset for move in moved])
         await journal.commit(Settled(delivery.number, NO_LEASE, tuple(settled)))
         _count(broker, delivery, moved)
+
+
+def _rising(pending: Sequence[tuple[Move, int]]) -> Sequence[tuple[Move, int]]:
+    """As many of the first as lie one behind the other in the log too: they can be read in their order."""
+    for at, ((before, _), (behind, _)) in enumerate(pairwise(pending), 1):
+        if behind.offset < before.offset:
+            return pending[:at]
+    return pending
 
 
 async def _take_producer(broker: Broker, journal: GroupJournal, delivery: Delivery) -> None:

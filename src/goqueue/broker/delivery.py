@@ -1,5 +1,6 @@
 """How the broker carries deliveries: where they begin, what the log offers them, what time does to them."""
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -9,16 +10,18 @@ from goqueue.broker.group_journal import GroupJournal
 from goqueue.broker.journal_set import journal_number
 from goqueue.broker.read import read, visible
 from goqueue.core.delivery.delivery import Delivery
-from goqueue.core.delivery.events import DeliveryKept, Event, MovesBegun, Returned, Settled
+from goqueue.core.delivery.events import DeliveryKept, Event, MovesBegun, PassedOver, Returned, Settled
 from goqueue.core.delivery.lease import NO_LEASE
 from goqueue.core.delivery.retries import RetryPolicy, expire
 from goqueue.core.delivery.runs import Run, Runs, count_of, runs_of
 from goqueue.model.commands import BatchesRead, PartitionRead, PartitionReadFailed, Read
-from goqueue.model.delivery import DEAD_LETTER_SUFFIX
-from goqueue.model.errors import OffsetOutOfRange
+from goqueue.model.delivery import DEAD_LETTER_SUFFIX, PassedRun
+from goqueue.model.errors import Corrupt, GoQueueError, OffsetOutOfRange
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.settings import MiB, TopicSettings
 from goqueue.records.layout import read_header
+
+log = logging.getLogger(__name__)
 
 SCAN_BYTES = MiB
 LOOK_AHEAD = 100_000
@@ -26,6 +29,7 @@ LOOK_AHEAD = 100_000
 _LEASE_BITS = 32
 _DELIVERY_BITS = 24
 _US_PER_MS = 1_000
+_REASON_MAX = 200
 
 StoredBatch = tuple[int, int, memoryview, int]
 """First offset, end offset, the batch and its lane."""
@@ -159,10 +163,17 @@ async def scan(broker: Broker, journal: GroupJournal, delivery: Delivery, wanted
         if delivery.shelf.scan_offset != first:
             continue  # somebody else has looked here meanwhile, or the group has moved
         if isinstance(outcome, PartitionReadFailed):
-            if isinstance(outcome.error, OffsetOutOfRange) and first < outcome.start_offset:
+            error = outcome.error
+            if isinstance(error, OffsetOutOfRange) and first < outcome.start_offset:
                 pass_start(broker, journal, delivery)
                 continue
-            raise outcome.error
+            if isinstance(error, Corrupt) and error.next_offset > first:
+                pass_over(broker, journal, delivery, [damaged(broker, first, error.next_offset, error)])
+                delivery.shelf.scan_offset = max(delivery.shelf.scan_offset, error.next_offset)
+                continue
+            if delivery.shelf.count:
+                break  # what is before the bad place is good, and goes out first
+            raise error
         if outcome.end_offset <= first:
             break
         batches = stored_batches(visible(outcome))
@@ -174,6 +185,32 @@ async def scan(broker: Broker, journal: GroupJournal, delivery: Delivery, wanted
             delivery.learn(*run)
         delivery.shelf.scan_offset = max(delivery.shelf.scan_offset, outcome.end_offset)
     return batches
+
+
+def damaged(broker: Broker, first: int, end: int, error: GoQueueError) -> PassedRun:
+    """Messages that nobody can read, and why."""
+    return PassedRun(first, end, str(error)[:_REASON_MAX], broker.clock.wall_ms())
+
+
+def pass_over(broker: Broker, journal: GroupJournal, delivery: Delivery, passed: Sequence[PassedRun]) -> None:
+    """Leave out what nobody can read, so that what is behind it is delivered, and tell of it."""
+    for run in passed:
+        first, end, reason, time_ms = run
+        runs = delivery.lost_within(first, end)
+        if not runs:
+            continue
+        journal.note(PassedOver(delivery.number, run, tuple(runs)))
+        log.error(
+            "messages_passed_over group=%s partition=%s first=%d end=%d reason=%s",
+            delivery.group,
+            delivery.source,
+            first,
+            end,
+            reason,
+        )
+        broker.telemetry.of(delivery.source).passed_over(
+            delivery.group, runs, count=count_of(runs), reason=reason, time_us=time_ms * _US_PER_MS
+        )
 
 
 def stored_batches(outcome: BatchesRead) -> list[StoredBatch]:

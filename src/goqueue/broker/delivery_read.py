@@ -1,25 +1,23 @@
 """Messages by their offsets, for whoever hands them out or moves them."""
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.delivery import StoredBatch, stored_batches
+from goqueue.broker.delivery import StoredBatch, damaged, stored_batches
 from goqueue.broker.delivery_cache import LogPlace, OpenedBatch
 from goqueue.broker.read import read, visible
 from goqueue.core.delivery.runs import Run, Runs
 from goqueue.model.commands import PartitionRead, PartitionReadFailed, Read
-from goqueue.model.errors import InvalidRecord, OffsetOutOfRange
+from goqueue.model.delivery import PassedRun
+from goqueue.model.errors import Corrupt, InvalidRecord, OffsetOutOfRange
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import StoredMessage
 from goqueue.model.settings import KiB
 from goqueue.records.batch import open_batch
 from goqueue.records.layout import Codec, read_header
-
-log = logging.getLogger(__name__)
 
 _READ_BYTES = 256 * KiB
 _UNOPENED_MAX = 8
@@ -32,6 +30,8 @@ class Opened(NamedTuple):
     """Where no message is (any more)."""
     left: list[Run]
     """What was not read because it would have been too much."""
+    damaged: list[PassedRun]
+    """Batches that are there and cannot be read: what was asked for of them is void."""
 
 
 async def open_runs(
@@ -46,10 +46,12 @@ async def open_runs(
     """The messages of some runs, up to so many bytes but at least one; `at_hand` need not be read again.
 
     Who is not patient gets nothing where batches that cannot be opened come first, each of which may have
-    taken its time, and asks again for what is left.
+    taken its time, and asks again for what is left. What is good before
+    a place that cannot be read comes first.
     """
     wanted = Runs(runs)
     void = Runs()
+    unreadable: list[PassedRun] = []
     found: dict[int, StoredMessage] = {}
     size = unopened_count = 0
     place = _place(broker, source)
@@ -60,7 +62,16 @@ async def open_runs(
         if opened is None:
             if not batches or batches[0][0] > wanted.first:
                 offset = wanted.first
-                read_batches, end_offset = await batches_from(broker, source, offset)
+                try:
+                    read_batches, end_offset = await batches_from(broker, source, offset)
+                except Corrupt as error:
+                    if found:
+                        break
+                    if error.next_offset <= offset:
+                        raise
+                    _leave_out(wanted, void, unreadable, damaged(broker, offset, error.next_offset, error))
+                    unopened_count += 1
+                    continue
                 batches = deque(read_batches)
                 behind = batches[0][0] if batches else end_offset
                 if behind > offset:
@@ -72,11 +83,18 @@ async def open_runs(
             first, end, body, lane = batches.popleft()
             if not wanted.within(first, end):
                 continue
-            messages = _open(source, first, end, body, lane)
-            opened = OpenedBatch(first, end, messages, _size(body, messages))
-            if not messages:
+            try:
+                messages = {message[0]: message for message in open_batch(body, lane)}
+            except InvalidRecord as error:
+                # Whoever polls would else stand before it for ever. It stays in the log, and who reads by
+                # offset is told.
+                if found:
+                    break
+                _leave_out(wanted, void, unreadable, damaged(broker, first, end, error))
                 unopened_count += 1
                 await asyncio.sleep(0)  # others are served meanwhile
+                continue
+            opened = OpenedBatch(first, end, messages, _size(body, messages))
             if not wanted.covers(first, end):
                 cache.keep(place, opened)
         size += _take(opened, wanted, found, void)
@@ -84,21 +102,15 @@ async def open_runs(
         in_order = list(found.values())  # batches were read in the order of their offsets
     else:
         in_order = [found[offset] for run in runs for offset in range(*run) if offset in found]
-    return Opened(in_order, list(void), list(wanted))
+    return Opened(in_order, list(void), list(wanted), unreadable)
 
 
-def _open(
-    source: TopicPartition, first: int, end: int, body: memoryview, lane: int
-) -> dict[int, StoredMessage]:
-    """The messages of a batch by offset; none of a batch that its producer built so that nobody can open it.
-
-    Whoever polls would else stand before it for ever. It stays in the log, and who reads by offset is told.
-    """
-    try:
-        return {message[0]: message for message in open_batch(body, lane)}
-    except InvalidRecord as error:
-        log.warning("batch_passed_over source=%s first=%d end=%d reason=%s", source, first, end, error)
-        return {}
+def _leave_out(wanted: Runs, void: Runs, unreadable: list[PassedRun], run: PassedRun) -> None:
+    """A batch cannot be read: nothing of it is wanted any more."""
+    for piece in wanted.within(run.first, run.end):
+        void.add(*piece)
+    wanted.remove(run.first, run.end)
+    unreadable.append(run)
 
 
 def _size(body: memoryview, messages: Mapping[int, StoredMessage]) -> int:

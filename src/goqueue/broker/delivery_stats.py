@@ -9,6 +9,7 @@ from goqueue.broker.delivery_room import QueueCounters
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.lane_turns import LANE_COUNT
 from goqueue.core.telemetry.counters import GroupTopicCounters
+from goqueue.model.delivery import PassedRun
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ids import TopicPartition
 
@@ -74,6 +75,13 @@ async def lane_stats(broker: Broker) -> dict[TopicPartition, LaneStats]:
         for lane in range(LANE_COUNT):
             one.delivered[lane] = delivered[(*delivery.source, lane)]
     return stats
+
+
+def passed_over(broker: Broker, group: str) -> list[tuple[TopicPartition, PassedRun]]:
+    """What a group had to leave out, the newest of it for each partition."""
+    journal = broker.coordinator.journals.find(group)
+    deliveries = [] if journal is None else journal.deliveries.of_group(group)
+    return [(delivery.source, run) for delivery in deliveries for run in delivery.passed.values()]
 
 
 def _deliveries(broker: Broker) -> list[Delivery]:

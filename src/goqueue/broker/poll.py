@@ -11,7 +11,7 @@ from operator import itemgetter
 from goqueue.broker.assigned_groups import owned_partitions
 from goqueue.broker.broker import Broker
 from goqueue.broker.dead_letters import start_moves
-from goqueue.broker.delivery import advance, delivery_of, new_nonce, pass_start, scan, weights_of
+from goqueue.broker.delivery import advance, delivery_of, new_nonce, pass_over, pass_start, scan, weights_of
 from goqueue.broker.delivery_read import open_runs
 from goqueue.broker.group_journal import GroupJournal
 from goqueue.broker.poll_age import settle_too_old
@@ -156,6 +156,8 @@ async def _choose(
             opened = await open_runs(broker, delivery.source, runs, max_bytes, at_hand, is_patient=False)
             # What is void is behind us for good, and no reason to give up.
             looked_count += count_of(runs) - count_of(opened.void)
+            if opened.damaged:
+                pass_over(broker, journal, delivery, opened.damaged)
             if opened.void:
                 journal.note(Settled(delivery.number, NO_LEASE, tuple(opened.void)))
             if opened.left and not opened.messages:

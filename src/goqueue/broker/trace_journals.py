@@ -16,7 +16,9 @@ from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.telemetry import Fact, Span, Stage, Witness
 
 _RETURNED = frozenset({Stage.NACKED, Stage.EXPIRED})
-_ENDS = frozenset({Stage.ACKED, Stage.REJECTED, Stage.OUTDATED, Stage.DEAD_LETTERED, Stage.REDRIVEN})
+_ENDS = frozenset(
+    {Stage.ACKED, Stage.REJECTED, Stage.OUTDATED, Stage.PASSED_OVER, Stage.DEAD_LETTERED, Stage.REDRIVEN}
+)
 
 
 class Position(NamedTuple):

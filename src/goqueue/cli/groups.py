@@ -36,6 +36,11 @@ _MEMBERS = {"MEMBER ID": "member_id", "CLIENT ID": "client_id", "HOST": "client_
     "PARTITIONS": "partitions",
     "LAST HEARTBEAT": "last_heartbeat",
 }
+_PASSED_OVER = {"TOPIC": "topic", "PARTITION": "partition", "FROM": "first_offset"} | {
+    "BEFORE": "end_offset",
+    "WHEN": "at",
+    "WHY": "reason",
+}
 _OFFSETS = {"TOPIC": "topic", "PARTITION": "partition", "OFFSET": "offset", "LAG": "lag"}
 _RESETS = {"TOPIC": "topic", "PARTITION": "partition", "FROM": "old_offset", "TO": "new_offset"}
 
@@ -81,6 +86,9 @@ def describe(context: typer.Context, group: Group) -> None:
         for member in found.members
     ]
     show_rows(output, members, _MEMBERS, empty="it has no members")
+    if found.passed_over:
+        print("\nLeft out, because nobody can read them:")
+        show_rows(output, found.passed_over, _PASSED_OVER, empty="")
 
 
 @app.command("delete")

@@ -23,7 +23,7 @@ from goqueue.model.ids import TopicPartition
 from goqueue.model.ports import Buffer, Disk, File, is_disk_full
 from goqueue.model.settings import UNLIMITED, TopicSettings
 from goqueue.records.batch import open_batch
-from goqueue.records.frame import FRAME_BYTES, Frame, encode_frame, find_frame, scan_frames
+from goqueue.records.frame import FRAME_BYTES, Frame, encode_frame, find_behind, scan_frames
 from goqueue.records.layout import BatchHeader, patch, read_header
 
 _HINTS_MAX = 64
@@ -248,11 +248,12 @@ class PartitionLog:
                 return _with_frames(chunk, data, next_position) if framed else chunk
             if scan.problem:
                 # The bad frame may lie before the offset asked for, which can still be good.
-                behind = find_frame(data, scan.consumed_bytes + 1)
+                behind = find_behind(data, scan.consumed_bytes)
                 if behind is None and position + want < segment_bytes:
                     want *= 4
                 elif behind is None or not expected < behind[1] <= offset:
-                    raise self._corrupt(expected, scan.problem)
+                    next_offset = stop_offset if behind is None else min(behind[1], stop_offset)
+                    raise self._corrupt(expected, scan.problem, next_offset if next_offset > offset else -1)
                 else:
                     position, expected = position + behind[0], behind[1]
                 continue
@@ -499,13 +500,15 @@ class PartitionLog:
         chunk = self.read(offset, 1, end_offset=self.end_offset, read_bytes=read_bytes)
         return chunk, read_header(chunk.batches[0]).max_timestamp_ms
 
-    def _corrupt(self, offset: int, problem: str) -> Corrupt:
+    def _corrupt(self, offset: int, problem: str, next_offset: int = -1) -> Corrupt:
         topic, partition = self._source
+        way_past = f"; messages go on at offset {next_offset}" if next_offset >= 0 else ""
         return Corrupt(
-            f"{topic}/{partition} is corrupt at offset {offset}: {problem}",
+            f"{topic}/{partition} is corrupt at offset {offset}: {problem}{way_past}",
             topic=topic,
             partition=partition,
             offset=offset,
+            next_offset=next_offset,
         )
 
 

@@ -99,6 +99,15 @@ class Polled(NamedTuple):
     """What there was to take when the poll began to look, in every partition of the member."""
 
 
+class PassedRun(NamedTuple):
+    """Messages that a group had to leave out, because nobody can read them any more."""
+
+    first: int
+    end: int
+    reason: str
+    time_ms: int
+
+
 class Action(Enum):
     ACK = "ack"
     NACK = "nack"

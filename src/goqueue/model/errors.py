@@ -54,11 +54,15 @@ class Corrupt(GoQueueError):
 
     code = "corrupt"
 
-    def __init__(self, text: str, *, topic: str = "", partition: int = -1, offset: int = -1) -> None:
+    def __init__(
+        self, text: str, *, topic: str = "", partition: int = -1, offset: int = -1, next_offset: int = -1
+    ) -> None:
         super().__init__(text)
         self.topic = topic
         self.partition = partition
         self.offset = offset
+        self.next_offset = next_offset
+        """Where messages go on behind what is spoilt; -1: nobody can tell."""
 
 
 class InvalidName(Invalid):

@@ -31,6 +31,7 @@ class Stage(Enum):
     NACKED = "consume.nacked"
     REJECTED = "consume.rejected"
     OUTDATED = "consume.ttl_expired"
+    PASSED_OVER = "consume.passed_over"
     SCHEDULED = "delay.scheduled"
     FIRED = "delay.fired"
     CANCELLED = "delay.canceled"

@@ -158,6 +158,17 @@ def frame_borders(data: memoryview) -> list[tuple[int, int, int]]:
     return borders
 
 
+def find_behind(data: memoryview, position: int) -> tuple[int, int] | None:
+    """The same behind a bad frame at a position: where that ends, if its head is good, else wherever one is.
+
+    What a message holds may look like a frame; a head that matches its checksum tells that it is none.
+    """
+    if (head := find_frame(data[position : position + FRAME_BYTES + CRC_END], 0)) and not head[0]:
+        position += FRAME_BYTES + _BODY_SIZE.unpack_from(data, position + _BODY_SIZE_POSITION)[0]
+        return find_frame(data, position)
+    return find_frame(data, position + 1)
+
+
 def find_frame(data: memoryview, position: int) -> tuple[int, int] | None:
     """Where the next frame begins whose head matches its checksum, and its offset: the way past a bad one."""
     haystack = bytes(data)

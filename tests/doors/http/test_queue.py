@@ -341,3 +341,26 @@ def test_a_closing_door_answers_polls_that_wait(running: RunningDoor) -> None:
         running.run(running.door.stop())
 
         assert waiting.result() == []
+
+
+def test_what_the_disk_has_spoilt_is_left_out_and_told(queue: Queue, door: RunningDoor) -> None:
+    for value in ("before", "spoilt", "behind"):
+        queue.publish({"value": value, "partition": 0})
+    [path] = (door.folder / "logs" / queue.topic / "0").glob("*.log")
+    data = bytearray(path.read_bytes())
+    data[data.index(b"spoilt")] ^= 1
+    with path.open("r+b") as file:
+        file.write(data)
+
+    taken = queue.poll()
+    read = queue.client.get(f"/topics/{queue.topic}/partitions/0/messages", params={"offset": 1})
+    described = queue.client.get(f"/groups/{queue.group}").json()
+
+    assert [message["value"] for message in taken] == ["before", "behind"]
+    assert (read.status_code, read.json()["code"]) == (500, "corrupt")
+    assert read.json()["error"].endswith("messages go on at offset 2")
+    [row] = described["passed_over"]
+    assert (row["topic"], row["partition"], row["first_offset"], row["end_offset"]) == (queue.topic, 0, 1, 2)
+    metrics = queue.client.get("/metrics").text
+    [line] = [one for one in metrics.splitlines() if "passed_over_total{" in one and queue.group in one]
+    assert float(line.split()[-1]) == 1

@@ -142,6 +142,13 @@ CONSUMER_FAMILIES: tuple[Family, ...] = (
         _of_pairs("outdated"),
     ),
     counter(
+        "goqueue_broker_messages_passed_over_total",
+        PAIR,
+        "Messages that a group had to leave out, because nobody can read them: "
+        "spoilt on the disk, or built wrongly by their producer.",
+        _of_pairs("passed_over"),
+    ),
+    counter(
         "goqueue_broker_messages_dead_lettered_total",
         PAIR,
         "Messages that went to the dead letters.",

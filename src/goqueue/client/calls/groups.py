@@ -71,6 +71,17 @@ class GroupLag(msgspec.Struct, frozen=True):
     partitions: list[PartitionLag]
 
 
+class PassedOver(msgspec.Struct, frozen=True):
+    """Messages that a queue group had to leave out, because nobody can read them."""
+
+    topic: str
+    partition: int
+    first_offset: int
+    end_offset: int
+    reason: str
+    at: datetime
+
+
 class Group(msgspec.Struct, frozen=True, omit_defaults=True):
     """A group, its members, and how far it is behind."""
 
@@ -84,6 +95,7 @@ class Group(msgspec.Struct, frozen=True, omit_defaults=True):
     lag: GroupLag
     mode: str | None = None
     key_order: bool = False
+    passed_over: list[PassedOver] = []
 
 
 class GroupOffsets(msgspec.Struct, frozen=True, omit_defaults=True):

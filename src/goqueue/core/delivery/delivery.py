@@ -24,6 +24,7 @@ from goqueue.core.delivery.events import (
     Leased,
     LeaseKept,
     MovesBegun,
+    PassedOver,
     ProducerTaken,
     Returned,
     ReturnKept,
@@ -34,6 +35,7 @@ from goqueue.core.delivery.lease import Lease
 from goqueue.core.delivery.moves import Moves
 from goqueue.core.delivery.runs import Run, Runs
 from goqueue.core.delivery.shelf import Shelf
+from goqueue.model.delivery import PassedRun
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import StoredMessage
 
@@ -46,7 +48,9 @@ class Holding(Enum):
     LOST = "lost"
 
 
-Change = Leased | Settled | Returned | Extended | MovesBegun | ProducerTaken
+Change = Leased | Settled | Returned | Extended | MovesBegun | ProducerTaken | PassedOver
+_PASSED_MAX = 100
+"""So many runs that were left out are remembered, the newest of them: enough to go and look."""
 
 
 class Delivery:
@@ -66,6 +70,8 @@ class Delivery:
         """Messages that came back and may not go out yet: offset and when they may."""
         self.keys = KeyHolds()
         self.moves = Moves(kept.producer_id, kept.next_sequences, kept.moves)
+        self.passed: dict[int, PassedRun] = {run.first: run for run in kept.passed}
+        """What nobody can read and was left out, by first offset."""
         self.shelf = Shelf(kept.floor)
         self._in_flight = in_flight
         self._deadlines: list[tuple[int, int]] = []
@@ -117,6 +123,15 @@ class Delivery:
             if taken:
                 open_runs = [gap for run in open_runs for gap in taken.gaps(*run)]
         self.shelf.learn(first, end, lane, open_runs)
+
+    def lost_within(self, first: int, end: int) -> list[Run]:
+        """What of a run nobody will ever have if it cannot be read: neither settled nor out with anybody."""
+        open_runs = self.settled.gaps(max(first, self.floor), end)
+        lost = Runs(gap for run in open_runs for gap in self.busy.gaps(*run))
+        for offset in self.moves:
+            if first <= offset < end:
+                lost.add(offset, offset + 1)
+        return list(lost)
 
     def find_scan(self) -> int:
         """Where the scan goes on: what is settled behind a message that is not need not be looked at."""
@@ -204,6 +219,11 @@ class Delivery:
                         self.moves.begin(move)
             case ProducerTaken():
                 self.moves.take_producer(event.producer_id)
+            case PassedOver():
+                self._remember(event.passed)
+                for run in event.runs:
+                    self._settle(*run)
+                self._move_floor()
 
     def settle_below(self, offset: int) -> None:
         """Somebody committed an offset by hand: all below it is settled."""
@@ -255,6 +275,7 @@ class Delivery:
             self.moves.producer_id,
             self.moves.next_sequences(),
             self.moves.pending(),
+            tuple(self.passed.values()),
         )
 
     def _lease(self, number: int, consumer: str, until_ms: int, runs: Iterable[Run]) -> None:
@@ -310,6 +331,12 @@ class Delivery:
             run = range(first, end)
             for offset in [o for o in noted if o in run] if len(noted) < len(run) else run:
                 noted.pop(offset, None)
+
+    def _remember(self, run: PassedRun) -> None:
+        self.passed.pop(run.first, None)
+        self.passed[run.first] = run
+        while len(self.passed) > _PASSED_MAX:
+            del self.passed[next(iter(self.passed))]
 
     def _move_floor(self) -> None:
         if self.settled and self.settled.first <= self.floor:

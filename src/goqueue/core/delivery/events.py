@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from goqueue.model.delivery import Move
+from goqueue.model.delivery import Move, PassedRun
 from goqueue.model.ids import NO_PRODUCER, ProducerId, TopicName
 
 RunsKept = tuple[tuple[int, int], ...]
@@ -43,6 +43,8 @@ class DeliveryKept:
     next_sequences: tuple[tuple[TopicName, int, int], ...] = ()
     """Topic, partition and the sequence number of the next message moved there."""
     moves: tuple[tuple[Move, int], ...] = ()
+    passed: tuple[PassedRun, ...] = ()
+    """What was left out, the newest of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +105,33 @@ class ProducerTaken:
 
 
 @dataclass(frozen=True, slots=True)
+class PassedOver:
+    """Messages that nobody can read are left out: the disk has spoilt them, or their producer has."""
+
+    number: int
+    passed: PassedRun
+    runs: RunsKept
+    """What of it was neither settled nor out: who has a message may still settle it."""
+
+
+@dataclass(frozen=True, slots=True)
 class DeliveryDropped:
     """The topic is gone, or was made anew."""
 
     number: int
 
 
-Event = DeliveryKept | Leased | Settled | Returned | Extended | MovesBegun | ProducerTaken | DeliveryDropped
+Event = (
+    DeliveryKept
+    | Leased
+    | Settled
+    | Returned
+    | Extended
+    | MovesBegun
+    | ProducerTaken
+    | PassedOver
+    | DeliveryDropped
+)
 EVENT_TYPES: dict[str, type[Event]] = {
     kind.__name__: kind
     for kind in (
@@ -120,6 +142,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
         Extended,
         MovesBegun,
         ProducerTaken,
+        PassedOver,
         DeliveryDropped,
     )
 }

@@ -101,13 +101,14 @@ class GroupTopicCounters:
         "extended",
         "nacked",
         "outdated",
+        "passed_over",
         "rejected",
     )
 
     def __init__(self) -> None:
         self.consumed = self.consumed_bytes = 0
         self.acked = self.nacked = self.rejected = self.expired = self.extended = 0
-        self.outdated = self.dead_letters = 0
+        self.outdated = self.passed_over = self.dead_letters = 0
         self.commits = 0
 
     def add(self, other: "GroupTopicCounters") -> None:
@@ -206,6 +207,10 @@ class PartitionCounts:
     def outdated(self, group: str, count: int) -> None:
         """Messages were too old to be delivered."""
         self._all.group_topic(group, self._topic_name).outdated += count
+
+    def passed_over(self, group: str, count: int) -> None:
+        """Messages that nobody can read were left out."""
+        self._all.group_topic(group, self._topic_name).passed_over += count
 
     def dead_lettered(self, group: str, count: int) -> None:
         """Messages are among the dead letters of the topic now."""

@@ -16,7 +16,7 @@ _EVENTS_MAX = 100
 _EVENTS_FIRST = 20
 _TELLING = {
     TraceStatus.COMPLETED: frozenset({Kind.ACKED, Kind.READ, Kind.CANCELLED}),
-    TraceStatus.FAILED: frozenset({Kind.DEAD_LETTERED, Kind.REJECTED, Kind.REFUSED}),
+    TraceStatus.FAILED: frozenset({Kind.DEAD_LETTERED, Kind.REJECTED, Kind.PASSED_OVER, Kind.REFUSED}),
     TraceStatus.RETRYING: frozenset({Kind.NACKED, Kind.EXPIRED}),
     TraceStatus.DELAYED: frozenset({Kind.POSTPONED}),
     TraceStatus.EXPIRED: frozenset({Kind.OUTDATED}),

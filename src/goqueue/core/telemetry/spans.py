@@ -28,6 +28,7 @@ _STAGES = {
     Kind.EXTENDED: Stage.EXTENDED,
     Kind.EXPIRED: Stage.EXPIRED,
     Kind.OUTDATED: Stage.OUTDATED,
+    Kind.PASSED_OVER: Stage.PASSED_OVER,
     Kind.DEAD_LETTERED: Stage.DEAD_LETTERED,
     Kind.REDRIVEN: Stage.REDRIVEN,
     Kind.POSTPONED: Stage.SCHEDULED,
@@ -50,7 +51,7 @@ _UNTIMED = frozenset({Stage.REFUSED, Stage.PARTITIONED, Stage.PERSISTED, Stage.F
 _NO_FACTS: Mapping[str, Fact] = MappingProxyType({})
 _IN_ORDER = {stage: at for at, stage in enumerate(Stage)}
 _UNDECIDED = frozenset({Stage.FETCHED, Stage.EXTENDED})
-_FAILED = frozenset({Stage.REJECTED, Stage.DEAD_LETTERED})
+_FAILED = frozenset({Stage.REJECTED, Stage.DEAD_LETTERED, Stage.PASSED_OVER})
 _RETRYING = frozenset({Stage.NACKED, Stage.EXPIRED})
 _EXPIRED = frozenset({Stage.OUTDATED})
 _OF_GROUPS = _UNDECIDED | _FAILED | _RETRYING | _EXPIRED | {Stage.ACKED}
@@ -112,7 +113,7 @@ def spans_of(event: Event, source: TopicPartition, offset: int, context: TraceCo
     match stage:
         case Stage.PARTITIONED:
             facts["batch_messages"] = end - first
-        case Stage.NACKED | Stage.REJECTED:
+        case Stage.NACKED | Stage.REJECTED | Stage.PASSED_OVER:
             error = str(extra)
         case Stage.REFUSED:
             facts["code"], group, error = group, "", str(extra)

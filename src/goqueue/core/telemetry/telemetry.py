@@ -130,6 +130,11 @@ class PartitionTelemetry:
         self.counts.outdated(group, count)
         self._note(time_us, Kind.OUTDATED, runs, group, "", "")
 
+    def passed_over(self, group: str, runs: Runs, *, count: int, reason: str, time_us: int) -> None:
+        """A group has left out messages that nobody can read."""
+        self.counts.passed_over(group, count)
+        self._note(time_us, Kind.PASSED_OVER, runs, group, "", reason[:_TEXT_MAX])
+
     def dead_lettered(
         self, group: str, consumer: str, offset: int, target: "PartitionTelemetry", at: int, time_us: int
     ) -> None:

@@ -29,6 +29,7 @@ class Kind:
     EXTENDED: Final = "extended"  # until when, ms
     EXPIRED: Final = "expired"
     OUTDATED: Final = "outdated"
+    PASSED_OVER: Final = "passed_over"  # why
     DEAD_LETTERED: Final = "dead_lettered"  # where to, topic/partition@offset
     REDRIVEN: Final = "redriven"  # where to
     # The topic it goes to. The place is that of delayed messages, by number; the place that it goes to stands

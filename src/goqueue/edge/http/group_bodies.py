@@ -197,6 +197,17 @@ class LagBody(Struct):
     partitions: list[PartitionLagBody]
 
 
+class PassedOverBody(Struct):
+    """Messages that a queue group had to leave out, because nobody can read them: see the log."""
+
+    topic: str
+    partition: int
+    first_offset: int
+    end_offset: Annotated[int, Meta(description="The first offset behind them.")]
+    reason: str
+    at: str
+
+
 class GroupBody(Struct, omit_defaults=True):
     """A group, its members, and how far it is behind."""
 
@@ -211,6 +222,7 @@ class GroupBody(Struct, omit_defaults=True):
     lag: LagBody
     mode: ModeWord | None = None
     key_order: bool = False
+    passed_over: list[PassedOverBody] = []
 
 
 class GroupDeletedReply(Struct):

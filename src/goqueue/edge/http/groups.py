@@ -11,6 +11,7 @@ from litestar.params import PathParameter, RawBody
 
 from goqueue.broker.assigned_groups import heartbeat_assigned, join_assigned, leave_assigned
 from goqueue.broker.broker import Broker
+from goqueue.broker.delivery_stats import passed_over
 from goqueue.broker.disband_group import disband_group
 from goqueue.broker.groups import describe_group, list_groups
 from goqueue.broker.lag import group_lag
@@ -26,12 +27,13 @@ from goqueue.edge.http.group_bodies import (
     JoinReply,
     LeaveReply,
     MemberBody,
+    PassedOverBody,
     PlaceBody,
     StateWord,
 )
 from goqueue.edge.http.lag import lag_body
 from goqueue.edge.http.openapi import errors, takes
-from goqueue.edge.http.times import format_second, parse_duration_ns
+from goqueue.edge.http.times import format_second, format_time, parse_duration_ns
 from goqueue.model.groups import (
     GroupState,
     GroupView,
@@ -85,6 +87,10 @@ async def describe_group_route(broker: NamedDependency[Broker], group: GroupInPa
         lag=lag_body(behind, broker.clock.wall_ms()),
         mode=view.sharing.value if view.sharing else None,
         key_order=view.key_order,
+        passed_over=[
+            PassedOverBody(*source, run.first, run.end, run.reason, format_time(run.time_ms))
+            for source, run in passed_over(broker, group)
+        ],
     )
 
 
