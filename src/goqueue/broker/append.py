@@ -21,6 +21,7 @@ def append(broker: Broker, command: Append) -> Appended:
     """Check, tell duplicates, split by lane, store. Offsets are fixed on return; `committed` may follow."""
     broker.admit(command.target.topic)
     partition = broker.partition(command.target)
+    partition.admit_write()
     settings = partition.log.settings
     headers, are_plain = check_incoming(
         command.batches,

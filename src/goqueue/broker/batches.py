@@ -70,6 +70,7 @@ def _checked(
     """One batch, if it may be stored."""
     broker.admit(target.topic)
     partition = broker.partition(target)
+    partition.admit_write()
     settings = partition.log.settings
     headers, _ = check_incoming(
         body,

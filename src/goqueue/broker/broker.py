@@ -31,7 +31,7 @@ from goqueue.broker.tenants import attach_tenants
 from goqueue.broker.transaction_journal import TransactionJournals
 from goqueue.broker.waiters import ReadWaiter
 from goqueue.core.access.tenants import Tenants
-from goqueue.core.cluster.metadata import Metadata, TopicRemoved
+from goqueue.core.cluster.metadata import JournalBegun, Metadata, TopicRemoved
 from goqueue.core.schemas import events as schema_events
 from goqueue.core.schemas.registry import Registry
 from goqueue.core.telemetry.counters import Counters
@@ -39,9 +39,12 @@ from goqueue.core.telemetry.telemetry import Telemetry
 from goqueue.core.transactions.sinks import Sinks
 from goqueue.log.file_shelf import FileShelf
 from goqueue.log.recovery import Recovered
+from goqueue.log.segment import LOG_SUFFIX
+from goqueue.log.snapshot import SUFFIX as SNAPSHOT_SUFFIX
 from goqueue.model.errors import (
     GoQueueError,
     InternalTopic,
+    JournalDamaged,
     PartitionNotFound,
     ShuttingDown,
     StorageFailed,
@@ -268,33 +271,51 @@ class Broker:
         return partition
 
     async def open_partitions(
-        self, sources: Sequence[tuple[TopicPartition, TopicSettings]]
+        self, sources: Sequence[tuple[TopicPartition, TopicSettings]], *, must_exist: bool = False
     ) -> list[Partition]:
-        """Open partitions from the disk, a few at a time."""
+        """Open partitions from the disk, a few at a time. Those that `must_exist` may turn out damaged."""
         room = asyncio.Semaphore(_OPEN_AT_ONCE)
 
         async def open_one(source: TopicPartition, settings: TopicSettings) -> Partition:
             partition = self.new_partition(source, settings)
             async with room:
                 await self.threads.run(self.disk.make_folder, partition.folder)
-                self.recovery.add(source, await self.threads.run(partition.open))
+                recovered = await self.threads.run(partition.open, must_exist=must_exist)
+                self.recovery.add(source, recovered)
             return partition
 
         return await asyncio.gather(*(open_one(source, settings) for source, settings in sources))
 
     async def open_journal(self, journal: Journal[Any]) -> None:
         """Open a journal's partition and read its machine's state back."""
-        partition = journal.partition
-        await self.threads.run(self.disk.make_folder, partition.folder)
-        self.recovery.add(partition.source, await self.threads.run(partition.open))
+        await self._open_journal_partition(journal.partition)
         await self.threads.run(journal.replay)
+        await self._note_journal(journal.partition)
 
     async def open_delays(self) -> None:
         """Read back what is pending. It is delivered once the keeper has started."""
         store = self.delays.store
-        await self.threads.run(self.disk.make_folder, store.partition.folder)
-        self.recovery.add(store.partition.source, await self.threads.run(store.partition.open))
+        await self._open_journal_partition(store.partition)
         await self.threads.run(store.open)
+        await self._note_journal(store.partition)
+
+    async def _open_journal_partition(self, partition: Partition) -> None:
+        """Refuses a journal that is damaged: without what it held the broker would break its word."""
+        if partition is self.journal.partition:
+            must_exist = await self.threads.run(_has_logs, self.disk)
+        else:
+            must_exist = str(partition.source) in self.metadata.journals
+        await self.threads.run(self.disk.make_folder, partition.folder)
+        recovered = await self.threads.run(partition.open, must_exist=must_exist)
+        self.recovery.add(partition.source, recovered)
+        if recovered.damage is not None:
+            raise JournalDamaged(*partition.source, str(recovered.damage))
+
+    async def _note_journal(self, partition: Partition) -> None:
+        """Remember that there is this journal, so that its absence is noticed."""
+        name = str(partition.source)
+        if partition is not self.journal.partition and name not in self.metadata.journals:
+            await self.journal.commit(JournalBegun(name))
 
     def stop_for(self, reason: str) -> None:
         """A journal is lost: what is in memory may differ from the disk, and only a new start tells."""
@@ -337,6 +358,16 @@ async def remove_folder(broker: Broker, name: TopicName) -> None:
     """Remove what a deleted topic left on the disk, and free its name."""
     await broker.threads.run(_remove_topic_folder, broker.disk, name)
     await broker.journal.commit(TopicRemoved(name))
+
+
+def _has_logs(disk: Disk) -> bool:
+    """Whether partitions lie in the data folder: the metadata journal is older than all of them."""
+    return any(
+        name.endswith((LOG_SUFFIX, SNAPSHOT_SUFFIX))
+        for topic in disk.list(LOGS_FOLDER)
+        for partition in disk.list(f"{LOGS_FOLDER}/{topic}")
+        for name in disk.list(f"{LOGS_FOLDER}/{topic}/{partition}")
+    )
 
 
 def _remove_topic_folder(disk: Disk, name: TopicName) -> None:

@@ -25,7 +25,8 @@ def find_deliveries(log: PartitionLog, from_offset: int, delayed_end: int) -> tu
             offset = max(error.start_offset, offset + 1)
             continue
         except Corrupt:
-            offset += 1  # a spoilt frame: what lies behind it can still be told
+            # A spoilt frame, or one that is lost: what lies behind it can still be told.
+            offset = max(offset + 1, log.behind_gap(offset))
             continue
         for body in chunk.batches:
             header = read_header(body)

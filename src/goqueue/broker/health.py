@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from goqueue.core.telemetry.checks import (
     Check,
     Verdict,
+    check_damage,
     check_fsync,
     check_journals,
     check_loop_lag,
@@ -76,6 +77,13 @@ class Health:
             f"{name}: {check.message}" for name, check in self.checks.items() if check.verdict is Verdict.FAIL
         ]
 
+    @property
+    def warnings(self) -> list[str]:
+        """What somebody should look at although the broker is ready, from memory."""
+        return [
+            f"{name}: {check.message}" for name, check in self.checks.items() if check.verdict is Verdict.WARN
+        ]
+
     async def check(self, broker: "Broker", *, may_probe: bool = False) -> Mapping[str, Check]:
         """Look at everything now. With `may_probe` a disk that nothing was written to of late gets a byte."""
         now_ns = self._clock.monotonic_ns()
@@ -90,6 +98,8 @@ class Health:
         partitions = [partition for topic in broker.topics.values() for partition in topic.partitions]
         stopped = [str(partition.source) for partition in partitions if partition.is_failed]
         checks["partitions"] = check_partitions(stopped, len(partitions))
+        damaged = [f"{partition.source} ({partition.damage})" for partition in partitions if partition.damage]
+        checks["damage"] = check_damage(damaged, len(partitions))
         journals = broker.journal_partitions()
         stopped = [str(partition.source) for partition in journals if partition.is_failed]
         checks["journals"] = check_journals(stopped, len(journals))

@@ -14,7 +14,7 @@ from goqueue.broker.flusher import Flusher
 from goqueue.broker.group_journal import OFFSETS_TOPIC, GroupJournals
 from goqueue.broker.health import Health
 from goqueue.broker.journal import Journal
-from goqueue.broker.journal_set import SharedJournal
+from goqueue.broker.journal_set import JOURNAL_COUNT, SharedJournal
 from goqueue.broker.metadata_state import EVENTS as METADATA_EVENTS
 from goqueue.broker.metadata_state import MetadataAndTenants
 from goqueue.broker.partition import Partition
@@ -82,7 +82,8 @@ async def open_broker(
         await remove_folder(broker, name)
     await journal.shorten()
     topics = list(metadata.topics.values())
-    partitions = await broker.open_partitions([pair for topic in topics for pair in _sources(topic)])
+    sources = [pair for topic in topics for pair in _sources(topic)]
+    partitions = await broker.open_partitions(sources, must_exist=True)
     for topic in topics:
         broker.topics[topic.name] = OpenTopic(partitions[: topic.partitions])
         del partitions[: topic.partitions]
@@ -207,9 +208,11 @@ def _put_together(
 
 
 async def _numbers(broker: Broker, topic: TopicName) -> list[int]:
-    """The partitions of an internal topic that earlier lives of the broker have left."""
+    """The partitions of an internal topic that earlier lives of the broker have left, or should have."""
     folders = await broker.threads.run(broker.disk.list, f"{LOGS_FOLDER}/{topic}")
-    return [int(name) for name in folders if name.isdigit()]
+    known = {str(number) for number in range(JOURNAL_COUNT)}
+    begun = {name.rpartition("/")[2] for name in broker.metadata.journals if name.startswith(f"{topic}/")}
+    return sorted(int(name) for name in known.intersection(folders) | begun)
 
 
 def _sources(topic: Topic) -> list[tuple[TopicPartition, TopicSettings]]:

@@ -19,11 +19,12 @@ from goqueue.core.telemetry.telemetry import PartitionTelemetry
 from goqueue.core.transactions.open_transactions import OpenTransactions
 from goqueue.core.transactions.producers import Producers
 from goqueue.log.aborted_index import AbortedIndex
+from goqueue.log.damage import Damage
 from goqueue.log.file_shelf import FileShelf
 from goqueue.log.flush import Flush
 from goqueue.log.partition_log import CheckedBatch, PartitionLog, from_disk, storage_error
 from goqueue.log.recovery import NO_LIMIT, Recovered
-from goqueue.model.errors import Corrupt, GoQueueError, StorageFailed, StorageFull
+from goqueue.model.errors import Corrupt, GoQueueError, PartitionDamaged, StorageFailed, StorageFull
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Lane
 from goqueue.model.ports import Clock, Disk
@@ -119,12 +120,26 @@ class Partition:
         """Whether the disk has failed it, so that it can be opened anew."""
         return isinstance(self._stopped, StorageFailed)
 
-    def open(self, *, end_limit: int = NO_LIMIT) -> Recovered:
-        """Read the partition from its folder. Waits for the disk: call it from a thread."""
-        with _collector_off():
-            return self._open(end_limit)
+    @property
+    def damage(self) -> Damage | None:
+        """What of it is lost, when that is so and nobody has accepted it."""
+        return None if self._stopped is not None else self._log.damage
 
-    def _open(self, end_limit: int) -> Recovered:
+    def admit_write(self) -> None:
+        """Refuse whatever would write to a partition that is damaged, before anything else is done for it."""
+        if self._log.damage is not None:
+            raise PartitionDamaged(*self.source, str(self._log.damage))
+
+    def open(self, *, end_limit: int = NO_LIMIT, must_exist: bool = False) -> Recovered:
+        """Read the partition from its folder. Waits for the disk: call it from a thread.
+
+        With `must_exist` a folder without anything is damage: since a partition is made with a recovery
+        point, and answered for behind it, its folder has never been empty.
+        """
+        with _collector_off():
+            return self._open(end_limit, must_exist)
+
+    def _open(self, end_limit: int, must_exist: bool) -> Recovered:
         self._restore(None)
         aborted = AbortedIndex(self._disk, self.folder)
 
@@ -144,6 +159,14 @@ class Partition:
             end_limit=end_limit,
             shelf=self._shelf,
         )
+        if must_exist and recovered.is_new:
+            recovered.damage = self._log.damage = Damage("its folder is gone, or holds nothing of it")
+        if recovered.damage is not None:
+            log.error("partition_damaged partition=%s reason=%s", self.source, recovered.damage)
+            return recovered
+        if not must_exist and not recovered.is_new:
+            # A process that was killed has left it: from now on its absence is damage, so it must be durable.
+            self._disk.sync_folder(self.folder)
         if recovered.is_aborted_index_lost:
             log.warning("aborted_index_rebuilt partition=%s", self.source)
             aborted.rebuild(self._find_aborted(recovered.safe_offset))
@@ -165,6 +188,7 @@ class Partition:
 
     def append(self, batches: Sequence[CheckedBatch]) -> int:
         """Store batches, all or none; returns the base offset of the first."""
+        self.admit_write()
         try:
             base_offset = self.log.append(batches, leader_epoch=self.leader_epoch)
         except StorageFull as error:
@@ -214,6 +238,7 @@ class Partition:
 
     async def save_recovery_point(self) -> None:
         """Flush, and return when the present end and start are on the disk as the recovery point."""
+        self.admit_write()
         if self._stopped is not None:
             raise self._stopped  # nobody flushes it any more, so nobody would answer
         waiter = asyncio.get_running_loop().create_future()
@@ -272,6 +297,20 @@ class Partition:
         """Go back to work after `reopen`, under a new epoch: readers may have seen what is gone now."""
         self.leader_epoch = leader_epoch
         self._stopped = None
+
+    def accept_loss(self, end_offset: int) -> None:
+        """Go on without what is lost. Waits for the disk; raises OSError, and is damaged then as before."""
+        damage = self._log.damage
+        try:
+            self._log.accept_loss(end_offset)
+            flush = self._log.begin_flush(producers=self._snapshot(), with_snapshot=True)
+            error = flush.run()
+            if error is not None:
+                raise error
+        except OSError:
+            self._log.damage = damage
+            raise
+        self._log.finish_flush(flush)
 
     def close(self, error: GoQueueError) -> None:
         """Stop for good: `error` is what everyone hears who waits or comes later."""

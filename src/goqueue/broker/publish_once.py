@@ -46,6 +46,7 @@ async def publish_once(broker: Broker, command: PublishOnce) -> PublishedOnce:
 async def _publish_once(broker: Broker, command: PublishOnce) -> PublishedOnce:
     broker.admit(command.topic)
     partition = _route(broker, command)
+    partition.admit_write()
     _check_size(broker, command)
     is_transactional = await _joins(broker, command, partition)
     batch = _batch_of(broker, command, partition, is_transactional=is_transactional)

@@ -231,6 +231,7 @@ async def delete_records(broker: Broker, target: TopicPartition, before_offset: 
     """Give up all messages before an offset (-1: all there are); returns the log's new start."""
     broker.admit(target.topic)
     partition = broker.partition(target)
+    partition.admit_write()
     log = partition.log
     offset = log.end_offset if before_offset == HIGH_WATERMARK else before_offset
     if not 0 <= offset <= log.end_offset:
@@ -260,4 +261,5 @@ def _view(partition: Partition) -> PartitionView:
         end_offset=log.end_offset,
         size_bytes=log.size_bytes,
         leader_epoch=partition.leader_epoch,
+        damage="" if log.damage is None else str(log.damage),
     )

@@ -7,20 +7,22 @@ the id's lock.
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from goqueue.broker.delays_held import cancel_hanging, decide_held
 from goqueue.broker.markers import append_marker, carry_decision, place_of
 from goqueue.core.transactions.transactions import Transaction
 from goqueue.model.delivery import Action, Settle
-from goqueue.model.errors import GoQueueError, StorageFailed
+from goqueue.model.errors import GoQueueError, PartitionDamaged, StorageFailed
 from goqueue.model.ids import ProducerId
 from goqueue.model.transactions import ProducerEpoch, TransactionState
 from goqueue.records.control import Marker
 
 if TYPE_CHECKING:  # the broker recovers and keeps up its transactions through this module
     from goqueue.broker.broker import Broker
+    from goqueue.broker.partition import Partition
 
 log = logging.getLogger(__name__)
 _TURNS_OF_A_REPLY = 3
@@ -112,13 +114,39 @@ async def recover_transactions(broker: "Broker") -> None:
     for known in broker.transactions.all():
         pledge_again(broker, known.receipts)
     for known in list(broker.transactions.all()):
-        await finish(broker, known.transactional_id)
+        with _damage_told(known.transactional_id):
+            await finish(broker, known.transactional_id)
+    partitions = [p for topic in broker.topics.values() for p in topic.partitions]
     # A crash may have taken what the journal was about to say of a batch, but not the batch. Nobody was told
     # that it is stored; and a transaction that lost one batch must not be committed without it.
-    torn = [*_abort_hanging(broker), *_drop_hanging_offsets(broker), *await cancel_hanging(broker)]
+    torn = [
+        *_abort_hanging(broker, partitions),
+        *_drop_hanging_offsets(broker),
+        *await cancel_hanging(broker),
+    ]
     for owner in torn:
         if owner is not None:
+            with _damage_told(owner.transactional_id):
+                await _undo(broker, owner)
+
+
+async def close_hanging_in(broker: "Broker", partition: "Partition") -> None:
+    """The same for one partition that could not be written to until now."""
+    for owner in [*_abort_hanging(broker, [partition])]:
+        if owner is not None:
             await _undo(broker, owner)
+    for known in list(broker.transactions.all()):
+        if known.state.is_prepared:
+            await finish_later(broker, known.transactional_id)
+
+
+@contextmanager
+def _damage_told(transactional_id: str) -> Iterator[None]:
+    """A partition that is damaged takes no marker; what is decided reaches it when its loss is accepted."""
+    try:
+        yield
+    except PartitionDamaged as error:
+        log.warning("transaction_unfinished transaction=%s reason=%s", transactional_id, error)
 
 
 async def _undo(broker: "Broker", torn: Transaction) -> None:
@@ -132,9 +160,11 @@ async def _undo(broker: "Broker", torn: Transaction) -> None:
         await journal.commit(journal.transactions.abort_nothing(torn.transactional_id, now_ms=now_ms))
 
 
-def _abort_hanging(broker: "Broker") -> Iterator[Transaction | None]:
+def _abort_hanging(broker: "Broker", partitions: Sequence["Partition"]) -> Iterator[Transaction | None]:
     """Abort what is open in partitions without being part of a transaction; whose it was, if anybody's."""
-    for partition in [p for topic in broker.topics.values() for p in topic.partitions]:
+    for partition in partitions:
+        if partition.damage is not None:
+            continue
         place = place_of(broker, partition.source)
         for opened in partition.transactions.all():
             owner = broker.transactions.of_producer(opened.producer_id)

@@ -51,6 +51,8 @@ async def keep_up_partitions(broker: Broker) -> None:
 
 async def keep_up_partition(broker: Broker, partition: Partition) -> None:
     """Apply retention to one partition and note a recovery point if something has changed."""
+    if partition.damage is not None:
+        return  # what is left of it stays as it is until somebody has decided
     now_ms = broker.clock.wall_ms()
     partition.producers.expire(before_ms=now_ms - broker.config.producer_expiry_ms)
     async with broker.delays.noted(partition.source):

@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from goqueue import __version__
-from goqueue.cli import admin_backups, admin_quotas, admin_tenants, admin_usage
+from goqueue.cli import admin_backups, admin_partitions, admin_quotas, admin_tenants, admin_usage
 from goqueue.cli.admin_call import connect
 from goqueue.cli.cluster import tell_health, tell_info
 from goqueue.cli.contexts import DEFAULT_SERVER
@@ -38,6 +38,7 @@ app = typer.Typer(
 cluster = noun("Look at the broker: what runs, for how long, and how much it holds.")
 app.add_typer(cluster, name="cluster")
 app.add_typer(admin_backups.app, name="backup")
+app.add_typer(admin_partitions.app, name="partition")
 app.add_typer(admin_tenants.app, name="tenant")
 app.add_typer(admin_quotas.app, name="quota")
 app.add_typer(admin_usage.app, name="usage")

@@ -27,6 +27,7 @@ class PartitionRow(msgspec.Struct):
     partition: int
     earliest: int
     latest: int
+    damage: str = ""
 
 
 @app.command("list")
@@ -80,8 +81,14 @@ def describe(context: typer.Context, name: Topic) -> None:
         return
     print()
     offsets = {int(number): each for number, each in topic.partition_offsets.items()}
-    rows = [PartitionRow(number, each.earliest, each.latest) for number, each in sorted(offsets.items())]
-    columns = {"PARTITION": "partition", "EARLIEST": "earliest", "LATEST": "latest"}
+    damaged = topic.damaged_partitions
+    rows = [
+        PartitionRow(number, each.earliest, each.latest, damaged.get(str(number), ""))
+        for number, each in sorted(offsets.items())
+    ]
+    columns: Columns = {"PARTITION": "partition", "EARLIEST": "earliest", "LATEST": "latest"}
+    if damaged:
+        columns = {**columns, "DAMAGED": "damage"}
     show_rows(output, rows, columns)
     print()
     settings = [{"setting": key, "value": value} for key, value in sorted(topic.settings.items())]

@@ -76,6 +76,7 @@ class Topics(Noun):
     describe = carried(topics.describe)
     partitions = carried(topics.partitions)
     add_partitions = carried(topics.add_partitions)
+    accept_loss = carried(topics.accept_loss)
     delete = carried(topics.delete)
 
 
@@ -85,6 +86,7 @@ class AsyncTopics(AsyncNoun):
     describe = awaited(topics.describe)
     partitions = awaited(topics.partitions)
     add_partitions = awaited(topics.add_partitions)
+    accept_loss = awaited(topics.accept_loss)
     delete = awaited(topics.delete)
 
 

@@ -1,13 +1,15 @@
 """A partition's log: append at the end, read from anywhere, and know what is on the disk.
 
-Offsets are dense and only grow. `end_offset` is where the next message goes; everything before
-`flushed_offset` survives a power failure. All methods run on the loop except those of `Flush` and the
-reads with `from_disk`, which touch only what does not change under them.
+Offsets only grow, and are dense but for what was lost with an operator's leave. `end_offset` is where the
+next message goes; everything before `flushed_offset` survives a power failure. All methods run on the loop
+except those of `Flush`, `accept_loss`, and the reads with `from_disk`, which touch only what does not change
+under them.
 """
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -117,6 +119,8 @@ class PartitionLog:
         """Since it was opened; threads that read count too, so a few may be missing."""
         # A crash may have brought back segments that were given up; the next recovery point removes them.
         self.move_start(self.start_offset)
+        self.damage = recovered.damage
+        """Something is lost that was vouched for: it is not written to until `accept_loss`."""
         self.is_broken = False
         """A failed write could not be taken back: what the file ends with is unknown, so open it anew."""
 
@@ -166,7 +170,15 @@ class PartitionLog:
     @property
     def wants_snapshot(self) -> bool:
         """Whether the newest recovery point is out of date."""
+        if self.damage is not None:
+            return False  # it would vouch for less than the one there is
         return self._snapshot_of != (self.start_offset, self.end_offset) or bool(self._removed)
+
+    @property
+    def gaps(self) -> list[tuple[int, int]]:
+        """Offsets that are lost between segments: first and end of each run."""
+        ends = ((before.end_offset, behind.base_offset) for before, behind in pairwise(self._segments))
+        return [(first, end) for first, end in ends if first < end]
 
     def append(self, batches: Sequence[CheckedBatch], *, leader_epoch: int) -> int:
         """Write batches at the end, all or none; returns the first one's base offset."""
@@ -209,6 +221,13 @@ class PartitionLog:
         if offset == end_offset:
             return Chunk([], [], 0, offset)
         segment = self._segment_of(offset)
+        if not segment.base_offset <= offset < segment.end_offset:
+            if self.damage is not None:
+                raise self._corrupt(offset, str(self.damage))
+            offset = self.behind_gap(offset)
+            if offset >= end_offset:
+                return Chunk([], [], 0, end_offset)
+            segment = self._segment_of(offset)
         try:
             return self._read_segment(segment, offset, max_bytes, end_offset, read_bytes, framed)
         except OSError as error:
@@ -223,6 +242,35 @@ class PartitionLog:
             reindex(segment)
             self._hints.clear()
             return self._read_segment(segment, offset, max_bytes, end_offset, read_bytes, framed)
+
+    def behind_gap(self, offset: int) -> int:
+        """The same offset, or where messages go on when it is one that is lost."""
+        for segment in self._segments:
+            if offset < segment.end_offset or segment is self._segments[-1]:
+                return max(offset, segment.base_offset)
+        return offset
+
+    def accept_loss(self, end_offset: int = 0) -> None:
+        """Go on without what is lost, behind all that was ever vouched for, or further. Save a snapshot next.
+
+        Nothing is cut: what a torn file still holds behind its good frames stays in it, unread.
+        """
+        end_offset = max(end_offset, self.end_offset)
+        if self._segments and not self._segments[-1].is_on_disk():
+            self._segments = self._segments[:-1]
+        last = self._segments[-1] if self._segments else None
+        if last is None or last.end_offset < end_offset:
+            self._begin_segment(end_offset)
+            if last is not None:
+                last.seal()
+                self._unsynced.append(last)
+                self._sealed.append(last)
+        else:
+            last.cut()
+        self.damage = None
+        self.flushed_offset = end_offset
+        self._hints.clear()
+        self.move_start(max(self.start_offset, self._segments[0].base_offset))
 
     def _read_segment(
         self,
@@ -386,6 +434,7 @@ class PartitionLog:
                 indexes=active.index_checksums() if active else _NO_INDEXES,
                 aborted=self.aborted.checksum(),
                 producers=producers,
+                gaps=self.gaps,
             )
         written = [segment for segment in self._unsynced if segment is not active]
         files = [segment.file for segment in written]

@@ -3,17 +3,20 @@
 What was fsynced lies before the recovery point or walks through whole. What follows the first bad
 frame was never acknowledged with acks=all, because one fsync covers everything before it: it goes,
 and so do the segments behind it. Before the recovery point nothing is ever cut: a frame that has
-gone bad there stays, and reading it says so.
+gone bad there stays, and reading it says so. Bytes that a recovery point vouches for and that are not
+there at all are damage (`log/damage.py`): then nothing is changed on the disk.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from goqueue.log.aborted_index import ABORTED_INDEX_SUFFIX, AbortedIndex
+from goqueue.log.damage import Damage
 from goqueue.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Segment
-from goqueue.log.snapshot import Snapshot, load_snapshots, remove_snapshots_after
-from goqueue.log.walk import OnFrame, walk_frames
+from goqueue.log.snapshot import Snapshot, load_snapshots, remove_snapshots_after, vouched_offset
+from goqueue.log.walk import TOO_SHORT, OnFrame, walk_frames
 from goqueue.model.ports import Disk
 from goqueue.records.frame import FRAME_BYTES, Frame
 from goqueue.records.layout import BatchHeader, read_header
@@ -21,6 +24,9 @@ from goqueue.records.layout import BatchHeader, read_header
 OnBatch = Callable[[BatchHeader, memoryview, int], None]
 """Called with a batch's header, the batch, and its lane."""
 NO_LIMIT = 2**63 - 1
+_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_INDEX_SUFFIX)
+_NAME = re.compile(rf"[0-9]{{20}}({'|'.join(map(re.escape, _SUFFIXES))})")
+"""What else lies in a folder is not ours: it stays, and changes nothing."""
 
 
 @dataclass(slots=True)
@@ -43,6 +49,7 @@ class Recovered:
     rebuilt_indexes: int = 0
     is_aborted_index_lost: bool = False
     """What was aborted before `safe_offset` must be told by the batches."""
+    damage: Damage | None = None
 
 
 def recover(
@@ -61,11 +68,11 @@ def recover(
     """
     segments = _find_segments(disk, folder)
     snapshots = load_snapshots(disk, folder)
+    vouched_end = vouched_offset(disk, folder)
     snapshot = _newest_fitting(snapshots, segments)
-    recovered = Recovered(segments=segments, is_new=not segments and not snapshots)
+    recovered = Recovered(segments=segments, is_new=not segments and vouched_end is None)
     if snapshot is not None:
         restore_producers(snapshot.producers)
-        recovered.start_offset = snapshot.start_offset
         recovered.epochs = list(snapshot.epochs)
         recovered.safe_offset = snapshot.end_offset
         recovered.is_aborted_index_lost = not aborted.load(
@@ -76,13 +83,16 @@ def recover(
         )
     elif segments:
         recovered.safe_offset = segments[0].base_offset
-    elif snapshots:
-        # The files are gone but the recovery point is not: at least no offset is given out twice.
-        recovered.start_offset = recovered.safe_offset = snapshots[0].end_offset
+    if snapshots:
+        recovered.start_offset = snapshots[0].start_offset
+    elif segments:
+        recovered.start_offset = segments[0].base_offset
+    accepted = {end: first for known in snapshots for first, end in known.gaps}
+    problem = ""
     for at, segment in enumerate(segments):
         is_last = at == len(segments) - 1
         if snapshot is not None and segment.base_offset < snapshot.segment_base:
-            _open_sealed(segment, segments[at + 1], recovered)
+            _open_sealed(segment, segments[at + 1], recovered, accepted)
             continue
         if snapshot is not None and segment.base_offset == snapshot.segment_base:
             _restore_safe_part(segment, snapshot)
@@ -96,28 +106,64 @@ def recover(
                 segment.seal()
                 recovered.sealed.append(segment)
             continue
-        if snapshot is None and not is_last:
-            # The recovery point itself is gone, which no crash explains: this may be damage to data that
-            # was acknowledged long ago. Keep everything; reads of the bad frame will name it.
-            _open_sealed(segment, segments[at + 1], recovered)
+        if vouched_end is None or segment.end_offset < vouched_end:
+            # Before the recovery point, or without any, which no crash explains: this may be damage to data
+            # that was acknowledged long ago. Keep everything; what is missing is told below.
+            if not is_last:
+                _open_sealed(segment, segments[at + 1], recovered, accepted)
             continue
         _cut(disk, folder, recovered, at, problem or f"offset {segment.end_offset} is missing")
+        problem = ""
         break
-    if segments:
-        recovered.start_offset = max(recovered.start_offset, segments[0].base_offset)
-        recovered.start_offset = min(recovered.start_offset, segments[-1].end_offset)
+    _tell_losses(disk, folder, recovered, vouched_end, accepted, problem)
     return recovered
 
 
+def _tell_losses(
+    disk: Disk,
+    folder: str,
+    recovered: Recovered,
+    vouched_end: int | None,
+    accepted: Mapping[int, int],
+    problem: str,
+) -> None:
+    """Compare what was found with what was vouched for. Where the end is lost, the log ends where it did."""
+    segments = recovered.segments
+    end_offset = segments[-1].end_offset if segments else recovered.start_offset
+    lost = []
+    if segments and recovered.start_offset < segments[0].base_offset:
+        lost.append((recovered.start_offset, segments[0].base_offset))
+    for segment, follower in pairwise(segments):
+        gap = (segment.end_offset, follower.base_offset)
+        if gap[0] < gap[1] and accepted.get(gap[1]) != gap[0]:
+            lost.append(gap)
+    if vouched_end is not None and end_offset < vouched_end:
+        lost.append((end_offset, vouched_end))
+        phantom = Segment(disk, folder, vouched_end)
+        phantom.begin_indexes()
+        phantom.rewind(vouched_end, 0, max_timestamp_ms=-1)
+        segments.append(phantom)
+    if lost:
+        recovered.damage = Damage("bytes that a recovery point vouches for are gone", tuple(lost))
+    elif problem and vouched_end is None:
+        recovered.damage = Damage(f"all recovery points are gone, and behind offset {end_offset} {problem}")
+    if recovered.damage is not None:
+        recovered.unsynced, recovered.sealed = [], []
+    if not segments:
+        recovered.safe_offset = recovered.start_offset
+    elif recovered.damage is not None:
+        recovered.safe_offset = segments[-1].end_offset
+    if segments:
+        recovered.start_offset = min(recovered.start_offset, segments[-1].end_offset)
+
+
 def _find_segments(disk: Disk, folder: str) -> list[Segment]:
-    names = disk.list(folder)
-    bases = [int(n.removesuffix(LOG_SUFFIX)) for n in names if n.endswith(LOG_SUFFIX)]
-    known = {f"{base:020d}" for base in bases}
+    names = [name for name in disk.list(folder) if _NAME.fullmatch(name)]
+    known = {name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)}
     for name in names:
-        stem, dot, suffix = name.rpartition(".")
-        if dot + suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_INDEX_SUFFIX) and stem not in known:
+        if name.partition(".")[0] not in known:
             disk.remove(f"{folder}/{name}")
-    segments = [Segment(disk, folder, base) for base in sorted(bases)]
+    segments = [Segment(disk, folder, int(stem)) for stem in sorted(known)]
     for segment, follower in pairwise(segments):
         segment.rewind(follower.base_offset, segment.file.size())
         segment.close()
@@ -137,7 +183,9 @@ def _newest_fitting(snapshots: list[Snapshot], segments: list[Segment]) -> Snaps
     return None
 
 
-def _open_sealed(segment: Segment, follower: Segment, recovered: Recovered) -> None:
+def _open_sealed(
+    segment: Segment, follower: Segment, recovered: Recovered, accepted: Mapping[int, int]
+) -> None:
     """Take a segment before the recovery point as it is; only an index that cannot be its own is rebuilt."""
     segment.forget_indexes()
     segment.rewind(follower.base_offset, segment.file.size())
@@ -145,7 +193,28 @@ def _open_sealed(segment: Segment, follower: Segment, recovered: Recovered) -> N
         reindex(segment)
         recovered.sealed.append(segment)
         recovered.rebuilt_indexes += 1
+    _find_end(segment, accepted.get(follower.base_offset, follower.base_offset))
     segment.close()
+
+
+def _find_end(segment: Segment, due_offset: int) -> None:
+    """See whether a sealed segment goes up to an offset, from its last indexed frame on; if not, up to where.
+
+    Bytes that have gone bad are another matter: they are there, and reading them says so.
+    """
+    offset, position = segment.last_indexed()
+
+    def follow(_piece: memoryview, frame: Frame, frame_position: int) -> bool:
+        nonlocal offset, position
+        offset = frame.end_offset
+        position = frame_position + FRAME_BYTES + frame.body_end - frame.body_start
+        return offset >= due_offset
+
+    problem = walk_frames(
+        segment.file, position=position, end_position=segment.size, offset=offset, on_frame=follow
+    )
+    if offset >= due_offset or not problem or problem in TOO_SHORT:
+        segment.rewind(offset, position, max_timestamp_ms=segment.max_timestamp_ms)
 
 
 def reindex(segment: Segment) -> None:

@@ -1,7 +1,8 @@
 """A segment: one stretch of a partition's log in one file, with its two sparse indexes.
 
 Only the last segment of a partition is written to. What a file holds up to `size` are whole frames
-with offsets that follow each other without a gap from `base_offset` to `end_offset`.
+with offsets that follow each other without a gap from `base_offset` to `end_offset`. The next segment begins
+there, or behind offsets whose loss was accepted.
 """
 
 from collections.abc import Sequence
@@ -60,6 +61,10 @@ class Segment:
         self._max_timestamp_ms = -1
         self._file = self._disk.open(self._paths[0])
         assert self.file.size() == 0, f"{self._paths[0]} holds data where a new segment begins"
+
+    def is_on_disk(self) -> bool:
+        """Whether its file is there: of a damaged log the last one may stand for what is lost."""
+        return self._paths[0].rpartition("/")[2] in self._disk.list(self._folder)
 
     def write(self, buffers: Sequence[Buffer]) -> None:
         """Append bytes. After an OSError part of them may be there: see `take_back`."""
@@ -138,6 +143,11 @@ class Segment:
         if last is not None:
             self._indexed_position = last[1]
         return last
+
+    def last_indexed(self) -> tuple[int, int]:
+        """Offset and position of a sealed segment's last indexed frame; its start when there is none."""
+        ends = self._offsets.ends()
+        return ends[1] if ends is not None else (self.base_offset, 0)
 
     def begin_indexes(self) -> None:
         """Drop all index entries: a walk from the segment's start makes them anew."""

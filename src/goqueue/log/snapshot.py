@@ -2,9 +2,11 @@
 
 Written after an fsync, never before, so it can lag but not lead. It also keeps what a scan of the
 tail alone could not tell: where the log starts, where each leader epoch began, and the state of the
-producers at that offset. The two newest are kept; one that fails its checksum is passed over.
+producers at that offset. The two newest are kept; one that fails its checksum is passed over, but its name
+still says up to which offset the log once was good.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from struct import Struct
@@ -17,6 +19,8 @@ from goqueue.model.ports import Disk
 
 SUFFIX = ".snapshot"
 KEPT_COUNT = 2
+_NAME = re.compile(r"[0-9]{20}\.snapshot")
+"""What else lies in a folder is not ours."""
 _CHECKSUM = Struct(">I")
 
 
@@ -38,6 +42,8 @@ class Snapshot:
     """What the indexes of aborted transactions held, all together."""
     producers: object
     """State of the producers' machines, in plain JSON values; opaque here."""
+    gaps: Sequence[tuple[int, int]] = ()
+    """Runs of offsets, first and end, that are lost and whose loss was accepted: segments lie around them."""
 
 
 def save_snapshot(disk: Disk, folder: str, snapshot: Snapshot) -> None:
@@ -53,6 +59,7 @@ def save_snapshot(disk: Disk, folder: str, snapshot: Snapshot) -> None:
             "indexes": list(snapshot.indexes),
             "aborted": list(snapshot.aborted),
             "producers": snapshot.producers,
+            "gaps": list(snapshot.gaps),
         }
     )
     disk.replace(f"{folder}/{snapshot.end_offset:020d}{SUFFIX}", _CHECKSUM.pack(crc32c(body)) + body)
@@ -85,6 +92,11 @@ def load_snapshots(disk: Disk, folder: str) -> list[Snapshot]:
     return [snapshot for snapshot in found if snapshot is not None]
 
 
+def vouched_offset(disk: Disk, folder: str) -> int | None:
+    """The highest offset that any recovery point speaks of, be it readable or not; None: there is none."""
+    return max((int(name.removesuffix(SUFFIX)) for name in _names(disk, folder)), default=None)
+
+
 def remove_snapshots_after(disk: Disk, folder: str, end_offset: int) -> None:
     """Forget recovery points that speak of offsets which have been cut off."""
     for name in _names(disk, folder):
@@ -93,7 +105,7 @@ def remove_snapshots_after(disk: Disk, folder: str, end_offset: int) -> None:
 
 
 def _names(disk: Disk, folder: str) -> list[str]:
-    return [n for n in disk.list(folder) if n.endswith(SUFFIX) and n.removesuffix(SUFFIX).isdigit()]
+    return [name for name in disk.list(folder) if _NAME.fullmatch(name)]
 
 
 def _parse(data: bytes) -> Snapshot | None:
@@ -111,4 +123,5 @@ def _parse(data: bytes) -> Snapshot | None:
         indexes=(Checksum(*fields["indexes"][0]), Checksum(*fields["indexes"][1])),
         aborted=Checksum(*fields.get("aborted", (0, 0))),
         producers=fields["producers"],
+        gaps=[(first, end) for first, end in fields.get("gaps", ())],
     )

@@ -9,6 +9,10 @@ from goqueue.records.layout import CRC_END
 PIECE_BYTES = 4 * 1024 * 1024
 _NO_STOP = 2**63 - 1
 _HEAD_BYTES = FRAME_BYTES + CRC_END
+_SHORT = "the file is shorter than it should be"
+_TORN = "the file ends inside a frame"
+TOO_SHORT = (_SHORT, _TORN)
+"""What is wrong with a file of which something is missing at the end; all else are bad bytes."""
 
 OnFrame = Callable[[memoryview, Frame, int], bool]
 """Called with a piece of the file, a frame in it and the frame's position in the file; True ends the walk."""
@@ -35,9 +39,9 @@ def walk_frames(
             offset = frame.end_offset
         position += scan.consumed_bytes
         if len(piece) < wanted:
-            problem = problem or "the file is shorter than it should be"
+            problem = problem or _SHORT
         elif scan.wanted_bytes and position + scan.wanted_bytes > end_position:
-            problem = problem or "the file ends inside a frame"
+            problem = problem or _TORN
         wanted = max(PIECE_BYTES, scan.wanted_bytes)
         if problem:
             behind = _next_frame(file, position + 1, end_position) if pass_damage else None

@@ -246,6 +246,8 @@ class PartitionView:
     end_offset: int
     size_bytes: int
     leader_epoch: int
+    damage: str = ""
+    """What of it is lost; then it is not written to until that is accepted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

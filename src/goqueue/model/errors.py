@@ -364,6 +364,45 @@ class StorageFailed(Unavailable):
     code = "storage_failed"
 
 
+class PartitionDamaged(Unavailable):
+    """Stored messages are lost; it is not written to until an operator accepts that, or repairs it."""
+
+    code = "partition_damaged"
+
+    def __init__(self, topic: str, partition: int, damage: str) -> None:
+        super().__init__(
+            f"{topic}/{partition} is damaged and takes nothing: {damage}; "
+            f"to go on without what is lost: goqueue-admin partition accept {topic}/{partition}"
+        )
+        self.topic = topic
+        self.partition = partition
+
+
+class JournalDamaged(Corrupt):
+    """A journal of the broker has lost something: without it the broker would break its word."""
+
+    code = "journal_damaged"
+
+    def __init__(self, topic: str, partition: int, damage: str) -> None:
+        super().__init__(
+            f"the journal {topic}/{partition} is damaged: {damage}; see what `goqueue-admin repair` says of "
+            "the data folder, which changes nothing, and let it repair with --apply",
+            topic=topic,
+            partition=partition,
+        )
+
+
+class NotDamaged(Fenced):
+    """There is no loss to accept."""
+
+    code = "not_damaged"
+
+    def __init__(self, topic: str, partition: int) -> None:
+        super().__init__(f"{topic}/{partition} is not damaged: there is no loss to accept")
+        self.topic = topic
+        self.partition = partition
+
+
 class StorageFull(Unavailable):
     """No space is left on the disk: free some, or shorten retention."""
 

@@ -124,7 +124,7 @@ def test_what_was_passed_over_stays_so_when_the_consumer_gives_up_meanwhile() ->
         assert 8 <= floor(broker) < 20
         assert values(await take(broker, ann)) == ["first", "second"]
 
-    Lives(8).live(story)
+    Lives(13).live(story)
 
 
 def test_a_read_by_offset_names_the_batch_and_the_way_past_it() -> None:

@@ -104,6 +104,11 @@ def _stopped(view: View) -> int:
     return sum(row.stopped for row in view.topics.values())
 
 
+def _damaged(view: View) -> int:
+    topics = view.broker.topics.values()
+    return sum(partition.damage is not None for topic in topics for partition in topic.partitions)
+
+
 def _partition_count(view: View) -> int:
     return sum(view.broker.topic_counts.values())
 
@@ -207,6 +212,12 @@ NODE: tuple[Family, ...] = (
         (),
         "Partitions that the disk has stopped and that are being opened anew.",
         one(_stopped),
+    ),
+    gauge(
+        "goqueue_storage_damaged_partitions",
+        (),
+        "Partitions that have lost something and take nothing until that is accepted (docs/repair.md).",
+        one(_damaged),
     ),
     gauge(
         "goqueue_cluster_under_replicated_partitions",

@@ -35,6 +35,8 @@ class Topic(msgspec.Struct, frozen=True):
     partition_offsets: dict[str, OffsetRange]
     created_at: datetime
     settings: dict[str, str]
+    damaged_partitions: dict[str, str] = {}
+    """What is lost of which; those are not written to until somebody accepts it."""
 
 
 class PartitionPlace(msgspec.Struct, frozen=True):
@@ -54,6 +56,18 @@ class PartitionsAdded(msgspec.Struct, frozen=True):
     old_partition_count: int
     new_partition_count: int
     partitions_added: list[int]
+
+
+class LossAccepted(msgspec.Struct, frozen=True):
+    """What a damaged partition has lost, and where it goes on."""
+
+    topic: str
+    partition: int
+    reason: str
+    lost: list[tuple[int, int]]
+    """First and end offset of each run that is gone; empty: nothing tells how many there were."""
+    start_offset: int
+    end_offset: int
 
 
 class _TopicList(msgspec.Struct):
@@ -123,3 +137,13 @@ def add_partitions(name: str, count: int) -> Call[PartitionsAdded]:
 def delete(name: str) -> Call[None]:
     """Delete a topic and all it holds."""
     return Call(method="DELETE", path=path("topics", name), decode=lambda reply: None, is_repeatable=False)
+
+
+def accept_loss(name: str, partition: int, *, end_offset: int | None = None) -> Call[LossAccepted]:
+    """Let a damaged partition go on without what it has lost, at `end_offset` at least."""
+    return Call(
+        method="POST",
+        path=path("admin", "topics", name, "partitions", partition, "accept-loss"),
+        body=body_of(end_offset=end_offset),
+        decode=json_of(LossAccepted),
+    )

@@ -67,6 +67,13 @@ class ProducerIdsReserved:
 
 
 @dataclass(frozen=True, slots=True)
+class JournalBegun:
+    """A journal of the broker is there, with a recovery point: without its folder later, it is lost."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class StateReset:
     """Begin again from nothing: what follows is the whole state, written to keep the journal short."""
 
@@ -80,6 +87,7 @@ Event = (
     | TopicDeleted
     | TopicRemoved
     | ProducerIdsReserved
+    | JournalBegun
     | StateReset
 )
 EVENT_TYPES: dict[str, type[Event]] = {
@@ -93,6 +101,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
         TopicDeleted,
         TopicRemoved,
         ProducerIdsReserved,
+        JournalBegun,
         StateReset,
     )
 }
@@ -119,6 +128,7 @@ class Metadata:
         self.topics: dict[TopicName, Topic] = {}
         self.names: dict[UUID, TopicName] = {}
         self.deleted: set[TopicName] = set()
+        self.journals: set[str] = set()
         self.producer_ids_end = 1
 
     def topic(self, name: str) -> Topic:
@@ -186,6 +196,8 @@ class Metadata:
                 self.deleted.discard(event.name)
             case ProducerIdsReserved():
                 self.producer_ids_end = event.end
+            case JournalBegun():
+                self.journals.add(event.name)
             case StateReset():
                 self._reset()
 
@@ -195,6 +207,8 @@ class Metadata:
         yield ClusterFormed(self.cluster_id)
         yield EpochRaised(self.epoch)
         yield ProducerIdsReserved(self.producer_ids_end)
+        for journal in sorted(self.journals):
+            yield JournalBegun(journal)
         for topic in self.topics.values():
             yield TopicCreated(topic.name, topic.topic_id, topic.partitions, topic.settings, topic.created_ms)
         for name in self.deleted:

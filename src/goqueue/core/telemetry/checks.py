@@ -4,6 +4,7 @@
 is passed when it is reached.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -68,15 +69,31 @@ def check_partitions(stopped: list[str], count: int) -> Check:
     """Some that have stopped are being opened anew, and the others are served: only all of them fail it."""
     if not stopped:
         return Check(Verdict.PASS, f"{count} partitions at work")
-    named = ", ".join(stopped[:3]) + (", …" if len(stopped) > 3 else "")
-    message = f"{len(stopped)} of {count} partitions stopped by the disk and being opened anew: {named}"
+    message = (
+        f"{len(stopped)} of {count} partitions stopped by the disk and being opened anew: {_named(stopped)}"
+    )
     return Check(Verdict.FAIL if len(stopped) == count else Verdict.WARN, message)
+
+
+def check_damage(damaged: Sequence[str], count: int) -> Check:
+    """What is lost does not come back by itself, but the others are served: only all of them fail it."""
+    if not damaged:
+        return Check(Verdict.PASS, "nothing is known to be lost")
+    message = (
+        f"{len(damaged)} of {count} partitions damaged and not written to: {_named(damaged)}; "
+        "see docs/repair.md"
+    )
+    return Check(Verdict.FAIL if len(damaged) == count else Verdict.WARN, message)
 
 
 def check_journals(stopped: list[str], count: int) -> Check:
     if not stopped:
         return Check(Verdict.PASS, f"{count} journals at work")
     return Check(Verdict.FAIL, f"stopped by the disk: {', '.join(stopped)}; the broker must start anew")
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
 
 
 def _timed(took_ns: int, message: str, warn_ms: int, fail_ms: int) -> Check:

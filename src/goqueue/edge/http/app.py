@@ -25,6 +25,7 @@ from goqueue.edge.http.cooperative import (
     leave_cooperatively_route,
     revoke_route,
 )
+from goqueue.edge.http.damage import DAMAGE_REQUESTS, DAMAGE_ROUTES
 from goqueue.edge.http.dead_letters import dead_letters_route, redrive_route
 from goqueue.edge.http.delay_bodies import CreateScheduleBody, MoveBody
 from goqueue.edge.http.delayed import DELAY_ROUTES
@@ -157,6 +158,7 @@ _API_ROUTES = [
     delete_topic_route,
     list_partitions_route,
     *SCALING_ROUTES,
+    *DAMAGE_ROUTES,
     publish_route,
     read_route,
     read_frames_route,
@@ -209,6 +211,7 @@ _API_ROUTES = [
 _REQUEST_BODIES = (
     CreateTopicBody,
     *SCALING_REQUESTS,
+    *DAMAGE_REQUESTS,
     PublishBody,
     MoveBody,
     CreateScheduleBody,

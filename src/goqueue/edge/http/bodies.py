@@ -79,6 +79,8 @@ class TopicBody(Struct):
     partition_offsets: dict[str, PartitionOffsets]
     created_at: str
     settings: dict[str, str]
+    damaged_partitions: dict[str, str] = {}
+    """What is lost of which; those are not written to until it is accepted."""
 
 
 class PartitionPlace(Struct):
@@ -221,6 +223,7 @@ class HealthBody(Struct, omit_defaults=True):
     timestamp: str
     uptime: str
     message: str | None = None
+    warnings: list[str] = []
     checks: dict[str, CheckBody] | None = None
     broker: BrokerSummary | None = None
 

@@ -69,7 +69,9 @@ async def readyz_route(
     )
     if verbose != "true":
         # From memory: probes come often, and from a disk that hangs there would be no answer.
-        return _reply(_health(broker, problem or "; ".join(broker.health.problems) or None))
+        body = _health(broker, problem or "; ".join(broker.health.problems) or None)
+        body.warnings = broker.health.warnings
+        return _reply(body)
     checks = {"broker": CheckBody("fail", problem) if problem else CheckBody("pass")}
     for name, check in (await broker.health.check(broker, may_probe=True)).items():
         checks[name] = _check_body(check)

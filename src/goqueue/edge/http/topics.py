@@ -75,6 +75,9 @@ async def describe_topic_route(broker: NamedDependency[Broker], topic: TopicInPa
         },
         created_at=format_time(view.created_ms),
         settings={setting.name: setting.value for setting in describe_settings(broker, topic)},
+        damaged_partitions={
+            str(partition.partition): partition.damage for partition in view.partitions if partition.damage
+        },
     )
 
 
