@@ -2,7 +2,7 @@
 # package registry is enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint format imports types docs walks demo sim storm bench bench-spark soak-spark clean
+.PHONY: help setup run test check lint format imports types docs walks demo sim fuzz storm bench bench-spark soak-spark clean
 
 SHELL := /bin/sh
 VENV := .venv
@@ -55,6 +55,9 @@ walks: $(VENV)/.ready-dev ## Write the transcripts of tests/walks anew, to be re
 
 sim: $(VENV)/.ready-dev ## Run a simulation: make sim SEED=7 STEPS=1000 WHAT=log|delays|queue|transactions
 	$(BIN)/python -m goqueue.testing.simulate $(if $(WHAT),--what $(WHAT)) $(if $(SEED),--seed $(SEED)) $(if $(STEPS),--steps $(STEPS)) $(ARGS)
+
+fuzz: $(VENV)/.ready-dev ## Attack a door of a broker from a seed: make fuzz DOOR=kafka SEED=7 CASES=10000
+	$(BIN)/python -m tests.fuzz $(if $(DOOR),--door $(DOOR)) $(if $(SEED),--seed $(SEED)) $(if $(CASES),--cases $(CASES)) $(ARGS)
 
 storm: $(VENV)/.ready-dev ## Kill the broker while clients of all features work: make storm SEED=7 MINUTES=10
 	$(BIN)/python -m tests.storm $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)

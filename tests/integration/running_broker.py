@@ -55,10 +55,10 @@ class RunningBroker:
 
     @property
     def log(self) -> str:
-        return self._log_path.read_text(encoding="utf-8")
+        return self.log_path.read_text(encoding="utf-8")
 
     @property
-    def _log_path(self) -> Path:
+    def log_path(self) -> Path:
         return self.folder.with_suffix(".stderr")
 
     def start(self) -> "RunningBroker":
@@ -78,7 +78,7 @@ class RunningBroker:
     def launch(self) -> None:
         """Start the process, and do not wait for it."""
         listeners = [f"--listeners-{door}=127.0.0.1:{port}" for door, port in self._ports.items()]
-        with self._log_path.open("a", encoding="utf-8") as log:
+        with self.log_path.open("a", encoding="utf-8") as log:
             self._process = subprocess.Popen(
                 _command(self._program, f"--broker-datadir={self.folder}", *listeners, *self._flags),
                 env=_environment({}),

@@ -2,9 +2,10 @@
 
 import io
 import random
+from dataclasses import fields, is_dataclass
 from datetime import timedelta
-from types import SimpleNamespace
-from typing import Any
+from types import SimpleNamespace, UnionType
+from typing import Any, get_origin
 from uuid import UUID
 
 import pytest
@@ -12,8 +13,10 @@ from kio.index import load_request_schema
 from kio.serial import entity_reader, entity_writer
 
 from goqueue.edge.kafka.apis import APIS, ApiKey
+from goqueue.edge.kafka.frames import read_header
 from goqueue.edge.kafka.schemas import decode_request
 from goqueue.edge.kafka.wire import Malformed, Reader
+from tests.fuzz.kafka_requests import Maker, Stock
 
 VERSIONS = [
     (api.key, version)
@@ -68,6 +71,34 @@ def test_ids_and_nulls_are_read() -> None:
     decoded: Any = decode_request(ApiKey.DELETE_TOPICS, 6, Reader(memoryview(request)))
 
     assert [(topic.name, topic.topic_id) for topic in decoded.topics] == [(None, topic_id), ("orders", None)]
+
+
+@pytest.mark.parametrize(("api_key", "version"), VERSIONS)
+def test_null_is_read_only_where_it_may_stand(api_key: ApiKey, version: int) -> None:
+    refused = 0
+    for seed in range(60):
+        made = Maker(random.Random(seed), Stock(), lies=0.0, nulls=0.15).request(api_key, version)
+        reader = Reader(memoryview(made))
+        read_header(reader)
+        if version >= APIS[api_key].first_flexible:
+            reader.skip_tags()
+        try:
+            decoded = decode_request(api_key, version, reader)
+        except Malformed:
+            refused += 1
+        else:
+            _expect_no_null(decoded)
+    assert refused < 60
+
+
+def _expect_no_null(entity: Any) -> None:
+    for one in fields(entity):
+        value = getattr(entity, one.name)
+        if get_origin(one.type) is not UnionType:
+            assert value is not None, one.name
+        for inner in value if isinstance(value, tuple) else (value,):
+            if is_dataclass(inner):
+                _expect_no_null(inner)
 
 
 def test_bytes_behind_a_request_are_passed_over_as_other_brokers_do() -> None:

@@ -117,8 +117,10 @@ def _value_decoder(field: Field[object], declared: object, *, flexible: bool, nu
             return partial(Reader.string_or_null, flexible=flexible)
         case "string":
             return partial(Reader.string, flexible=flexible)
-        case "bytes" | "records":
+        case "bytes" | "records" if nullable:
             return partial(Reader.bytes_or_null, flexible=flexible)
+        case "bytes" | "records":
+            return lambda reader: reader.required(reader.bytes_or_null(flexible=flexible))
         case name:
             return _FIXED[name]
 
