@@ -15,6 +15,8 @@ from goqueue.records.layout import Codec
 
 OPENED_BYTES_MAX = 64 * 1024 * 1024
 """What a compressed batch may come to when it is opened here. Kafka's clients open them by themselves."""
+BLOCKS_MAX = 10_000
+"""Of how many blocks a stream may consist: five times what the smallest that libraries write come to."""
 _XERIAL_MAGIC = b"\x82SNAPPY\0"
 _XERIAL_HEADER_BYTES = 16
 _BLOCK_SIZE = struct.Struct(">i")
@@ -61,7 +63,7 @@ def _decompress_stream(into: _Into, body: memoryview, bytes_max: int, margin: in
 
 def _decompress_snappy(body: memoryview, bytes_max: int, margin: int) -> memoryview:
     """Java producers write blocks, each behind its size (xerial's format); others write one bare block."""
-    blocks = [body] if body[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC else _xerial_blocks(body)
+    blocks = snappy_blocks(body)
     # Each block says what it needs. That is only what it says, so not more is believed than there may be.
     sizes = [cramjam.snappy.decompress_raw_len(block) for block in blocks]
     if sum(sizes) > bytes_max:
@@ -74,14 +76,19 @@ def _decompress_snappy(body: memoryview, bytes_max: int, margin: int) -> memoryv
     return room
 
 
-def _xerial_blocks(body: memoryview) -> list[memoryview]:
-    blocks = []
+def snappy_blocks(body: memoryview) -> list[memoryview]:
+    """The blocks of a stream, bare of what stands around them."""
+    if body[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
+        return [body]
+    blocks: list[memoryview] = []
     position = _XERIAL_HEADER_BYTES
     while position < len(body):
         (size,) = _BLOCK_SIZE.unpack_from(body, position)
         position += _BLOCK_SIZE.size
         if size < 0 or position + size > len(body):
             raise InvalidRecord(f"a snappy block of {size} bytes does not fit into its batch")
+        if len(blocks) == BLOCKS_MAX:
+            raise InvalidRecord(f"a batch of more than {BLOCKS_MAX} snappy blocks")
         blocks.append(body[position : position + size])
         position += size
     return blocks

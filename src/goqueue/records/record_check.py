@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from goqueue.model.errors import InvalidBatch, InvalidRecord
+from goqueue.model.errors import InvalidBatch, InvalidRecord, MessageTooLarge
 from goqueue.records.compression import OPENED_BYTES_MAX, decompress
 from goqueue.records.layout import HEADER_BYTES, BatchHeader, Codec, check_batches
+from goqueue.records.opened_size import opened_bytes
 from goqueue.records.record_runs import OFFSET_STEPS, count_alike
 from goqueue.records.record_shape import (
     RECORD_HEADERS_MAX,
@@ -57,7 +58,13 @@ def check_incoming(
         position += header.size_bytes
         if header.codec == Codec.NONE:
             are_plain &= check_records(records, header.record_count, is_thorough=is_thorough)
-        elif inspect_compressed:
+            continue
+        if opened_bytes(records, header.codec, enough=OPENED_BYTES_MAX) > OPENED_BYTES_MAX:
+            raise MessageTooLarge(
+                f"a compressed batch comes to more than {OPENED_BYTES_MAX} bytes, or consists of too many "
+                "blocks: send fewer messages at a time"
+            )
+        if inspect_compressed:
             opened = decompress(records, header.codec, bytes_max=OPENED_BYTES_MAX)
             are_plain &= check_records(opened, header.record_count, is_thorough=True)
     return CheckedBatches(headers, are_plain)
