@@ -6,12 +6,15 @@ looked at before a pause may be another behind it.
 """
 
 import asyncio
+from collections.abc import Generator
+from typing import TypeVar
 
 from goqueue.model.ports import Clock
 
 SLICE_MS = 4
 """Well below the 20 ms that one request may hold the loop: what stands between two pauses comes on top."""
 _NS_PER_MS = 1_000_000
+T = TypeVar("T")
 
 
 class Slices:
@@ -34,3 +37,12 @@ class Slices:
         if self.is_over:
             await asyncio.sleep(0)
             self._ends_ns = self._clock.monotonic_ns() + self._slice_ns
+
+    async def walk(self, steps: Generator[None, None, T]) -> T:
+        """Do all of a machine's work that stops now and then, with pauses there; what it returns."""
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]  # as the generator says
+            await self.pause()

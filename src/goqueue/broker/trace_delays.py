@@ -5,6 +5,7 @@ from typing import NamedTuple
 from goqueue.broker.broker import Broker
 from goqueue.broker.delay_records import Waiting, decode_record
 from goqueue.broker.delay_store import DelayStore
+from goqueue.broker.slices import Slices
 from goqueue.broker.trace_log import UNTIMED, US_PER_MS
 from goqueue.broker.trace_places import TracePlace, context_of, ids_of
 from goqueue.broker.trace_search import find_delivered, find_rewritten
@@ -45,7 +46,7 @@ async def delayed_tale(
     waiting = kept.waiting
     target = TopicPartition(topic, waiting.partition)
     context = context_of(ids_of(broker, DELAYED), number, waiting.message.headers)
-    heard = covering(events, broker.telemetry.delayed.place, number)
+    heard = await Slices(broker.clock).walk(covering(events, broker.telemetry.delayed.place, number))
     told = {span.stage: span for event in heard for span in spans_of(event, DELAYED, number, context)}
     maker = SpanMaker(context, DELAYED, number, target)
     due_ms = waiting.due_ms if waiting.holder is None else waiting.holder.due_ms

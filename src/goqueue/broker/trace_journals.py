@@ -1,10 +1,10 @@
 """What the journals tell of a message: how each group stands to it."""
 
-import asyncio
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.slices import Slices
 from goqueue.broker.trace_log import UNTIMED
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.groups.assigned import AssignedGroup
@@ -41,15 +41,20 @@ class Position(NamedTuple):
         return self.group.startswith(REDRIVE_GROUP_PREFIX)
 
 
-def positions_in(
+async def positions_in(
     broker: Broker, sources: Collection[TopicPartition]
 ) -> dict[TopicPartition, Sequence[Position]]:
-    """All groups that have come to each of some partitions or are to, in one look through the journals."""
+    """All groups that have come to each of some partitions or are to, in one look through the journals.
+
+    There may be ten thousand groups, so others get turns in between.
+    """
+    slices = Slices(broker.clock)
     topic_ids = {source.topic: broker.metadata.topic(source.topic).topic_id for source in sources}
     ahead_ms = broker.running.ahead_ms()
     found: dict[TopicPartition, dict[str, Position]] = {source: {} for source in sources}
     for journal in broker.coordinator.journals:
-        for record in journal.groups:
+        for record in list(journal.groups):
+            await slices.pause()
             group = record.membership.name
             rows = {topic: record.offsets.of(topic, topic_id) for topic, topic_id in topic_ids.items()}
             subscribed = _subscribed(record)
@@ -60,7 +65,8 @@ def positions_in(
                 row = rows[source.topic].get(source.partition)
                 if row is not None:
                     found[source][group] = Position(group, row[1], None)
-        for delivery in journal.deliveries:
+        for delivery in list(journal.deliveries):
+            await slices.pause()
             source, group = delivery.source, delivery.group
             if source in found and delivery.topic_id == topic_ids[source.topic]:
                 found[source][group] = Position(group, delivery.floor, delivery, ahead_ms)
@@ -78,18 +84,20 @@ def _subscribed(record: GroupRecord) -> Collection[TopicName]:
 async def settled_ends(broker: Broker, sources: Collection[TopicPartition]) -> dict[TopicPartition, int]:
     """Behind which offset of each partition no group has settled anything; others get turns in between."""
     ends: dict[TopicPartition, int] = dict.fromkeys(sources, 0)
+    slices = Slices(broker.clock)
     for journal in broker.coordinator.journals:
-        for record in journal.groups:
+        for record in list(journal.groups):
+            await slices.pause()
             for topic, _, rows in record.offsets.topics():
                 for partition, committed_offset, *_ in rows:
                     source = TopicPartition(topic, partition)
                     if ends.get(source, committed_offset) < committed_offset:
                         ends[source] = committed_offset
-        for delivery in journal.deliveries:
+        for delivery in list(journal.deliveries):
+            await slices.pause()
             if delivery.source in ends:
                 end = delivery.settled.end if delivery.settled else delivery.floor
                 ends[delivery.source] = max(ends[delivery.source], end)
-        await asyncio.sleep(0)
     return ends
 
 

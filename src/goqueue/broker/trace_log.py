@@ -9,6 +9,7 @@ from goqueue.broker.dead_letters import REDRIVES_HEADER, STORY_PREFIX
 from goqueue.broker.delay_scan import KEEPER_ID
 from goqueue.broker.partition import Partition
 from goqueue.broker.read import read
+from goqueue.broker.slices import Slices
 from goqueue.broker.trace_places import TracePlace
 from goqueue.core.telemetry.spans import SpanMaker
 from goqueue.model.commands import PartitionRead, PartitionReadFailed, Read
@@ -17,6 +18,7 @@ from goqueue.model.errors import InvalidRecord, MessageNotFound, OffsetOutOfRang
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import StoredMessage
 from goqueue.model.numbers import whole_number
+from goqueue.model.settings import KiB
 from goqueue.model.telemetry import Fact, Span, Stage, Witness
 from goqueue.model.transactions import Isolation
 from goqueue.records.batch import open_batch
@@ -27,6 +29,9 @@ UNTIMED: Mapping[str, Fact] = {"time_known": False}
 """Goes with a span of which it is only known that it happened: its time is the earliest that it can be."""
 
 
+_NEAR_COUNT = 100
+_NEAR_BYTES = 16 * KiB
+"""When the next message that is looked for is so near, so much is read at once."""
 _WHY_IN_QUARANTINE = {
     quarantine.STORY_PREFIX + "original-topic": "quarantined_from",
     quarantine.STORY_PREFIX + "reason": "quarantined_because",
@@ -60,10 +65,13 @@ async def look_at_many(broker: Broker, source: TopicPartition, offsets: list[int
     found: dict[int, Record] = {}
     wanted = set(offsets)
     position = 0
-    for offset in offsets:
+    slices = Slices(broker.clock)
+    for offset, next_offset in zip(offsets, [*offsets[1:], None], strict=True):
         if offset < position:
             continue
-        part = PartitionRead(source, offset, 1)
+        await slices.pause()
+        is_near = next_offset is not None and next_offset - offset < _NEAR_COUNT
+        part = PartitionRead(source, offset, _NEAR_BYTES if is_near else 1)
         [outcome] = await read(broker, Read(partitions=[part], isolation=Isolation.UNCOMMITTED))
         if isinstance(outcome, PartitionReadFailed):
             if isinstance(outcome.error, OffsetOutOfRange):
@@ -72,7 +80,7 @@ async def look_at_many(broker: Broker, source: TopicPartition, offsets: list[int
         for body, lane in zip(outcome.batches, outcome.lanes, strict=True):
             header = read_header(body)
             position = header.end_offset
-            if header.attributes & CONTROL:
+            if header.attributes & CONTROL or wanted.isdisjoint(range(header.base_offset, position)):
                 continue
             try:
                 messages = open_batch(body, lane)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.slices import Slices
 from goqueue.broker.trace_delays import delayed_tale
 from goqueue.broker.trace_journals import Position, is_awaited, journal_spans, positions_in
 from goqueue.broker.trace_log import UNTIMED, Record, log_spans, look, origin_of, was_redriven
@@ -112,8 +113,10 @@ async def _tale_at(broker: Broker, place: TracePlace, events: list[Event]) -> tu
     """What is known of a message, and where its story comes from and leads to."""
     source, offset = place
     record = await look(broker, source, offset)
-    heard = await broker.threads.run(covering, events, broker.telemetry.of(source).place, offset)
-    tale = Tale(broker, source, record, heard, positions_in(broker, [source])[source])
+    slices = Slices(broker.clock)
+    heard = await slices.walk(covering(events, broker.telemetry.of(source).place, offset))
+    positions = (await positions_in(broker, [source]))[source]
+    tale = Tale(broker, source, record, heard, positions)
     found = tale.leads()
     if not found and (dead := await find_dead_letter(broker, source, record.message)) is not None:
         found.append(dead.place)

@@ -4,14 +4,13 @@ Nothing of this runs while messages pass. Lists and statistics tell of what was 
 single message is told of any message in retention.
 """
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.slices import Slices
 from goqueue.broker.trace_delays import delayed_tale
 from goqueue.broker.trace_journals import Position, positions_in, settled_ends
 from goqueue.broker.trace_log import Record, look, look_at_many
@@ -24,7 +23,16 @@ from goqueue.broker.trace_places import (
 from goqueue.broker.trace_search import find_by_trace_id
 from goqueue.broker.trace_story import Tale, tell
 from goqueue.core.telemetry.durations import with_durations
-from goqueue.core.telemetry.ring_search import Found, Places, Run, covering_all, messages_of, take_unseen
+from goqueue.core.telemetry.ring_search import (
+    Found,
+    Places,
+    Run,
+    covering_all,
+    first_offsets,
+    is_heard_of,
+    messages_of,
+    take_unseen,
+)
 from goqueue.core.telemetry.spans import in_order, spans_of, status_of
 from goqueue.core.telemetry.tally import tally
 from goqueue.core.telemetry.telemetry import DELAYED
@@ -47,8 +55,6 @@ _LOOK_COUNT_MAX = 1_600
 """Each look goes through the whole ring, so one that finds little is followed by a longer one."""
 _SEARCH_NS = 2_000_000_000
 """A search that has not found enough by then gives what it has."""
-_SLICE_NS = 5_000_000
-"""After so long others get their turn on the loop."""
 
 
 async def trace_of(broker: Broker, source: TopicPartition, offset: int) -> Trace:
@@ -79,21 +85,29 @@ async def find_traces(broker: Broker, query: TraceQuery) -> TracesFound:
     """Stories that were recorded, of sampled messages, those of the newest event first."""
     traces = broker.telemetry.traces
     events, next_number = traces.snapshot(), traces.recorded
-    if query.group is not None and not _is_known(broker, query.group, events):
+    slices = Slices(broker.clock)
+    is_heard = query.group is not None and await slices.walk(is_heard_of(events, query.group))
+    if query.group is not None and not is_heard and broker.coordinator.journals.record(query.group) is None:
         return TracesFound([], is_complete=True)
     places = traces.places()
-    untold = await _untold(broker, places, query.statuses, events)
+    untold = await _untold(broker, places, query.statuses, events, slices)
     wanted = messages_of(
-        events, next_number, places, _starts(broker, places), untold, query.statuses, _filter(query, events)
+        events,
+        next_number,
+        places,
+        _starts(broker, places),
+        untold,
+        query.statuses,
+        _filter(query, is_heard=is_heard),
     )
     found: list[Trace] = []
     deadline_ns = broker.clock.monotonic_ns() + _SEARCH_NS
     look_count = _LOOK_COUNT
     while len(found) < query.limit:
-        chunk = await broker.threads.run(_take, wanted, look_count)
+        chunk = await _take(wanted, look_count, slices)
         if not chunk:
             break
-        told = await broker.threads.run(covering_all, events, chunk)
+        told = await slices.walk(covering_all(events, chunk))
         matching = [trace for trace in await _tell_all(broker, told) if _matches(trace, query)]
         found += matching
         if len(matching) < len(chunk) and broker.clock.monotonic_ns() > deadline_ns:
@@ -106,7 +120,8 @@ async def trace_stats(broker: Broker) -> TraceStats:
     """What has been recorded, counted."""
     telemetry = broker.telemetry
     traces, config = telemetry.traces, broker.config.tracing
-    counts = await broker.threads.run(tally, traces.snapshot(), traces.places(), telemetry.delayed.place)
+    slices = Slices(broker.clock)
+    counts = await slices.walk(tally(traces.snapshot(), traces.places(), telemetry.delayed.place))
     return TraceStats(
         is_enabled=config.is_enabled,
         sampling=config.sampling,
@@ -134,7 +149,11 @@ def _starts(broker: Broker, places: Places) -> dict[int, int]:
 
 
 async def _untold(
-    broker: Broker, places: Places, statuses: frozenset[TraceStatus], events: Iterable[Event]
+    broker: Broker,
+    places: Places,
+    statuses: frozenset[TraceStatus],
+    events: Sequence[Event],
+    slices: Slices,
 ) -> dict[int, list[Run]]:
     """What of each place may be completed as journals have it, or failed because it was aborted."""
     runs: dict[int, list[Run]] = defaultdict(list)
@@ -142,9 +161,7 @@ async def _untold(
         ends = await settled_ends(broker, [source for source, _ in places.values()])
         runs |= {place: [(0, ends[source])] for place, (source, _) in places.items()}
     if TraceStatus.FAILED in statuses:
-        firsts: dict[int, int] = {}
-        for event in events:
-            firsts.setdefault(event[2], event[3])
+        firsts = await slices.walk(first_offsets(events))
         for place, (source, _) in places.items():
             with suppress(GoQueueError):  # it has failed, or is no partition of a topic
                 aborted = broker.partition(source).log.aborted
@@ -153,16 +170,10 @@ async def _untold(
     return runs
 
 
-def _is_known(broker: Broker, group: str, events: Iterable[Event]) -> bool:
-    is_kept = broker.coordinator.journals.record(group) is not None
-    return is_kept or any(event[5] == group for event in events)
-
-
-def _filter(query: TraceQuery, events: Iterable[Event]) -> Callable[[Event, TopicPartition], bool]:
+def _filter(query: TraceQuery, *, is_heard: bool) -> Callable[[Event, TopicPartition], bool]:
     """Which events may tell of what is wanted."""
-    group = query.group
-    if group is not None and not any(event[5] == group for event in events):
-        group = None  # only its offsets tell of it, as those of Kafka's consumers do
+    # Of a group of Kafka's consumers only its offsets may tell.
+    group = query.group if is_heard else None
 
     def is_wanted(event: Event, source: TopicPartition) -> bool:
         topic = event[7] if source == DELAYED else source.topic
@@ -185,8 +196,15 @@ def _matches(trace: Trace, query: TraceQuery) -> bool:
     )
 
 
-def _take(wanted: Iterator[Found], count: int) -> list[Found]:
-    return list(islice(wanted, count))
+async def _take(wanted: Iterator[Found | None], count: int, slices: Slices) -> list[Found]:
+    taken: list[Found] = []
+    for found in wanted:
+        if found is not None:
+            taken.append(found)
+            if len(taken) == count:
+                break
+        await slices.pause()
+    return taken
 
 
 async def _tell_all(broker: Broker, told: Mapping[Found, list[Event]]) -> list[Trace]:
@@ -202,18 +220,16 @@ async def _tell_all(broker: Broker, told: Mapping[Found, list[Event]]) -> list[T
             with suppress(GoQueueError):  # it is going, or has failed: the others may be well
                 records[place] = source, await look_at_many(broker, source, sorted(wanted))
     there = [source for source, _ in records.values() if source.topic in broker.topics]
-    positions = positions_in(broker, there)
+    positions = await positions_in(broker, there)
     known = {
         place: _Partition(source, found, positions[source])
         for place, (source, found) in records.items()
         if source in positions
     }
     traces: list[Trace | None] = []
-    slice_ns = broker.clock.monotonic_ns()
+    slices = Slices(broker.clock)
     for found, events in told.items():
-        if broker.clock.monotonic_ns() - slice_ns > _SLICE_NS:
-            await asyncio.sleep(0)
-            slice_ns = broker.clock.monotonic_ns()
+        await slices.pause()
         if found.is_refused:
             traces.append(_refused_trace(broker, found.offset))
         elif found.place == broker.telemetry.delayed.place:

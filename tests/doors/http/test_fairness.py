@@ -39,6 +39,19 @@ def publish(client: httpx.Client, values: list[str], topic: str = "bulk") -> Non
     assert reply.status_code == 200, reply.text
 
 
+def fill_with_crumbs(door: RunningDoor) -> None:
+    """30,000 messages, each stored for itself: so many frames, so many events."""
+
+    async def fill() -> None:
+        one = Publish(topic=TopicName("crumbs"), messages=[Message(b"x")], acks=Acks.NONE)
+        for _ in range(5_000):
+            await publish_verb(door.broker, one)
+
+    if door.client.post("/topics", json={"name": "crumbs", "num_partitions": 1}).status_code == 201:
+        for _ in range(6):
+            door.run(fill())
+
+
 def test_a_bulk_read_of_frames_leaves_the_loop_to_others(door: RunningDoor) -> None:
     def read() -> None:
         reply = door.client.get(f"{BULK}/frames", params={"max_bytes": 60 * MB})
@@ -67,14 +80,7 @@ def test_frames_read_in_shares_are_those_of_the_log(door: RunningDoor) -> None:
 
 
 def test_neither_do_very_many_very_small_frames_hold_the_loop(door: RunningDoor) -> None:
-    async def fill() -> None:
-        one = Publish(topic=TopicName("crumbs"), messages=[Message(b"x")], acks=Acks.NONE)
-        for _ in range(5_000):
-            await publish_verb(door.broker, one)
-
-    door.client.post("/topics", json={"name": "crumbs", "num_partitions": 1})
-    for _ in range(6):
-        door.run(fill())
+    fill_with_crumbs(door)
 
     def read() -> None:
         reply = door.client.get("/topics/crumbs/partitions/0/frames", params={"max_bytes": 50 * MB})
@@ -147,3 +153,20 @@ def test_a_read_of_large_messages_is_cut_and_tells_where_to_go_on(door: RunningD
 
     assert found[:50] == list(range(10_000, 10_050))
     assert door.longest_hold(lambda: door.client.get(f"{BULK}/messages", params=params)) < HOLD_MS_MAX / 2
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/traces?limit=1000",
+        "/traces/search?limit=1000&topic=crumbs",
+        "/traces/search?limit=1000&status=failed",
+        "/traces/search?limit=1000&status=completed",
+        "/traces/search?consumer_group=nobody",
+        "/traces/stats",
+    ],
+)
+def test_looking_through_all_events_leaves_the_loop_to_others(door: RunningDoor, path: str) -> None:
+    fill_with_crumbs(door)
+
+    assert door.longest_hold(lambda: door.client.get(path).raise_for_status()) < HOLD_MS_MAX / 2

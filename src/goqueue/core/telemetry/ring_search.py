@@ -1,8 +1,12 @@
-"""Looking through recorded events: which tell of a message, and which messages they tell of."""
+"""Looking through recorded events: which tell of a message, and which messages they tell of.
+
+There are a hundred thousand of them, and whoever looks has others to serve: all that goes through them stops
+after some, to be asked to go on.
+"""
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from goqueue.core.telemetry.traces import Event, Kind, Sampling
@@ -12,6 +16,8 @@ from goqueue.model.telemetry import TraceStatus
 Places = Mapping[int, tuple[TopicPartition, Sampling]]
 Run = tuple[int, int]
 
+STEP_COUNT = 1_000
+"""Events that are looked at in one step: a tenth of a millisecond to one."""
 _EVENTS_MAX = 100
 _EVENTS_FIRST = 20
 _TELLING = {
@@ -34,14 +40,39 @@ class Found(NamedTuple):
     is_refused: bool = False
 
 
-def covering(events: Iterable[Event], place: int, offset: int) -> list[Event]:
+def covering(events: Sequence[Event], place: int, offset: int) -> Generator[None, None, list[Event]]:
     """The events that tell of one message; of very many the first and the newest."""
-    told = [event for event in events if event[2] == place and event[3] <= offset < event[4]]
+    told: list[Event] = []
+    for first in range(0, len(events), STEP_COUNT):
+        step = events[first : first + STEP_COUNT]
+        told += [event for event in step if event[2] == place and event[3] <= offset < event[4]]
+        yield
     _shorten(told, _EVENTS_MAX)
     return told
 
 
-def covering_all(events: Iterable[Event], wanted: Iterable[Found]) -> dict[Found, list[Event]]:
+def is_heard_of(events: Sequence[Event], group: str) -> Generator[None, None, bool]:
+    """Whether any event tells of a group."""
+    for first in range(0, len(events), STEP_COUNT):
+        if any(event[5] == group for event in events[first : first + STEP_COUNT]):
+            return True
+        yield
+    return False
+
+
+def first_offsets(events: Sequence[Event]) -> Generator[None, None, dict[int, int]]:
+    """By place, where the oldest event that tells of it begins."""
+    found: dict[int, int] = {}
+    for first in range(0, len(events), STEP_COUNT):
+        for event in events[first : first + STEP_COUNT]:
+            found.setdefault(event[2], event[3])
+        yield
+    return found
+
+
+def covering_all(
+    events: Iterable[Event], wanted: Iterable[Found]
+) -> Generator[None, None, dict[Found, list[Event]]]:
     """The same for many, in one pass."""
     told: dict[Found, list[Event]] = {found: [] for found in wanted}
     offsets: dict[int, list[int]] = defaultdict(list)
@@ -50,7 +81,9 @@ def covering_all(events: Iterable[Event], wanted: Iterable[Found]) -> dict[Found
             offsets[found.place].append(found.offset)
     for known in offsets.values():
         known.sort()
-    for event in events:
+    for number, event in enumerate(events):
+        if number % STEP_COUNT == 0:
+            yield
         place, first, end = event[2], event[3], event[4]
         known = offsets[place]
         for at in range(bisect_left(known, first), len(known)):
@@ -78,15 +111,18 @@ def messages_of(
     untold: Mapping[int, Sequence[Run]],
     statuses: frozenset[TraceStatus],
     is_wanted: Callable[[Event, TopicPartition], bool],
-) -> Iterator[Found]:
+) -> Iterator[Found | None]:
     """The sampled messages that wanted events tell of, each once, those of the newest event first.
 
+    None, now and then, is no message but the end of a step.
     `starts` tells for places where what is left of them begins, `untold` what of them may stand as wanted
     though no event tells so; sorted and disjoint.
     """
     kinds = _kinds(statuses)
     seen: dict[int, list[Run]] = defaultdict(list)
     for back, event in enumerate(reversed(events), 1):
+        if back % STEP_COUNT == 0:
+            yield None
         _, kind, place, first, end, *_ = event
         known = places.get(place)
         if known is None or not is_wanted(event, known[0]):

@@ -5,11 +5,11 @@ A ring may tell of a hundred million messages, so none of them is looked at.
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
-from goqueue.core.telemetry.ring_search import Places, Run, take_unseen
+from goqueue.core.telemetry.ring_search import STEP_COUNT, Places, Run, take_unseen
 from goqueue.core.telemetry.traces import Event, Kind, Sampling
 from goqueue.model.ids import TopicName
 
@@ -41,12 +41,14 @@ class _Tale:
     """First offset, end offset and time, rising."""
 
 
-def tally(events: Sequence[Event], places: Places, delayed_place: int) -> Tally:
-    """Count what events tell of the places that are still there."""
+def tally(events: Sequence[Event], places: Places, delayed_place: int) -> Generator[None, None, Tally]:
+    """Count what events tell of the places that are still there, in steps."""
     tales: dict[int, _Tale] = defaultdict(_Tale)
     refused = 0
     waited_us, acked = 0, 0
-    for time_us, kind, place, first, end, _, consumer, extra in events:
+    for number, (time_us, kind, place, first, end, _, consumer, extra) in enumerate(events):
+        if number % STEP_COUNT == 0:
+            yield
         if place not in places or (place == delayed_place and int(consumer) not in places):
             continue
         if kind == Kind.REFUSED:
@@ -68,6 +70,7 @@ def tally(events: Sequence[Event], places: Places, delayed_place: int) -> Tally:
     topics: Counter[TopicName] = Counter()
     completed = failed = delayed = 0
     for place, tale in tales.items():
+        yield
         source, sampling = places[place]
         if place == delayed_place:
             waiting = [gap for run in tale.heard for gap in take_unseen(tale.done, *run)]

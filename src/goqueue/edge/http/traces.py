@@ -7,6 +7,7 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, QueryParameter
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.slices import Slices
 from goqueue.broker.traces import find_traces, trace_by_id, trace_of, trace_stats
 from goqueue.edge.http.openapi import errors
 from goqueue.edge.http.times import format_time_us, parse_time
@@ -48,7 +49,7 @@ _Limit = Annotated[
 )
 async def list_traces_route(broker: NamedDependency[Broker], limit: _Limit = None) -> TraceList:
     found = await find_traces(broker, TraceQuery(limit=_limit(limit)))
-    return TraceList(*_listed(found))
+    return TraceList(*await _listed(broker, found))
 
 
 @get(
@@ -93,7 +94,7 @@ async def search_traces_route(
         limit=_limit(limit),
     )
     found = await find_traces(broker, query)
-    return TraceSearch(*_listed(found), _understood(query, status or ""))
+    return TraceSearch(*await _listed(broker, found), _understood(query, status or ""))
 
 
 @get(
@@ -147,8 +148,13 @@ async def trace_message_route(
 _HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
 
 
-def _listed(found: TracesFound) -> tuple[list[TraceSummary], int, bool]:
-    return [trace_summary(trace) for trace in found.traces], len(found.traces), found.is_complete
+async def _listed(broker: Broker, found: TracesFound) -> tuple[list[TraceSummary], int, bool]:
+    slices = Slices(broker.clock)
+    summaries = []
+    for trace in found.traces:
+        summaries.append(trace_summary(trace))
+        await slices.pause()
+    return summaries, len(summaries), found.is_complete
 
 
 def _whole_number(text: str | None) -> int | None:
