@@ -68,11 +68,11 @@ def save_checkpoint(disk: Disk, data: bytes) -> None:
 
 
 def load_checkpoint(disk: Disk) -> Checkpoint:
-    """The last checkpoint; an empty one when there has been none. Waits for the disk."""
+    """The last checkpoint; Corrupt when there is none, or one that cannot be read. Waits for the disk."""
     disk.make_folder(DELAYS_FOLDER)
     data = disk.read_whole(_PATH)
     if data is None:
-        return Checkpoint()
+        raise Corrupt(f"{_PATH} is not there")
     body = data[_CHECKSUM.size :]
     if _CHECKSUM.pack(crc32c(body)) != data[: _CHECKSUM.size]:
         raise Corrupt(f"{_PATH} does not match its checksum")

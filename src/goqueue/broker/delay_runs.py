@@ -5,6 +5,7 @@ that ten million pending messages cost some kilobytes; the rest is read when its
 waits for the disk: call it from threads.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import count
@@ -21,6 +22,8 @@ from goqueue.model.ports import Disk
 BLOCK_ENTRIES = 4_096
 PIECE_ENTRIES = 4 * BLOCK_ENTRIES
 _SUFFIX = ".run"
+_NAME = re.compile(r"[0-9]{10}\.run")
+"""What else lies in the folder is not ours, and stays."""
 
 
 class RunName(NamedTuple):
@@ -86,7 +89,8 @@ class Run:
             data = file.read(position * ENTRY.itemsize, entry_count * ENTRY.itemsize)
         finally:
             file.close()
-        return np.frombuffer(data, dtype=ENTRY)
+        # What a spoilt file has beside whole entries is told by its checksum.
+        return np.frombuffer(data[: len(data) - len(data) % ENTRY.itemsize], dtype=ENTRY)
 
 
 class Runs:
@@ -105,7 +109,7 @@ class Runs:
         known = {run.path for run in runs}
         for file_name in self._disk.list(self._folder):
             path = f"{self._folder}/{file_name}"
-            if file_name.endswith(_SUFFIX) and path not in known:
+            if _NAME.fullmatch(file_name) and path not in known:
                 self._disk.remove(path)
         return runs
 

@@ -89,8 +89,8 @@ class DelayStore:
 
     def open(self) -> None:
         """Read everything back: the checkpoint, and the log behind it. Waits for the disk."""
-        checkpoint = load_checkpoint(self._disk)
-        self.runs = self.run_files.open(checkpoint.runs)
+        checkpoint, is_lost = self._load_checkpoint()
+        self.runs = self._open_runs(checkpoint)
         for state in checkpoint.targets:
             target = self.targets.at(state.topic_id, state.partition)
             target.confirmed = Delivered(state.steps)
@@ -107,6 +107,31 @@ class DelayStore:
         self.totals = checkpoint.totals
         self.entries_offset = checkpoint.entries_offset
         self._replay(counted_from=checkpoint.end_offset)
+        if is_lost:
+            for target in self.targets.all:
+                # No checkpoint says what was delivered: the partition's whole log is looked through for that.
+                target.noted_offset = 0
+            self.is_changed = True
+
+    def _load_checkpoint(self) -> tuple[Checkpoint, bool]:
+        """The checkpoint, and whether there should be another. All but its counts is in the log as well."""
+        try:
+            return load_checkpoint(self._disk), False
+        except Corrupt as error:
+            is_lost = self.partition.log.end_offset > 0
+            if is_lost:
+                log.warning("delay_checkpoint_rebuilt reason=%s", error)
+            return Checkpoint(), is_lost
+
+    def _open_runs(self, checkpoint: Checkpoint) -> list[Run]:
+        """The runs it names. When one is lost or spoilt, all entries are read back from the log."""
+        try:
+            return self.run_files.open(checkpoint.runs)
+        except Corrupt as error:
+            log.warning("delay_runs_rebuilt reason=%s", error)
+            checkpoint.entries_offset, checkpoint.runs = 0, []
+            self.is_changed = True
+            return self.run_files.open([])
 
     def _replay(self, *, counted_from: int) -> None:
         log = self.partition.log

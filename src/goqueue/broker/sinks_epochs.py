@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from goqueue.broker.stages import STAGES_FOLDER, Stage, StageName
+from goqueue.broker.stages import Stage, StageName
 from goqueue.core.transactions.sinks import EpochPrepared, SequenceRun
 from goqueue.log.partition_log import CheckedBatch, storage_error
 from goqueue.model.errors import (
@@ -50,7 +50,7 @@ async def recover_sinks(broker: "Broker") -> None:
             raise StorageFailed(f"the disk failed while an epoch of sink {sink} was being finished")
         await drop_decided(broker, sink)
     await broker.threads.run(broker.stages.remove, [n for n in damaged if not _is_prepared(broker, n)])
-    for sink in await broker.threads.run(broker.disk.list, STAGES_FOLDER):
+    for sink in await broker.threads.run(broker.stages.sinks_on_disk):
         if sink not in broker.sinks.sinks:
             broker.stages.forget(broker.stages.of_sink(sink))
             await broker.threads.run(broker.stages.remove_sink, sink)

@@ -5,6 +5,7 @@ A stage is written under a name of its own, synced, and only then put under the 
 its checksum tells. Methods that touch files wait for the disk: call them from threads.
 """
 
+import re
 from collections.abc import Iterable
 from itertools import count
 from struct import Struct
@@ -14,6 +15,7 @@ from crc32c import crc32c
 
 from goqueue.model.errors import Corrupt, StageNotFound
 from goqueue.model.ids import TopicPartition
+from goqueue.model.names import PLAIN_NAME_PATTERN
 from goqueue.model.ports import Buffer, Disk
 from goqueue.model.settings import MiB
 from goqueue.records.entries import Entry, read_entries
@@ -22,6 +24,8 @@ from goqueue.records.layout import read_header
 STAGES_FOLDER = "stages"
 _STAGE_SUFFIX = ".stage"
 _DRAFT_SUFFIX = ".draft"
+_DRAFT = re.compile(r"[0-9]+\.draft")
+_PLAIN_NAME = re.compile(PLAIN_NAME_PATTERN)
 _MAGIC = b"GQS1"
 _HEAD = Struct(">4sIQQ")
 """Magic, CRC-32C of all that follows it, creation time in unix ms, bytes of the entries."""
@@ -72,7 +76,8 @@ class Stages:
             for file_name in self._disk.list(_folder(sink)):
                 name = _parse(sink, file_name)
                 if name is None:
-                    self._disk.remove(f"{_folder(sink)}/{file_name}")
+                    if _DRAFT.fullmatch(file_name):
+                        self._disk.remove(f"{_folder(sink)}/{file_name}")
                     continue
                 try:
                     created_ms, entries = self._read(name)
@@ -157,9 +162,21 @@ class Stages:
             self._disk.remove(name.path)
 
     def remove_sink(self, sink: str) -> None:
-        """Remove all that a sink has left."""
-        if sink in self._disk.list(STAGES_FOLDER):
+        """Remove all that a sink has left. What others have put beside it stays."""
+        if sink not in self._disk.list(STAGES_FOLDER):
+            return
+        foreign = False
+        for file_name in self._disk.list(_folder(sink)):
+            if _DRAFT.fullmatch(file_name) or _parse(sink, file_name) is not None:
+                self._disk.remove(f"{_folder(sink)}/{file_name}")
+            else:
+                foreign = True
+        if not foreign:
             self._disk.remove_tree(_folder(sink))
+
+    def sinks_on_disk(self) -> list[str]:
+        """The sinks that have a folder: a name that no sink can have is somebody else's."""
+        return [name for name in self._disk.list(STAGES_FOLDER) if _PLAIN_NAME.fullmatch(name)]
 
     def check(self, stages: Iterable[Stage]) -> None:
         """Read stages from the disk; Corrupt when one is not what was written."""

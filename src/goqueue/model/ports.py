@@ -71,7 +71,7 @@ class Disk(Protocol):
         """The same for a file that must be there: FileNotFoundError when it is not."""
 
     def list(self, folder: str) -> list[str]:
-        """Names in a folder, sorted; empty when there is no such folder."""
+        """Names in a folder, sorted; empty when there is no such folder, or it is a file."""
 
     def make_folder(self, folder: str) -> None:
         """Create a folder and its parents, durably."""
@@ -90,7 +90,8 @@ class Disk(Protocol):
     def remove(self, path: str) -> None:
         """Remove a file; nothing happens when it is absent."""
 
-    def remove_tree(self, folder: str) -> None: ...
+    def remove_tree(self, folder: str) -> None:
+        """Remove a folder and all below it; nothing happens when it is absent, or a file."""
 
     def space(self) -> DiskSpace:
         """How full the disk is that the root lies on."""

@@ -93,7 +93,7 @@ class FolderDisk:
     def list(self, folder: str) -> list[str]:
         try:
             return sorted(entry.name for entry in (self._root / folder).iterdir())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
 
     def make_folder(self, folder: str) -> None:
@@ -137,7 +137,9 @@ class FolderDisk:
         (self._root / path).unlink(missing_ok=True)
 
     def remove_tree(self, folder: str) -> None:
-        shutil.rmtree(self._root / folder, ignore_errors=False)
+        path = self._root / folder
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=False)
 
     def space(self) -> DiskSpace:
         # As `df` counts: what is kept for root is neither used nor free.

@@ -1,0 +1,206 @@
+"""A data folder with everything in it, and one file after the other spoilt in every way.
+
+Nothing that was acknowledged may be missing without a word; what can be made anew may not stop a start.
+"""
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from goqueue.broker.backups import create_backup
+from goqueue.broker.broker import Broker
+from goqueue.broker.delays import list_delayed
+from goqueue.broker.publish import publish
+from goqueue.broker.read import read_messages
+from goqueue.broker.schedules import create_schedule, list_schedules
+from goqueue.broker.schemas import register_schema
+from goqueue.broker.sinks import take_generation
+from goqueue.model.backups import CreateBackup
+from goqueue.model.commands import Placed, Publish, ReadMessages
+from goqueue.model.delays import CreateSchedule, ScheduledMessage
+from goqueue.model.errors import Corrupt, GoQueueError, PartitionDamaged
+from goqueue.model.ids import TopicPartition
+from goqueue.model.messages import Message
+from goqueue.model.schemas import SchemaKind, SchemaText
+from goqueue.node.disk import FolderDisk
+from tests.unit.broker.queue_steps import ack, floor, join, orders, take
+from tests.unit.broker.running import ORDERS, ORDERS_0, running, until
+from tests.unit.broker.sink_steps import SINK, put_stage
+from tests.unit.broker.transaction_steps import new_writer
+
+T = TypeVar("T")
+COUNT = 24
+"""Messages of orders/0, in three segments; a marker stands behind them."""
+ORDERS_1 = TopicPartition(ORDERS, 1)
+
+
+def live(root: Path, work: Callable[[Broker], Awaitable[T]]) -> T:
+    async def walk() -> T:
+        async with running(FolderDisk(root)) as broker:
+            return await work(broker)
+
+    return asyncio.run(walk())
+
+
+async def fill(broker: Broker) -> None:
+    """Something of every kind that lies in a data folder."""
+    await orders(broker, partitions=2)
+    for number in range(COUNT):
+        await publish(broker, Publish(topic=ORDERS, messages=[Message(b"%d" % number, partition=0)]))
+        if number % 10 == 9:
+            broker.partition(ORDERS_0).log.roll()
+    ann = await join(broker)
+    await ack(broker, await take(broker, ann, 5))
+    writer = await new_writer(broker)
+    await writer.add(0)
+    await writer.put(0, "never seen")
+    await writer.abort()
+    now_ms = broker.clock.wall_ms()
+    soon = Message(b"soon", partition=1, due_ms=now_ms + 20)
+    later = Message(b"later", partition=1, due_ms=now_ms + 3_600_000)
+    await publish(broker, Publish(topic=ORDERS, messages=[soon, later]))
+    await until(lambda: broker.partition(ORDERS_1).log.end_offset == 1)
+    tick = ScheduledMessage(value=b"tick")
+    command = CreateSchedule(topic=ORDERS, name="yearly", cron="0 0 1 1 *", time_zone="UTC", message=tick)
+    await create_schedule(broker, command)
+    await broker.delays._upkeep.write_run()
+    await register_schema(broker, "orders-value", SchemaText(SchemaKind.JSON, '{"type": "integer"}'))
+    await take_generation(broker, SINK)
+    await put_stage(broker, 0, "a", [(1, "staged")])
+    await create_backup(broker, CreateBackup())
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    root = tmp_path_factory.mktemp("whole")
+    live(root, fill)
+    yield root
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of file: which one, and how the start fares when it is spoilt."""
+
+    name: str
+    pattern: str
+    outcomes: str
+    """By `SPOIL`, a letter each: w well, d damaged, c a read says corrupt, r refused."""
+
+
+def _empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _halve(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size // 2)
+
+
+def _flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def _append(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b"garbage behind the end")
+
+
+def _beside(path: Path) -> None:
+    (path.parent / ".DS_Store").write_bytes(b"not ours")
+    path.with_name(path.name + "~").write_bytes(b"not ours")
+    (path.parent / "lost+found").mkdir()
+    (path.parent / "odd folder.log").mkdir()
+
+
+SPOIL: dict[str, Callable[[Path], None]] = {
+    "emptied": _empty,
+    "deleted": Path.unlink,
+    "cut in half": _halve,
+    "one bit flipped": _flip,
+    "garbage appended": _append,
+    "foreign files beside": _beside,
+}
+KINDS = [
+    Kind("first segment", "logs/orders/0/00000000000000000000.log", "dddcww"),
+    Kind("middle segment", "logs/orders/0/00000000000000000010.log", "dddcww"),
+    Kind("last segment", "logs/orders/0/00000000000000000020.log", "dddcww"),
+    Kind("index of a sealed segment", "logs/orders/0/00000000000000000010.index", "wwwwww"),
+    Kind("index of the last segment", "logs/orders/0/00000000000000000020.index", "wwwwww"),
+    Kind("time index", "logs/orders/0/00000000000000000010.timeindex", "wwwwww"),
+    Kind("aborted transactions", "logs/orders/0/*.txnindex", "wwwwww"),
+    Kind("newest recovery point", "logs/orders/0/*.snapshot", "wwwwww"),
+    Kind("metadata", "logs/__metadata/0/*.log", "rrrrww"),
+    Kind("metadata's recovery point", "logs/__metadata/0/*.snapshot", "wwwwww"),
+    Kind("groups", "logs/__consumer_offsets/*/*.log", "rrrrww"),
+    Kind("transactions", "logs/__transactions/*/*.log", "rrrrww"),
+    Kind("schemas", "logs/__schemas/0/*.log", "rrrrww"),
+    Kind("delayed messages", "logs/__delayed/0/*.log", "rrrcww"),
+    Kind("checkpoint of the delays", "delays/checkpoint", "wwwwww"),
+    Kind("run of the delays", "delays/*.run", "wwwwww"),
+    Kind("stage", f"stages/{SINK}/*.stage", "wwwwww"),
+    Kind("backup", "backups/*/metadata.json", "wwwwww"),
+]
+CASES = [(kind, how) for kind in KINDS for how in SPOIL]
+
+
+@pytest.mark.parametrize(("kind", "how"), CASES, ids=[f"{kind.name}, {how}" for kind, how in CASES])
+def test_a_start_tells_what_is_lost_and_makes_anew_what_can_be(
+    whole: Path, tmp_path: Path, kind: Kind, how: str
+) -> None:
+    root = tmp_path / "data"
+    shutil.copytree(whole, root)
+    [*_, path] = sorted(path for path in root.glob(kind.pattern) if path.stat().st_size)
+    SPOIL[how](path)
+
+    outcome = "r"
+    try:
+        outcome = live(root, look)
+    except Corrupt as error:
+        assert "/" in str(error), "it names what is lost"
+
+    assert outcome == kind.outcomes[list(SPOIL).index(how)]
+
+
+async def look(broker: Broker) -> str:
+    """What became of the messages: w, d or c; asserts what holds in any case."""
+    offsets, is_corrupt = await readable(broker)
+    [stored] = await publish(broker, Publish(topic=ORDERS, messages=[Message(b"new", partition=0)]))
+    is_damaged = isinstance(stored, PartitionDamaged)
+    assert is_damaged or (isinstance(stored, Placed) and stored.offset >= COUNT + 2)
+    assert floor(broker) == 5
+    assert [view.name for view in list_schedules(broker, ORDERS)] == ["yearly"]
+    delayed = await delayed_messages(broker)
+    delivered = await read_messages(broker, ReadMessages(source=ORDERS_1, limit=100))
+    assert [message.value for message in delivered.messages] == [b"soon"], "nothing is delivered twice"
+    if is_damaged:
+        return "d"
+    if is_corrupt or delayed < 2:
+        return "c"
+    assert offsets == list(range(COUNT)), "nothing is missing without a word"
+    return "w"
+
+
+async def readable(broker: Broker) -> tuple[list[int], bool]:
+    """The offsets of orders/0 that can be read, and whether a read met something corrupt."""
+    found: list[int] = []
+    try:
+        while True:
+            offset = found[-1] + 1 if found else 0
+            page = await read_messages(broker, ReadMessages(source=ORDERS_0, offset=offset, limit=100))
+            if not page.messages:
+                return found, False
+            found += [message.offset for message in page.messages]
+    except GoQueueError:
+        return found, True
+
+
+async def delayed_messages(broker: Broker) -> int:
+    """How many messages wait: one that was delayed, and the schedule's next."""
+    return len(await list_delayed(broker, ORDERS, limit=100))
