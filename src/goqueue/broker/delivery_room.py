@@ -34,6 +34,8 @@ class QueueCounters:
     """How long messages of each lane have waited between publish and first delivery, summed up."""
     delivered_of: Counter[tuple[str, int, int]] = field(default_factory=Counter)
     """By topic, partition and lane."""
+    served_ms: dict[tuple[str, int, int], int] = field(default_factory=dict)
+    """When each of them last handed out something."""
 
     def count_delivered(
         self, source: TopicPartition, messages: Sequence[StoredMessage], again: Collection[int], now_ms: int
@@ -48,6 +50,7 @@ class QueueCounters:
             self.delivered_by_lane[lane] += len(times_ms)
             self.waited_ms_by_lane[lane] += max(now_ms * len(times_ms) - sum(times_ms), 0)
             self.delivered_of[(*source, lane)] += len(times_ms)
+            self.served_ms[(*source, lane)] = now_ms
 
 
 class DeliveryRoom:

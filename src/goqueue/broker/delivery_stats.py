@@ -1,6 +1,5 @@
 """What the work queue has done and what is waiting in it, for people to look at."""
 
-from collections import Counter
 from dataclasses import dataclass, field
 
 from goqueue.broker.broker import Broker
@@ -34,7 +33,9 @@ class LaneStats:
     stored: list[int] = field(default_factory=lambda: [0] * LANE_COUNT)
     oldest_ms: list[int | None] = field(default_factory=lambda: [None] * LANE_COUNT)
     """How long the first message that is ready has waited."""
-    in_flight: int = 0
+    served_ms: list[int | None] = field(default_factory=lambda: [None] * LANE_COUNT)
+    """When something was last handed out for the first time."""
+    in_flight: list[int] = field(default_factory=lambda: [0] * LANE_COUNT)
     waiting: int = 0
     unscanned: int = 0
     """Messages whose lane nobody has looked at yet."""
@@ -61,10 +62,13 @@ async def lane_stats(broker: Broker) -> dict[TopicPartition, LaneStats]:
                 stats[TopicPartition(name, partition.source.partition)] = LaneStats(
                     stored=list(partition.lane_counts)
                 )
-    delivered: Counter[tuple[str, int, int]] = broker.delivery_room.counters.delivered_of
+    counters = broker.delivery_room.counters
     for delivery in _deliveries(broker):
         one = stats.setdefault(delivery.source, LaneStats())
-        one.in_flight += delivery.leased_count
+        for lease in delivery.leases.values():
+            for run in lease.offsets:
+                counts = delivery.shelf.count_by_lane(*run)
+                one.in_flight = [sum(pair) for pair in zip(one.in_flight, counts, strict=True)]
         one.waiting += len(delivery.waiting)
         end_offset = broker.partition(delivery.source).last_stable_offset
         unscanned = max(end_offset - delivery.shelf.scan_offset, 0)
@@ -73,7 +77,8 @@ async def lane_stats(broker: Broker) -> dict[TopicPartition, LaneStats]:
             one.ready, one.unscanned = counts, unscanned
             one.oldest_ms = await _oldest_ms(broker, delivery)
         for lane in range(LANE_COUNT):
-            one.delivered[lane] = delivered[(*delivery.source, lane)]
+            one.delivered[lane] = counters.delivered_of[(*delivery.source, lane)]
+            one.served_ms[lane] = counters.served_ms.get((*delivery.source, lane))
     return stats
 
 

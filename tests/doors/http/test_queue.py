@@ -319,6 +319,14 @@ def test_statistics_come_in_both_sets_of_keys(running: RunningDoor) -> None:
     assert own["partitions"]["0"]["consumed"] == [0, 0, 0, 4, 0]
     assert own["partitions"]["0"]["pending"] == [0, 0, 0, 2, 0]
     assert own["partitions"]["0"]["in_flight"] == 1
+    assert own["partitions"]["0"]["in_flight_by_priority"] == [0, 0, 0, 1, 0]
+    assert [bool(time) for time in own["partitions"]["0"]["last_served"]] == [
+        False,
+        False,
+        False,
+        True,
+        False,
+    ]
     assert own["partitions"]["0"]["oldest_pending"][3] != ""
 
 

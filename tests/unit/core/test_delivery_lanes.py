@@ -42,6 +42,14 @@ def test_a_lane_that_has_waited_too_long_goes_first() -> None:
     assert share(turns, [998, 0, 0, 0, 999], 1, now_ms=30_001) == [(0, 1)]
 
 
+def test_a_lane_that_has_waited_as_long_as_one_above_it_goes_before_it() -> None:
+    """The one above was served in the moment in which the other began to wait."""
+    turns = LaneTurns()
+    share(turns, [1_000, 0, 0, 5, 0], 10, now_ms=0)
+
+    assert share(turns, [990, 0, 0, 5, 0], 10, now_ms=30_000) == [(3, 5), (0, 5)]
+
+
 @given(
     ready=st.lists(st.integers(0, 300), min_size=LANE_COUNT, max_size=LANE_COUNT),
     limits=st.lists(st.integers(1, 200), min_size=1, max_size=10),

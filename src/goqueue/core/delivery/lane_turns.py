@@ -62,7 +62,11 @@ class LaneTurns:
         return shares
 
     def _starved(self, left: list[int], wait_ms_max: int, now_ms: int) -> list[int]:
-        """Lanes that have waited too long, the one that has waited longest first."""
+        """Lanes that have waited too long, the one that has waited longest first.
+
+        Of several that have waited equally long the lowest: a lane above it was served in the moment in which
+        this one began to wait, and would take the whole poll once more.
+        """
         starved: list[tuple[int, int]] = []
         for lane in range(LANE_COUNT):
             since_ms = self._since_ms[lane]
@@ -71,5 +75,5 @@ class LaneTurns:
             if since_ms is None:
                 self._since_ms[lane] = now_ms
             elif now_ms - since_ms >= wait_ms_max:
-                starved.append((since_ms, lane))
-        return [lane for _, lane in sorted(starved)]
+                starved.append((since_ms, -lane))
+        return [-lane for _, lane in sorted(starved)]

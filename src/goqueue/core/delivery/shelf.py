@@ -55,6 +55,12 @@ class Shelf:
         for run in normal:
             self.ready[Lane.NORMAL].add(*run)
 
+    def count_by_lane(self, first: int, end: int) -> list[int]:
+        """How many offsets of a run are in each lane, as far as the scan knows them."""
+        counts = [sum(last - start for start, last in known.within(first, end)) for known in self._lanes]
+        counts[Lane.NORMAL] = end - first - sum(counts)
+        return counts
+
     def take(self, limit: int, *, weights: Sequence[int], wait_ms_max: int, now_ms: int) -> list[Run]:
         """Take messages to hand out, the lanes in their turns."""
         shares = self._turns.share(

@@ -10,7 +10,7 @@ from msgspec import Struct
 from goqueue.broker.broker import Broker
 from goqueue.broker.delivery_stats import LaneStats, lane_stats, reliability_stats
 from goqueue.edge.http.bodies import PRIORITY_OF_LANE
-from goqueue.edge.http.times import format_duration
+from goqueue.edge.http.times import format_duration, format_time
 
 
 class AckStats(Struct):
@@ -63,6 +63,9 @@ class PartitionPriorities(Struct):
     total: list[int]
     oldest_pending: list[str]
     in_flight: int
+    in_flight_by_priority: list[int]
+    last_served: list[str]
+    """When a message was last handed out for the first time; empty: not since the broker began."""
     waiting_retry: int
     unscanned: int
 
@@ -153,7 +156,9 @@ def _shown(stats: LaneStats) -> PartitionPriorities:
         stats.delivered,
         stats.stored,
         ["" if age_ms is None else format_duration(age_ms) for age_ms in stats.oldest_ms],
+        sum(stats.in_flight),
         stats.in_flight,
+        ["" if time_ms is None else format_time(time_ms) for time_ms in stats.served_ms],
         stats.waiting,
         stats.unscanned,
     )
