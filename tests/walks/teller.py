@@ -172,7 +172,7 @@ class Teller:
         """Let time pass, and tell what happens by itself."""
         before = self._places()
         await asyncio.sleep(int(duration_ms) / 1_000)
-        keep_up_deliveries(self._broker)
+        await keep_up_deliveries(self._broker)
         await asyncio.sleep(0.000_001)
         told = []
         for (group, offset), (place, _) in before.items():

@@ -274,17 +274,19 @@ class Broker:
         self, sources: Sequence[tuple[TopicPartition, TopicSettings]], *, must_exist: bool = False
     ) -> list[Partition]:
         """Open partitions from the disk, a few at a time. Those that `must_exist` may turn out damaged."""
-        room = asyncio.Semaphore(_OPEN_AT_ONCE)
+        opened: dict[int, Partition] = {}
+        left = iter(enumerate(sources))
 
-        async def open_one(source: TopicPartition, settings: TopicSettings) -> Partition:
-            partition = self.new_partition(source, settings)
-            async with room:
+        async def open_one_by_one() -> None:
+            for at, (source, settings) in left:
+                partition = self.new_partition(source, settings)
                 await self.threads.run(self.disk.make_folder, partition.folder)
                 recovered = await self.threads.run(partition.open, must_exist=must_exist)
                 self.recovery.add(source, recovered)
-            return partition
+                opened[at] = partition
 
-        return await asyncio.gather(*(open_one(source, settings) for source, settings in sources))
+        await asyncio.gather(*(open_one_by_one() for _ in range(_OPEN_AT_ONCE)))
+        return [opened[at] for at in range(len(sources))]
 
     async def open_journal(self, journal: Journal[Any]) -> None:
         """Open a journal's partition and read its machine's state back."""

@@ -8,7 +8,7 @@ from operator import itemgetter
 from weakref import WeakKeyDictionary
 
 from goqueue.broker.delivery_cache import OpenedBatches
-from goqueue.broker.waiters import ReadWaiter
+from goqueue.broker.waiters import ReadWaiter, tell_in_turn
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.lane_turns import LANE_COUNT
 from goqueue.model.ids import TopicPartition
@@ -91,9 +91,9 @@ class DeliveryRoom:
     def wake(self, group: str, consumer: str | None = None) -> None:
         """Something has changed for a group's polls, or for those of one consumer."""
         self.changes[group] += 1
-        for waiter, who in tuple(self._polls.get(group, {}).items()):
-            if consumer is None or consumer == who:
-                waiter.wake()
+        polls = self._polls.get(group, {})
+        wanted = polls if consumer is None else [waiter for waiter, who in polls.items() if who == consumer]
+        tell_in_turn(wanted, ReadWaiter.wake)
 
     def move_lock(self, delivery: Delivery) -> asyncio.Lock:
         """Held while messages of a delivery are moved: they go in order."""

@@ -8,6 +8,7 @@ import logging
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from goqueue.broker.slices import Slices
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.events import DeliveryDropped
 from goqueue.model.errors import GoQueueError
@@ -19,11 +20,17 @@ if TYPE_CHECKING:  # the broker keeps its deliveries through this module
 log = logging.getLogger(__name__)
 
 
-def keep_up_deliveries(broker: "Broker") -> None:
+async def keep_up_deliveries(broker: "Broker") -> None:
     """Once at the start, and then every few seconds."""
     broker.delivery_room.sample(broker.clock.monotonic_ns())
+    slices = Slices(broker.clock)
     for journal in broker.coordinator.journals:
-        for delivery in journal.deliveries:
+        # By number: a list of them would keep those that are dropped meanwhile, and free them in one go.
+        for number in [delivery.number for delivery in journal.deliveries]:
+            await slices.pause()
+            delivery = journal.deliveries.numbered(number)
+            if delivery is None:
+                continue  # it was dropped while others had their turn
             try:
                 _keep_up(broker, journal, delivery)
             except GoQueueError as error:
@@ -32,16 +39,20 @@ def keep_up_deliveries(broker: "Broker") -> None:
                 )
 
 
-def forget_topic(broker: "Broker", topic_id: UUID) -> None:
+async def forget_topic(broker: "Broker", topic_id: UUID) -> None:
     """A topic is gone: what is out of it takes nobody's room, and its receipts are unknown."""
+    slices = Slices(broker.clock)
     for journal in broker.coordinator.journals:
-        for delivery in journal.deliveries:
-            if delivery.topic_id == topic_id:
-                try:
-                    journal.note(DeliveryDropped(delivery.number))
-                except GoQueueError as error:
-                    # The topic is gone all the same; the upkeep comes by here until the journal has it.
-                    log.warning("delivery_kept group=%s reason=%s", delivery.group, error)
+        for number in [one.number for one in journal.deliveries if one.topic_id == topic_id]:
+            await slices.pause()
+            delivery = journal.deliveries.numbered(number)
+            if delivery is None or delivery.topic_id != topic_id:
+                continue  # the upkeep was quicker
+            try:
+                journal.note(DeliveryDropped(delivery.number))
+            except GoQueueError as error:
+                # The topic is gone all the same; the upkeep comes by here until the journal has it.
+                log.warning("delivery_kept group=%s reason=%s", delivery.group, error)
 
 
 def _keep_up(broker: "Broker", journal: "GroupJournal", delivery: Delivery) -> None:

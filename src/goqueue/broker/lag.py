@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.partition import Partition
+from goqueue.broker.slices import Slices
 from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.core.groups.groups import GroupRecord
 from goqueue.log.partition_log import PartitionLog, from_disk
@@ -48,15 +49,16 @@ async def group_lag(broker: Broker, group: str) -> GroupLag:
     record = broker.coordinator.journals.record(group)
     if record is None:
         raise GroupNotFound(group)
-    lags, unread = lags_of(broker, record)
+    lags, unread = await lags_of(broker, record)
     for at, stored_ms in (await stored_times(broker, unread)).items():
         age_ms = max(broker.clock.wall_ms() - stored_ms, 0) if stored_ms >= 0 else _UNKNOWN
         lags[at] = lags[at]._replace(lag_ms=age_ms)
     return GroupLag(group, tuple(lags))
 
 
-def lags_of(broker: Broker, record: GroupRecord) -> tuple[list[PartitionLag], list[Unread]]:
-    """How far a group is behind in messages, and where to look for how long; waits for nothing."""
+async def lags_of(broker: Broker, record: GroupRecord) -> tuple[list[PartitionLag], list[Unread]]:
+    """How far a group is behind in messages, and where to look for how long; waits for no disk."""
+    slices = Slices(broker.clock)
     lags: list[PartitionLag] = []
     unread: list[Unread] = []
     isolation = _ISOLATIONS.get(record.kind, Isolation.UNCOMMITTED)
@@ -65,6 +67,8 @@ def lags_of(broker: Broker, record: GroupRecord) -> tuple[list[PartitionLag], li
         if log is not None and lag.lag > 0:
             unread.append(Unread(len(lags), log, offset))
         lags.append(lag)
+        if slices.is_over:
+            await slices.pause()
     return lags, unread
 
 
@@ -119,7 +123,10 @@ async def stored_times(broker: Broker, unread: list[Unread]) -> dict[int, int]:
     """When the first unread messages were stored, by their place in the list of lags; -1: cannot be told."""
     times: dict[int, int] = {}
     missing: list[Unread] = []
+    slices = Slices(broker.clock)
     for place in unread:
+        if slices.is_over:
+            await slices.pause()
         known = broker.stored_times.get(place.log, place.offset)
         if known is None:
             missing.append(place)

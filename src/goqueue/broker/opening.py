@@ -97,7 +97,7 @@ async def open_broker(
     await broker.delays.start()
     broker.is_open = True
     watch_transactions(broker)
-    keep_up_deliveries(broker)
+    await keep_up_deliveries(broker)
     broker.keep(asyncio.get_running_loop().create_task(keep_up(broker)))
     return broker
 

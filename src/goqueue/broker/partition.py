@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from goqueue.broker.waiters import ReadWaiter, answer
+from goqueue.broker.waiters import ReadWaiter, answer, tell_in_turn
 from goqueue.core.access.account import Account
 from goqueue.core.telemetry.counters import TopicCounters
 from goqueue.core.telemetry.telemetry import PartitionTelemetry
@@ -220,11 +220,11 @@ class Partition:
         if self.telemetry is not None and not is_decided:
             self.telemetry.stored(base_offset, offset, count, size, self._clock.wall_us())
         self.flusher.note_dirty(self)
-        for reader in tuple(self.readers):
-            if is_decided:
-                reader.wake()  # a marker sets free what came long before it: its own size says nothing
-            else:
-                reader.offer(size)
+        if is_decided:
+            # A marker sets free what came long before it: its own size says nothing.
+            tell_in_turn(self.readers, ReadWaiter.wake)
+        elif self.readers:
+            tell_in_turn(self.readers, lambda reader: reader.offer(size, self))
         return base_offset
 
     def committed(self, end_offset: int) -> "asyncio.Future[None] | None":
@@ -396,8 +396,7 @@ class Partition:
             answer(waiter, error)
         self._commit_waiters.clear()
         self._snapshot_waiters, self._snapshot_begun = [], []
-        for reader in tuple(self.readers):
-            reader.wake()
+        tell_in_turn(self.readers, ReadWaiter.wake)
 
 
 @contextmanager

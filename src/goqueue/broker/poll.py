@@ -14,10 +14,12 @@ from goqueue.broker.dead_letters import start_moves
 from goqueue.broker.delivery import advance, delivery_of, new_nonce, pass_over, pass_start, scan, weights_of
 from goqueue.broker.delivery_read import open_runs
 from goqueue.broker.group_journal import GroupJournal
+from goqueue.broker.partition import Partition
 from goqueue.broker.poll_age import settle_too_old
 from goqueue.broker.poll_keys import by_key, is_key_ordered, learn_keys
 from goqueue.broker.quotas import admit_reader, charge_reader
 from goqueue.broker.read import wait_for_bytes
+from goqueue.broker.slices import Slices
 from goqueue.broker.waiters import ReadWaiter
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.events import Settled
@@ -35,6 +37,27 @@ _value_of = itemgetter(StoredMessage._fields.index("value"))
 _LOOK_MAX = 10_000
 """A poll that has looked at so many messages without finding one for its consumer gives up for now."""
 _LOOK_AT_ONCE = 1_000
+
+
+class PollWaiter(ReadWaiter):
+    """A poll that waits. Of many in a group only so many are woken as find something left for them."""
+
+    __slots__ = ("deliveries",)
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.deliveries: dict[Partition, Delivery] = {}
+
+    def offer(self, size: int, source: object) -> None:
+        """Those who are told later may find that the first have taken it all."""
+        assert isinstance(source, Partition), "a poll waits for partitions only"
+        delivery = self.deliveries[source]
+        try:
+            is_left = delivery.shelf.count or delivery.find_scan() < source.last_stable_offset
+        except GoQueueError:
+            is_left = True  # the partition has stopped: whoever polls hears why
+        if is_left:
+            super().offer(size, source)
 
 
 async def poll(broker: Broker, command: Poll) -> Polled:
@@ -78,13 +101,21 @@ async def _take(
     broker: Broker, journal: GroupJournal, command: Poll, sources: Sequence[TopicPartition]
 ) -> Polled:
     """What can be had now. Which partition is asked first is left to chance, so that none is always last."""
-    polled = Polled([], {}, {source: _end_offset(broker, source) for source in sources})
+    # A member may own thousands of partitions: every walk over them lets others have their turn.
+    slices = Slices(broker.clock)
+    polled = Polled([], {}, {})
+    for source in sources:
+        polled.end_offsets[source] = _end_offset(broker, source)
+        if slices.is_over:
+            await slices.pause()
     limit = command.limit
     max_bytes = command.max_bytes
     failure: GoQueueError | None = None
     first = broker.chance.randrange(len(sources)) if len(sources) > 1 else 0
     deliveries = []
     for source in (*sources[first:], *sources[:first]):
+        if slices.is_over:
+            await slices.pause()
         try:
             delivery = delivery_of(broker, journal, command.group, source)
             pass_start(broker, journal, delivery)
@@ -94,6 +125,8 @@ async def _take(
         except GoQueueError as error:
             failure = error  # the other partitions may be well
     for delivery in deliveries:
+        if slices.is_over:
+            await slices.pause()
         part = None
         if limit > 0 and max_bytes > 0 and _room(broker, journal, command):
             try:
@@ -182,6 +215,10 @@ async def _choose(
                 wanted_count = max(wanted_count, _LOOK_AT_ONCE)  # there may be thousands where nothing is
             await asyncio.sleep(0)
         return None
+    except asyncio.CancelledError:
+        # Others were not woken for what this one was about to take.
+        broker.delivery_room.wake(command.group)
+        raise
     finally:
         # Whatever was not leased or settled by now goes back where it was.
         delivery.put_back(held)
@@ -253,37 +290,49 @@ def _end_offset(broker: Broker, source: TopicPartition) -> int:
 async def _wait(broker: Broker, command: Poll, polled: Polled, left_ns: int) -> None:
     """Return when messages may have come: published, given back, fallen due, or room made for them."""
     journal = await broker.coordinator.journals.ensure(command.group)
-    waiter = ReadWaiter(1)
+    waiter = PollWaiter()
+    broker.waiting_reads[waiter] = None
+    broker.delivery_room.enter(command.group, command.member_id, waiter)
+    timer = None
+    try:
+        next_ms = await _watch(broker, journal, command, polled, waiter)
+        if next_ms is not None:
+            left_ns = min(left_ns, max(next_ms - broker.running.now_ms(), 0) * _NS_PER_MS)
+        left_ns = min(left_ns, _patience_ns(broker, command))
+        timer = asyncio.get_running_loop().call_later(left_ns / 1e9, waiter.wake)
+        await waiter.ready
+    finally:
+        if timer is not None:
+            timer.cancel()
+        del broker.waiting_reads[waiter]
+        broker.delivery_room.leave(command.group, waiter)
+        for partition in waiter.deliveries:
+            partition.readers.pop(waiter, None)
+
+
+async def _watch(
+    broker: Broker, journal: GroupJournal, command: Poll, polled: Polled, waiter: PollWaiter
+) -> int | None:
+    """Have the waiter told of what comes to its partitions; when time will bring something, if it will."""
+    slices = Slices(broker.clock)
     has_room = _room(broker, journal, command) > 0
-    partitions = []
     times_ms = []
     for source, end_offset in polled.end_offsets.items():
+        if slices.is_over:
+            await slices.pause()
         if _end_offset(broker, source) != end_offset:
-            return  # more came while another partition was read
+            waiter.wake()  # more came while another partition was read
+            return None
         delivery = journal.deliveries.find(command.group, source)
         topic = broker.topics.get(source.topic)
         if delivery is None or topic is None or source.partition >= len(topic.partitions):
             continue
         times_ms.append(delivery.next_time_ms())
         if has_room:
-            partitions.append(topic.partitions[source.partition])
-    next_ms = min((time_ms for time_ms in times_ms if time_ms is not None), default=None)
-    if next_ms is not None:
-        left_ns = min(left_ns, max(next_ms - broker.running.now_ms(), 0) * _NS_PER_MS)
-    left_ns = min(left_ns, _patience_ns(broker, command))
-    timer = asyncio.get_running_loop().call_later(left_ns / 1e9, waiter.wake)
-    broker.waiting_reads[waiter] = None
-    broker.delivery_room.enter(command.group, command.member_id, waiter)
-    for partition in partitions:
-        partition.readers[waiter] = None
-    try:
-        await waiter.ready
-    finally:
-        timer.cancel()
-        del broker.waiting_reads[waiter]
-        broker.delivery_room.leave(command.group, waiter)
-        for partition in partitions:
-            partition.readers.pop(waiter, None)
+            partition = topic.partitions[source.partition]
+            waiter.deliveries[partition] = delivery
+            partition.readers[waiter] = None
+    return min((time_ms for time_ms in times_ms if time_ms is not None), default=None)
 
 
 def _patience_ns(broker: Broker, command: Poll) -> int:

@@ -22,7 +22,13 @@ from goqueue.core.access.account import Account
 from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.commands import Appended, Placed, Publish, Published, Quarantined
 from goqueue.model.delays import Postponed
-from goqueue.model.errors import GoQueueError, MessageTooLarge, PartitionNotFound, SchemaMismatch
+from goqueue.model.errors import (
+    GoQueueError,
+    MessageTooLarge,
+    PartitionNotFound,
+    SchemaMismatch,
+    TopicNotFound,
+)
 from goqueue.model.messages import Acks, Message
 from goqueue.model.schemas import SchemaValidation
 from goqueue.model.settings import TopicSettings
@@ -91,8 +97,15 @@ async def _take_in(broker: Broker, command: Publish, topic: OpenTopic) -> _Taken
         topic = broker.topic(command.topic)  # it may be another one by now
     routed, later = _route(broker, command, topic, settings, wrong, results)
     waiting: list[tuple[list[int], Awaitable[None]]] = []
+    slices = Slices(broker.clock)
     for partition, indexes in routed.items():
         try:
+            if slices.is_over:
+                # Each partition's share is stored whole; between two of them others may have their turn.
+                await slices.pause()
+                broker.admit(command.topic, is_own=command.is_own)
+                if broker.topic(command.topic) is not topic:
+                    raise TopicNotFound(command.topic)  # another one has its name by now
             stored = _store(broker, topic, partition, [command.messages[i] for i in indexes], command.acks)
         except GoQueueError as error:
             _refuse(broker, command, results, indexes, error)

@@ -8,6 +8,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from goqueue.broker.quotas import groups_owned, measure_storage, size_of, topics_owned
+from goqueue.broker.waiters import ReadWaiter, tell_in_turn
 from goqueue.core.access.events import Event, TenantSet
 from goqueue.model.errors import GoQueueError, ShuttingDown
 from goqueue.model.ids import TopicName
@@ -69,8 +70,7 @@ async def set_status(broker: "Broker", tenant_id: str, status: TenantStatus, *, 
     """Suspend, disable, or let work again. Readers that wait hear of it at once."""
     now_ms = broker.clock.wall_ms()
     await _commit(broker, broker.tenants.set_status(tenant_id, status, reason=reason, now_ms=now_ms))
-    for reader in tuple(broker.waiting_reads):
-        reader.wake()
+    tell_in_turn(broker.waiting_reads, ReadWaiter.wake)
     return broker.tenants.get(tenant_id)
 
 

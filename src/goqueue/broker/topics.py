@@ -7,6 +7,7 @@ from goqueue.broker.broker import LOGS_FOLDER, Broker, OpenTopic, remove_folder
 from goqueue.broker.delivery_upkeep import forget_topic
 from goqueue.broker.partition import Partition
 from goqueue.broker.quotas import admit_partitions, within_retention
+from goqueue.broker.slices import Slices
 from goqueue.broker.topic_settings import change_settings, settings_from, view_settings
 from goqueue.log.partition_log import storage_error
 from goqueue.log.snapshot import begin_at
@@ -57,10 +58,7 @@ async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -
             topic_id=event.topic_id,
             created_ms=event.created_ms,
             settings=event.settings,
-            partitions=tuple(
-                PartitionView(partition=n, start_offset=0, end_offset=0, size_bytes=0, leader_epoch=0)
-                for n in range(partitions)
-            ),
+            partitions=tuple(PartitionView(number, 0, 0, 0, 0) for number in range(partitions)),
         )
     if any(command.first_offsets):
         await _begin_partitions(broker, name, command.first_offsets[:partitions])
@@ -96,14 +94,20 @@ async def _delete_topic(broker: Broker, name: str) -> None:
     committed = broker.journal.write(event)
     topic = broker.topics.pop(event.name)
     broker.count_topics()
-    forget_topic(broker, topic_id)
+    slices = Slices(broker.clock)
     for partition in topic.partitions:
         partition.close(TopicNotFound(name))
         broker.telemetry.forget(partition.source)
+        await slices.pause()
+    await forget_topic(broker, topic_id)
     if committed is not None:
         await committed
     await broker.flusher.settle()
     await remove_folder(broker, event.name)
+    while topic.partitions:
+        # Thousands of them take tens of milliseconds to free.
+        topic.partitions.pop()
+        await slices.pause()
 
 
 async def add_partitions(
@@ -188,9 +192,15 @@ def topic_by_id(broker: Broker, topic_id: UUID) -> TopicView:
     return describe_topic(broker, name)
 
 
-def list_topics(broker: Broker) -> list[TopicView]:
+async def list_topics(broker: Broker) -> list[TopicView]:
     """All topics of clients, by name."""
-    return [describe_topic(broker, name) for name in sorted(broker.topics)]
+    slices = Slices(broker.clock)
+    views = []
+    for name in sorted(broker.topics):
+        if name in broker.topics:  # it may have gone while others had their turn
+            views.append(describe_topic(broker, name))
+        await slices.pause()
+    return views
 
 
 def describe_settings(broker: Broker, name: str) -> list[SettingView]:
@@ -221,9 +231,11 @@ async def _alter_settings(
         settings = within_retention(broker, name, settings, is_given=is_given)
     if not validate_only:
         await broker.journal.commit(broker.metadata.change_settings(name, settings))
+        slices = Slices(broker.clock)
         for partition in topic.partitions:
             partition.change_settings(settings)
             broker.telemetry.change(partition.source, settings)
+            await slices.pause()
     return describe_topic(broker, name)
 
 
@@ -248,18 +260,7 @@ def _view(partition: Partition) -> PartitionView:
         log = partition.log
     except GoQueueError:
         # A partition that the disk has failed is still a partition; it has nothing to show just now.
-        return PartitionView(
-            partition=partition.source.partition,
-            start_offset=-1,
-            end_offset=-1,
-            size_bytes=0,
-            leader_epoch=-1,
-        )
-    return PartitionView(
-        partition=partition.source.partition,
-        start_offset=log.start_offset,
-        end_offset=log.end_offset,
-        size_bytes=log.size_bytes,
-        leader_epoch=partition.leader_epoch,
-        damage="" if log.damage is None else str(log.damage),
-    )
+        return PartitionView(partition.source.partition, -1, -1, 0, -1)
+    damage = "" if log.damage is None else str(log.damage)
+    number, epoch = partition.source.partition, partition.leader_epoch
+    return PartitionView(number, log.start_offset, log.end_offset, log.size_bytes, epoch, damage)

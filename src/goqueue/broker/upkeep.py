@@ -9,6 +9,7 @@ from goqueue.broker.delivery_upkeep import keep_up_deliveries
 from goqueue.broker.expire_offsets import expire_offsets
 from goqueue.broker.partition import Partition
 from goqueue.broker.sinks_epochs import keep_up_sinks
+from goqueue.broker.slices import Slices
 from goqueue.broker.tenants import keep_up_tenants
 from goqueue.broker.transaction_ends import keep_up_transactions
 from goqueue.model.errors import GoQueueError, StorageFailed, StorageFull, TopicNotFound
@@ -22,7 +23,7 @@ async def keep_up(broker: Broker) -> None:
         await asyncio.sleep(broker.config.upkeep_interval_ms / 1000)
         await keep_up_partitions(broker)
         await expire_offsets(broker)
-        keep_up_deliveries(broker)
+        await keep_up_deliveries(broker)
         await broker.coordinator.keep_up()
         for room, work in (
             ("tenants", keep_up_tenants),
@@ -38,7 +39,9 @@ async def keep_up(broker: Broker) -> None:
 
 async def keep_up_partitions(broker: Broker) -> None:
     """One round over all partitions."""
+    slices = Slices(broker.clock)
     for partition in broker.all_partitions():
+        await slices.pause()
         try:
             await keep_up_partition(broker, partition)
         except (StorageFailed, StorageFull):

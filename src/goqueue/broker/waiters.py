@@ -1,8 +1,13 @@
 """Those who wait on the loop for a partition: for bytes to come, or for the disk."""
 
 import asyncio
+from collections import deque
+from collections.abc import Callable, Collection
 
 from goqueue.model.errors import GoQueueError
+
+_AT_ONCE = 16
+"""So many are woken in one turn of the loop: what each of them then does may take a fraction of a ms."""
 
 
 class ReadWaiter:
@@ -14,13 +19,30 @@ class ReadWaiter:
         self._missing_bytes = missing_bytes
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def offer(self, size: int) -> None:
+    def offer(self, size: int, source: object) -> None:
+        """So many bytes have come to a partition."""
         self._missing_bytes -= size
         if self._missing_bytes <= 0:
             self.wake()
 
     def wake(self) -> None:
         answer(self.ready)
+
+
+def tell_in_turn(waiters: Collection[ReadWaiter], tell: Callable[[ReadWaiter], None]) -> None:
+    """Tell those who wait, in the order they came; when they are many, a few in each turn of the loop."""
+    if len(waiters) <= _AT_ONCE:
+        for waiter in tuple(waiters):
+            tell(waiter)
+    else:
+        _tell_some(deque(waiters), tell)
+
+
+def _tell_some(left: deque[ReadWaiter], tell: Callable[[ReadWaiter], None]) -> None:
+    for _ in range(min(_AT_ONCE, len(left))):
+        tell(left.popleft())
+    if left:
+        asyncio.get_running_loop().call_soon(_tell_some, left, tell)
 
 
 def answer(waiter: "asyncio.Future[None]", error: GoQueueError | None = None) -> None:

@@ -239,8 +239,9 @@ class CreateTopic:
     """Where the partitions of such a topic begin, one after the other; 0 where it does not say."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionView:
+class PartitionView(NamedTuple):
+    """One of thousands, perhaps: a tuple is made in a third of the time."""
+
     partition: int
     start_offset: int
     end_offset: int

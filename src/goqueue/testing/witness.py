@@ -26,7 +26,7 @@ async def check_restart(broker: Broker, story: Story) -> None:
     demand(broker.leader_epoch > story.leader_epoch, "the leader epoch must rise with every start")
     demand(story.cluster_id in ("", broker.cluster_id), "the cluster id must never change")
     story.leader_epoch, story.cluster_id = broker.leader_epoch, broker.cluster_id
-    found = {view.name: view for view in list_topics(broker)}
+    found = {view.name: view for view in await list_topics(broker)}
     for name in found:
         demand(name in story.topics, f"topic {name} exists, though it was deleted or never made")
     for name, topic in list(story.topics.items()):

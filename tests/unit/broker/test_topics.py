@@ -62,7 +62,7 @@ def test_names_that_could_not_be_folders_are_refused(tmp_path: Path, name: str) 
         async with running(FolderDisk(tmp_path)) as broker:
             with pytest.raises(InvalidTopicName):
                 await create_topic(broker, CreateTopic(name=name))
-            assert list_topics(broker) == []
+            assert await list_topics(broker) == []
 
     asyncio.run(walk())
 
@@ -84,7 +84,7 @@ def test_what_cannot_be_made_is_refused_and_leaves_nothing(tmp_path: Path) -> No
                 with pytest.raises(error):
                     await create_topic(broker, command)
             await create_topic(broker, CreateTopic(name="t", validate_only=True))
-            assert list_topics(broker) == []
+            assert await list_topics(broker) == []
 
     asyncio.run(walk())
 
@@ -115,7 +115,7 @@ def test_a_deleted_topic_is_gone_from_memory_and_disk_and_its_name_is_free(tmp_p
             assert again.topic_id != first.topic_id
             assert again.partitions[0].end_offset == 0
         async with running(FolderDisk(tmp_path)) as broker:
-            assert [view.name for view in list_topics(broker)] == ["orders"]
+            assert [view.name for view in await list_topics(broker)] == ["orders"]
 
     asyncio.run(walk())
 

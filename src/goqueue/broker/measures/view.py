@@ -4,7 +4,6 @@ Thousands of partitions and groups are walked, so that is done in slices: betwee
 Numbers of one answer may therefore be some milliseconds apart.
 """
 
-import asyncio
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -12,6 +11,7 @@ from functools import lru_cache
 from goqueue.broker.broker import Broker
 from goqueue.broker.lag import Unread, lags_of, stored_times
 from goqueue.broker.partition import Partition
+from goqueue.broker.slices import Slices
 from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.core.groups.consumer_assignment import assigned_partitions
 from goqueue.core.groups.group import Group
@@ -24,9 +24,6 @@ from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Lane
 from goqueue.model.names import is_internal
 
-_SLICE = 200
-_GROUPS_SLICE = 20
-"""So many partitions, or groups, are looked at before others get their turn: 1 to 2 milliseconds."""
 _LOOK_UPS_MAX = 1_000
 """So many partitions are looked up in time for one answer; groups that come later are told without it."""
 
@@ -146,7 +143,8 @@ class View:
             yield (OTHER, OTHER), self.counters.other_group_topics
 
     async def _look_at_partitions(self) -> None:
-        for at, partition in enumerate(self.broker.all_partitions(), 1):
+        slices = Slices(self.broker.clock)
+        for partition in self.broker.all_partitions():
             name, number = partition.source
             label = self.topic_label(name)
             self.topics.setdefault(label, LogRow()).add(partition)
@@ -158,8 +156,8 @@ class View:
                 for lane, count in zip(Lane, partition.lane_counts, strict=True):
                     if count:
                         self.lanes[label, lane.label] = self.lanes.get((label, lane.label), 0) + count
-            if at % _SLICE == 0:
-                await asyncio.sleep(0)
+            if slices.is_over:
+                await slices.pause()
         if not self.by_partition:
             self.logs = {(label,): row for label, row in self.topics.items()}
 
@@ -172,24 +170,28 @@ class View:
         self.counters.forget_groups({record.membership.name for record in records})
         unread: list[Unread] = []
         rows: list[PairRow] = []
-        for at, record in enumerate(records, 1):
+        slices = Slices(self.broker.clock)
+        for record in records:
             name = record.membership.name
             self.counters.group(name)  # one that nothing was counted of has its place too
             label = name if name in self.counters.groups else OTHER
             row = self.groups.setdefault(label, GroupRow())
             row.records.append(record)
             row.partitions += self._look_at_members(record.membership)
-            lags, behind = lags_of(self.broker, record)
+            lags, behind = await lags_of(self.broker, record)
             for lag in lags:
                 pair = self._pair(name, lag.topic, lag.partition)
                 pair.committed_offset += max(lag.committed_offset, 0)
                 pair.lag += max(lag.lag, 0)
+                if slices.is_over:
+                    await slices.pause()
             for place in behind:
                 lag = lags[place.at]
                 rows.append(self._pair(name, lag.topic, lag.partition))
                 unread.append(place._replace(at=len(unread)))
-            if at % _GROUPS_SLICE == 0:
-                await asyncio.sleep(0)
+                if slices.is_over:
+                    await slices.pause()
+            await slices.pause()
         await self._look_at_deliveries()
         await self._look_up_times(unread, rows)
 
@@ -205,15 +207,16 @@ class View:
 
     async def _look_at_deliveries(self) -> None:
         found = [delivery for journal in self.broker.coordinator.journals for delivery in journal.deliveries]
-        for at, delivery in enumerate(found, 1):
+        slices = Slices(self.broker.clock)
+        for delivery in found:
             if delivery.topic in self.broker.topics and not _is_own(delivery.group):
                 row = self._pair(delivery.group, *delivery.source)
                 row.is_queue = True
                 row.in_flight += delivery.leased_count
                 row.ready += delivery.shelf.count
                 row.waiting += len(delivery.waiting)
-            if at % _SLICE == 0:
-                await asyncio.sleep(0)
+            if slices.is_over:
+                await slices.pause()
 
     async def _look_up_times(self, unread: list[Unread], rows: list[PairRow]) -> None:
         times = await stored_times(self.broker, unread[:_LOOK_UPS_MAX])

@@ -79,7 +79,7 @@ async def readyz_route(
     body = _health(broker, "; ".join(failed) or None)
     body.checks = checks
     if broker.is_open:
-        topics = list_topics(broker)
+        topics = await list_topics(broker)
         body.broker = BrokerSummary(
             broker.config.node_id, len(topics), sum(size_of(topic) for topic in topics)
         )
@@ -105,7 +105,7 @@ async def version_route() -> VersionBody:
 
 @get("/stats", operation_id="stats", summary="Topics and sizes", tags=_TAGS, operation_class=RootOnly)
 async def stats_route(broker: NamedDependency[Broker]) -> StatsBody:
-    topics = list_topics(broker)
+    topics = await list_topics(broker)
     return StatsBody(
         node_id=broker.config.node_id,
         uptime=_uptime(broker),

@@ -17,7 +17,6 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.delays import checked_due
 from goqueue.broker.publish import PIECE_COUNT, publish
 from goqueue.broker.slices import Slices
-from goqueue.broker.topics import describe_topic
 from goqueue.broker.trace_places import context_in
 from goqueue.core.telemetry.trace_ids import parse_traceparent
 from goqueue.edge.http.bodies import (
@@ -93,7 +92,7 @@ async def publish_messages(
     if traceparent is not None and parse_traceparent(traceparent) is not None:
         messages = [_traced(message, traceparent) for message in messages]
     if not messages:
-        describe_topic(broker, topic)  # a missing topic is the first thing to hear of
+        broker.topic(topic)  # a missing topic is the first thing to hear of
         _tell_refused(broker, topic, refused.values())
         return PublishReply(list(refused.values()))
     published = await publish(broker, Publish(topic=TopicName(topic), messages=messages, acks=wanted))

@@ -8,7 +8,7 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, RawBody
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.topics import create_topic, delete_topic, describe_settings, describe_topic, list_topics
+from goqueue.broker.topics import create_topic, delete_topic, describe_settings, describe_topic
 from goqueue.edge.http.bodies import (
     CreateTopicBody,
     PartitionOffsets,
@@ -47,7 +47,7 @@ async def create_topic_route(broker: NamedDependency[Broker], body: RawBody) -> 
 
 @get("/topics", operation_id="listTopics", summary="Names of all topics", tags=["topics"])
 async def list_topics_route(broker: NamedDependency[Broker]) -> TopicList:
-    return TopicList([topic.name for topic in list_topics(broker)])
+    return TopicList(sorted(broker.topics))
 
 
 @get(

@@ -85,7 +85,7 @@ async def metadata(context: Context, request: "MetadataRequest") -> MetadataRepl
     include_cluster: bool = getattr(request, "include_cluster_authorized_operations", False)
     operations = TOPIC_OPERATIONS if include_topic else OPERATIONS_NOT_ASKED
     if request.topics is None or (request.__version__ == 0 and not request.topics):
-        topics = [_known_topic(context, view, operations) for view in list_topics(broker)]
+        topics = [_known_topic(context, view, operations) for view in await list_topics(broker)]
     else:
         topics = [await _named_topic(context, request, wanted, operations) for wanted in request.topics]
     return MetadataReply(

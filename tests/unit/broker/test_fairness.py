@@ -1,0 +1,190 @@
+"""Nobody holds the loop: how long, in CPU time, large things keep others from being served."""
+
+import asyncio
+import gc
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from goqueue.broker import poll as poll_module
+from goqueue.broker.assigned_groups import heartbeat_assigned
+from goqueue.broker.broker import Broker
+from goqueue.broker.delivery_read import Opened, open_runs
+from goqueue.broker.delivery_upkeep import keep_up_deliveries
+from goqueue.broker.lag import group_lag
+from goqueue.broker.measures.view import View
+from goqueue.broker.publish import publish
+from goqueue.broker.topics import alter_settings, create_topic, delete_topic, describe_topic
+from goqueue.broker.upkeep import keep_up_partitions
+from goqueue.broker.waiters import ReadWaiter, tell_in_turn
+from goqueue.model.commands import CreateTopic, Publish, SettingChange
+from goqueue.model.groups import Membership, Sharing
+from goqueue.model.messages import Message
+from goqueue.model.settings import BrokerConfig
+from goqueue.node.disk import FolderDisk
+from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.holds import HOLD_MS_MAX, longest_hold
+from tests.unit.broker.queue_steps import Consumer, join, orders, put, take
+from tests.unit.broker.running import ORDERS, running, until
+
+PARTITIONS = 10_000
+POLLS = 2_000
+NO_UPKEEP = BrokerConfig(upkeep_interval_ms=3_600_000)
+"""It is measured by itself; else it would come by in the midst of something."""
+
+
+@pytest.mark.slow
+def test_a_topic_of_thousands_of_partitions_holds_the_loop_for_nothing() -> None:
+    async def walk() -> None:
+        async with running(SimulatedDisk(Random(1)), NO_UPKEEP) as broker:
+            holds = {
+                "create": await longest_hold(
+                    lambda: create_topic(broker, CreateTopic(name=ORDERS, partitions=PARTITIONS)), runs=1
+                ),
+                **await _holds_of_use(broker, await join(broker)),
+                "delete": await longest_hold(lambda: delete_topic(broker, ORDERS), runs=1),
+            }
+        assert {name: hold for name, hold in holds.items() if hold > HOLD_MS_MAX} == {}
+
+    with _undisturbed():
+        asyncio.run(walk())
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """What is done once has no best of some runs, and a collection of garbage comes by chance.
+
+    And a loop that spins lets threads come in at once, or each of ten thousand would wait 5 ms for it.
+    """
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(0.0001)
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        sys.setswitchinterval(interval_s)
+
+
+async def _holds_of_use(broker: Broker, ann: Consumer) -> dict[str, float]:
+    async def publish_everywhere() -> None:
+        messages = [Message(b"x", None, (), partition=number) for number in range(PARTITIONS)]
+        await publish(broker, Publish(topic=ORDERS, messages=messages))
+
+    async def describe() -> None:
+        describe_topic(broker, ORDERS)
+
+    who = Membership(ann.group, ann.member_id, 0)
+    change = SettingChange(name="retention.ms", value="1000000")
+    return {
+        "publish": await longest_hold(publish_everywhere, runs=1),
+        "first poll": await longest_hold(lambda: take(broker, ann, 1), runs=1),
+        "poll": await longest_hold(lambda: take(broker, ann, 1)),
+        "poll in vain": await longest_hold(lambda: take(broker, ann, 100, wait_ms=1)),
+        "heartbeat": await longest_hold(lambda: heartbeat_assigned(broker, who)),
+        "describe": await longest_hold(describe),
+        "lag": await longest_hold(lambda: group_lag(broker, ann.group)),
+        "metrics": await longest_hold(lambda: View(broker).look()),
+        "upkeep": await longest_hold(lambda: keep_up_partitions(broker)),
+        "upkeep of deliveries": await longest_hold(lambda: keep_up_deliveries(broker)),
+        "settings": await longest_hold(lambda: alter_settings(broker, ORDERS, [change])),
+    }
+
+
+def test_one_message_for_thousands_of_waiting_polls_holds_the_loop_for_one_of_them(tmp_path: Path) -> None:
+    async def walk() -> None:
+        async with running(FolderDisk(tmp_path)) as broker:
+            await orders(broker)
+            ann = await join(broker, sharing=Sharing.SHARED)
+            polls = {asyncio.create_task(take(broker, ann, 1, wait_ms=60_000)) for _ in range(POLLS)}
+            await until(lambda: len(broker.waiting_reads) == POLLS)
+
+            async def publish_one() -> None:
+                await put(broker, "a")
+                done, _ = await asyncio.wait(polls, return_when=asyncio.FIRST_COMPLETED)
+                assert len(done) == 1
+                polls.difference_update(done)
+                await until(lambda: len(broker.waiting_reads) == len(polls))
+
+            hold_ms = await longest_hold(publish_one)
+            for poll in polls:
+                poll.cancel()
+            await asyncio.gather(*polls, return_exceptions=True)
+        assert hold_ms < HOLD_MS_MAX / 2
+
+    asyncio.run(walk())
+
+
+def test_many_waiting_polls_get_as_many_messages_as_come_and_the_rest_go_on_waiting(tmp_path: Path) -> None:
+    async def walk() -> None:
+        async with running(FolderDisk(tmp_path)) as broker:
+            await orders(broker)
+            ann = await join(broker, sharing=Sharing.SHARED)
+            polls = [asyncio.create_task(take(broker, ann, 1, wait_ms=60_000)) for _ in range(200)]
+            await until(lambda: len(broker.waiting_reads) == 200)
+
+            await put(broker, *(str(number) for number in range(150)))
+            await until(lambda: sum(poll.done() for poll in polls) == 150)
+            await until(lambda: len(broker.waiting_reads) == 50)
+            await put(broker, *(str(number) for number in range(150, 200)))
+
+            taken = [one.value for poll in polls for one in await poll]
+            assert sorted(map(int, taken)) == list(range(200))
+
+    asyncio.run(walk())
+
+
+def test_those_who_wait_are_told_in_the_order_they_came_a_few_in_each_turn_of_the_loop() -> None:
+    async def walk() -> None:
+        waiters = [ReadWaiter(1) for _ in range(100)]
+        told: list[ReadWaiter] = []
+        tell_in_turn(waiters, told.append)
+        counts = [len(told)]
+        while len(told) < 100:
+            await asyncio.sleep(0)
+            counts.append(len(told))
+
+        assert told == waiters
+        assert max(after - before for before, after in pairwise([0, *counts])) <= 16
+
+    asyncio.run(walk())
+
+
+def test_a_poll_that_gives_up_while_it_reads_leaves_its_message_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many that wait only as many are woken as find something: one that is gone must be replaced."""
+
+    async def walk() -> None:
+        async with running(FolderDisk(tmp_path)) as broker:
+            reading = asyncio.Event()
+
+            async def never_read(*_: object, **__: object) -> Opened:
+                monkeypatch.setattr(poll_module, "open_runs", open_runs)
+                reading.set()
+                await asyncio.Event().wait()
+                raise AssertionError("nobody sets it")
+
+            await orders(broker)
+            ann = await join(broker, sharing=Sharing.SHARED)
+            polls = [asyncio.create_task(take(broker, ann, 1, wait_ms=60_000)) for _ in range(40)]
+            await until(lambda: len(broker.waiting_reads) == 40)
+            monkeypatch.setattr(poll_module, "open_runs", never_read)
+
+            await put(broker, "a")
+            await reading.wait()
+            await until(lambda: len(broker.waiting_reads) == 39)
+            polls[0].cancel()
+            done, waiting = await asyncio.wait(polls[1:], return_when=asyncio.FIRST_COMPLETED, timeout=10)
+
+            assert [[one.value for one in poll.result()] for poll in done] == [["a"]]
+            for poll in waiting:
+                poll.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+
+    asyncio.run(walk())
