@@ -30,6 +30,13 @@ INTEGERS = {
     "timedelta_i64": ">q",
 }
 _ODD_TEXTS = ("", ".", "..", "a" * 300, "a" * 32_000, "x\0y", "\n", "__consumer_offsets", "é😀", "a/b", "%00")
+_SETTINGS = (
+    "retention.ms",
+    "segment.bytes",
+    "max.message.bytes",
+    "goqueue.inspect.records",
+    "goqueue.retries.max",
+)
 _REGEXES = ("fuzz-.*", "(a+)+$", "(" * 100, "[", ".*" * 50, "^(?:x{1,1000}){1,1000}$")
 _VARINT_LIES = (0, 1, 2, 127, 1 << 16, 1 << 28, (1 << 31) - 1, 1 << 31, (1 << 35) - 1)
 
@@ -155,12 +162,12 @@ class Maker:
             ("protocol_type", ["consumer"]),
             ("assignor", ["uniform", "range"]),
             ("key", [*stock.groups, *stock.transactional_ids, "retention.ms"]),
-            ("value", ["1", "-1", "x" * 100, "9" * 400]),
+            ("value", ["1", "-1", "true", "x" * 100, "9" * 400, "65536", str(2**63)]),
             ("resource_name", stock.topics),
         ):
             if part in name:
                 return chance.choice(words)
-        return chance.choice(stock.topics)
+        return chance.choice(stock.topics if chance.random() < 0.9 else _SETTINGS)
 
     def _content(self, name: str) -> bytes:
         if name != "records":

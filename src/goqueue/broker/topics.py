@@ -14,6 +14,7 @@ from goqueue.log.snapshot import begin_at
 from goqueue.model.commands import CreateTopic, PartitionView, SettingChange, SettingView, TopicView
 from goqueue.model.errors import (
     GoQueueError,
+    InvalidPartitionCount,
     InvalidReplication,
     OffsetOutOfRange,
     TopicExists,
@@ -52,6 +53,7 @@ async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -
     )
     if not command.is_own:
         admit_partitions(broker, name, partitions)
+        _check_room(broker, partitions)
     if command.validate_only:
         return TopicView(
             name=name,
@@ -129,6 +131,7 @@ async def _add_partitions(
     )
     if not is_own:
         admit_partitions(broker, name, total)
+        _check_room(broker, total - len(topic.partitions))
     if not validate_only:
         fresh = range(len(topic.partitions), total)
         broker.growing.add(event.name)
@@ -140,6 +143,15 @@ async def _add_partitions(
         topic.partitions += opened
         broker.count_topics()
     return describe_topic(broker, name)
+
+
+def _check_room(broker: Broker, more: int) -> None:
+    """Refuse partitions beyond what the broker may have in all."""
+    there, most = sum(broker.topic_counts.values()), broker.config.limits.partitions
+    if there + more > most:
+        raise InvalidPartitionCount(
+            f"there are {there} partitions in all and may be {most}: {more} more are too many"
+        )
 
 
 async def _begin_partitions(broker: Broker, name: TopicName, first_offsets: Sequence[int]) -> None:

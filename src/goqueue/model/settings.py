@@ -84,12 +84,15 @@ class Limits:
     message_bytes: int = 16 * MiB
     request_bytes: int = 64 * MiB
     partitions_per_topic: int = 10_000
+    partitions: int = 100_000
+    """Of all topics together. Each takes a folder, files and memory, whether it is used or not."""
 
     def __post_init__(self) -> None:
         require(self.message_bytes > 0, "a message must have room for at least a byte")
         require(self.message_bytes <= self.request_bytes, "a request must have room for a whole message")
         require(self.request_bytes < 2**31, "a request must stay below 2 GiB")
         require(self.partitions_per_topic > 0, "a topic must have room for a partition")
+        require(self.partitions > 0, "there must be room for a partition")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

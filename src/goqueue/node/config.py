@@ -174,6 +174,7 @@ def _limits(reader: _Reader, message_bytes: int) -> Limits:
             message_bytes=message_bytes,
             request_bytes=reader(table.REQUEST_BYTES),
             partitions_per_topic=reader(table.TOPIC_PARTITIONS_MAX),
+            partitions=reader(table.PARTITIONS_MAX),
         ),
         Limits(),
         told_at=table.MESSAGE_BYTES,

@@ -192,6 +192,12 @@ TOPIC_PARTITIONS_MAX: Setting[int] = Setting(
     read=whole_number(least=1, most=_INT32_MAX),
     help="The most partitions a topic may have.",
 )
+PARTITIONS_MAX: Setting[int] = Setting(
+    name="LIMITS_PARTITIONS",
+    default="100000",
+    read=whole_number(least=1, most=_INT32_MAX),
+    help="The most partitions that all topics may have together.",
+)
 AUTO_CREATE: Setting[bool] = Setting(
     name="TOPICS_AUTO_CREATE",
     default="true",
@@ -507,6 +513,7 @@ SETTINGS: tuple[Setting[object], ...] = (
     REQUEST_BYTES,
     JSON_BYTES,
     TOPIC_PARTITIONS_MAX,
+    PARTITIONS_MAX,
     AUTO_CREATE,
     DEFAULT_PARTITIONS,
     PRODUCER_EXPIRY_MS,

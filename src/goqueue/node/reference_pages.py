@@ -139,6 +139,8 @@ def kafka_page() -> str:
         "or was stored by an older version, is handed out as it is, and it is the client that stops: seek to "
         "the first offset behind the batch, or delete records up to there. A read over HTTP says where it is "
         "and how messages go on.",
+        "- A request without batches has at most 8 MiB and 50,000 items in its arrays; a member says at most "
+        "1 MiB of itself when it joins. What is asked for twice in one request is told once.",
         "- Record formats before v2 (Kafka 0.11) are refused with UNSUPPORTED_FOR_MESSAGE_FORMAT.",
         "- A new idempotent producer starts at sequence 0 in each partition; any other number is refused.",
         "- Timestamps more than 292 years from 1970 (microseconds taken for milliseconds) are refused.",

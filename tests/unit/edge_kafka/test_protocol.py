@@ -3,6 +3,8 @@
 import asyncio
 import struct
 from collections.abc import Callable, Iterable
+from random import Random
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -14,6 +16,7 @@ from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.frame_memory import FrameMemory
 from goqueue.edge.kafka.protocol import KafkaProtocol
 from goqueue.model.settings import KiB, Limits, MiB
+from goqueue.testing.threads import SimulatedThreads
 
 CONFIG = KafkaConfig(limits=Limits(message_bytes=MiB, request_bytes=3 * MiB), unanswered_requests_max=8)
 
@@ -30,7 +33,12 @@ class Lobby:
         return not self.is_full
 
     def context_for(self, transport: asyncio.Transport) -> Context:
-        return Context(broker=cast(Broker, None), config=CONFIG, host="here", port=1)
+        return Context(
+            broker=cast(Broker, SimpleNamespace(threads=SimulatedThreads(Random(1)))),
+            config=CONFIG,
+            host="here",
+            port=1,
+        )
 
     def leave(self, client: KafkaProtocol) -> None:
         self.left.append(client)

@@ -34,6 +34,7 @@ from goqueue.model.errors import (
     InstanceFenced,
     InvalidSessionTimeout,
     MemberIdRequired,
+    MetadataTooLarge,
     RebalanceInProgress,
     UnknownMember,
 )
@@ -47,8 +48,10 @@ from goqueue.model.groups import (
     Synced,
     SyncGroup,
 )
-from goqueue.model.settings import GroupConfig
+from goqueue.model.settings import GroupConfig, MiB
 
+MEMBER_BYTES_MAX = MiB
+"""What a member may say of itself in all its protocols; it is kept as long as the member is there."""
 EMPTY, PREPARING, COMPLETING = GroupState.EMPTY, GroupState.PREPARING, GroupState.COMPLETING
 STABLE, DEAD = GroupState.STABLE, GroupState.DEAD
 
@@ -272,6 +275,9 @@ class Group:
                 f"a session lasts {config.session_ms_min} to {config.session_ms_max} ms, "
                 f"not {command.session_timeout_ms}"
             )
+        size = sum(len(name) + len(metadata) for name, metadata in command.protocols)
+        if size > MEMBER_BYTES_MAX:
+            raise MetadataTooLarge(f"a member says at most {MEMBER_BYTES_MAX} bytes of itself, not {size}")
         names = {name for name, _ in command.protocols}
         if not names or not command.protocol_type:
             raise InconsistentProtocol("a member names a protocol type and at least one protocol")

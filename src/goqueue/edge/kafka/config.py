@@ -13,6 +13,8 @@ class KafkaConfig:
     advertised_host: str | None = None
     """Where clients are told to connect. None: where it listens, or for a wildcard where the client came."""
     advertised_port: int | None = None
+    plain_request_bytes_max: int = 8 * MiB
+    """A request without batches: all but Produce. Nothing that is said of topics and groups needs more."""
     connections_max: int = 10_000
     unanswered_requests_max: int = 64
     """A connection with so many requests under way is not read from until some are answered."""
@@ -27,6 +29,7 @@ class KafkaConfig:
     def __post_init__(self) -> None:
         require(self.connections_max > 0, "the Kafka door must have room for a connection")
         require(self.unanswered_requests_max > 0, "a Kafka connection must have room for a request")
+        require(self.plain_request_bytes_max > 0, "a Kafka request must have room for at least a byte")
         require(self.fetch_bytes_max > 0, "a fetch must have room for at least a byte")
         require(self.fetch_wait_ms_max >= 0, "the longest wait of a fetch must be 0 or more")
         require(

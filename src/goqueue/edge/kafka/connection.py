@@ -127,6 +127,8 @@ class Connection:
         try:
             header = read_header(reader)
             api = _api_of(header)
+            if api.serve is not None and len(frame) > self._context.config.plain_request_bytes_max:
+                raise Malformed(f"a request of {len(frame)} bytes that brings no batches")
             if header.version >= api.first_flexible:
                 reader.skip_tags()
         except Malformed as error:

@@ -19,7 +19,7 @@ from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_writer
 from kio.static.protocol import Entity, ResponsePayload
 
-from goqueue.edge.kafka.wire import Reader
+from goqueue.edge.kafka.wire import Malformed, Reader
 
 Decode = Callable[[Reader], object]
 
@@ -78,11 +78,16 @@ def _entity_decoder(entity: type[Entity]) -> Decode:
 
 def _decode_tags(reader: Reader, tagged: dict[int, tuple[str, Decode]], values: dict[str, object]) -> None:
     for _ in range(reader.varint()):
-        tag = reader.varint()
-        content = Reader(reader.take(reader.varint()))
+        tag, size = reader.varint(), reader.varint()
+        start = reader.position
+        reader.take(size)
         if tag in tagged:
             name, read = tagged[tag]
-            values[name] = read(content)
+            reader.position = start
+            values[name] = read(reader)
+            if reader.position > start + size:
+                raise Malformed(f"a tagged field is longer than the {size} bytes it says")
+            reader.position = start + size
 
 
 def _field_decoder(field: Field[object], flexible: bool) -> Decode:

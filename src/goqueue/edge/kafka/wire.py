@@ -1,7 +1,8 @@
 """Kafka's primitive types as bytes: a reader over one frame, and functions that pack.
 
 Nothing a client sends is believed before it is checked: a length that reaches behind the frame is
-`Malformed`, so no request can make the broker reserve memory for bytes that never came.
+`Malformed`, so no request can make the broker reserve memory for bytes that never came. How many items
+a request may have in all is bounded too.
 """
 
 from struct import Struct, error
@@ -16,6 +17,9 @@ INT32 = Struct(">i")
 INT64 = Struct(">q")
 
 NO_TAGS = b"\x00"
+REQUEST_ITEMS_MAX = 50_000
+"""Items that all arrays of a request have together. Two bytes may become an object of a hundred, and to read
+so many holds the loop."""
 _VARINT_BYTES_MAX = 5
 
 
@@ -26,11 +30,12 @@ class Malformed(Exception):
 class Reader:
     """Reads one frame from front to back."""
 
-    __slots__ = ("buffer", "position")
+    __slots__ = ("_items_left", "buffer", "position")
 
     def __init__(self, buffer: memoryview, position: int = 0) -> None:
         self.buffer = buffer
         self.position = position
+        self._items_left = REQUEST_ITEMS_MAX
 
     @property
     def left(self) -> int:
@@ -109,6 +114,9 @@ class Reader:
             return None
         if not 0 <= count <= self.left:
             raise Malformed(f"an array of {count} items where {self.left} bytes are left")
+        self._items_left -= count
+        if self._items_left < 0:
+            raise Malformed(f"more than {REQUEST_ITEMS_MAX} items in one request")
         return count
 
     def count(self, *, flexible: bool) -> int:

@@ -6,9 +6,11 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from goqueue.broker.slices import Slices
 from goqueue.broker.topics import describe_topic, ensure_topic, list_topics, topic_by_id
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code
+from goqueue.edge.kafka.once import once
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.commands import TopicView
 from goqueue.model.errors import GoQueueError, TopicNotFound
@@ -87,7 +89,12 @@ async def metadata(context: Context, request: "MetadataRequest") -> MetadataRepl
     if request.topics is None or (request.__version__ == 0 and not request.topics):
         topics = [_known_topic(context, view, operations) for view in await list_topics(broker)]
     else:
-        topics = [await _named_topic(context, request, wanted, operations) for wanted in request.topics]
+        named = once(request.topics, lambda wanted: getattr(wanted, "topic_id", None) or wanted.name)
+        slices = Slices(broker.clock)
+        topics = []
+        for wanted in named:
+            topics.append(await _named_topic(context, request, wanted, operations))
+            await slices.pause()
     return MetadataReply(
         brokers=(_this_node(context),),
         cluster_id=broker.cluster_id,

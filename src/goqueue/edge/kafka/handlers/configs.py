@@ -11,6 +11,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.topics import describe_settings
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
+from goqueue.edge.kafka.once import once
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.commands import SettingView
 from goqueue.model.errors import GoQueueError, Invalid, NotSupported
@@ -82,7 +83,7 @@ async def describe_configs(context: Context, request: "DescribeConfigsRequest") 
     return DescribeConfigsReply(
         results=tuple(
             _describe(context, wanted, with_synonyms=with_synonyms, with_documentation=with_documentation)
-            for wanted in request.resources
+            for wanted in once(request.resources, lambda wanted: (wanted.resource_type, wanted.resource_name))
         )
     )
 

@@ -9,6 +9,7 @@ from goqueue.broker import groups
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import coordinator_code
 from goqueue.edge.kafka.handlers.cluster import OPERATIONS_NOT_ASKED
+from goqueue.edge.kafka.once import once
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.errors import GoQueueError, GroupNotFound
 from goqueue.model.groups import GroupKind, GroupState
@@ -58,7 +59,9 @@ async def describe_groups(context: Context, request: "DescribeGroupsRequest") ->
     """State and members of each group asked for."""
     include: bool = getattr(request, "include_authorized_operations", False)
     operations = GROUP_OPERATIONS if include else OPERATIONS_NOT_ASKED
-    return DescribeGroupsReply(groups=tuple(_described(context, name, operations) for name in request.groups))
+    return DescribeGroupsReply(
+        groups=tuple(_described(context, name, operations) for name in once(request.groups))
+    )
 
 
 def _described(context: Context, name: str, operations: int) -> DescribedGroup:

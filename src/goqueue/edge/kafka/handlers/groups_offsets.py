@@ -9,6 +9,7 @@ from kio.schema.errors import ErrorCode
 from goqueue.broker.group_offsets import delete_offsets, fetch_offsets, unstable_offsets
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import coordinator_code
+from goqueue.edge.kafka.once import once
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.errors import GoQueueError
 from goqueue.model.groups import NO_GENERATION, Membership, OffsetRow
@@ -62,7 +63,10 @@ async def offset_fetch(context: Context, request: "OffsetFetchRequest") -> Offse
         return OffsetFetchReply(topics=found.topics, error_code=found.error_code)
     return OffsetFetchReply(
         groups=tuple(
-            [await _committed(context, g.group_id, g.topics, _speaker(g), stable=stable) for g in groups]
+            [
+                await _committed(context, group.group_id, group.topics, _speaker(group), stable=stable)
+                for group in once(groups, lambda group: group.group_id)
+            ]
         )
     )
 

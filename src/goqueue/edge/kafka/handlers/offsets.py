@@ -7,6 +7,7 @@ from kio.schema.errors import ErrorCode
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.find_offset import end_of_epoch, find_offset
+from goqueue.broker.slices import Slices
 from goqueue.broker.topics import delete_records as delete_records_before
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code
@@ -59,19 +60,15 @@ async def list_offsets(context: Context, request: "ListOffsetsRequest") -> ListO
     """The offset of a spot or of a time, for each partition asked for."""
     is_committed = getattr(request, "isolation_level", 0) == _READ_COMMITTED
     isolation = Isolation.COMMITTED if is_committed else Isolation.UNCOMMITTED
-    return ListOffsetsReply(
-        topics=tuple(
-            [
-                TopicOffsets(
-                    name=topic.name,
-                    partitions=tuple(
-                        [await _offset(context.broker, topic.name, p, isolation) for p in topic.partitions]
-                    ),
-                )
-                for topic in request.topics
-            ]
-        )
-    )
+    slices = Slices(context.broker.clock)
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for wanted in topic.partitions:
+            partitions.append(await _offset(context.broker, topic.name, wanted, isolation))
+            await slices.pause()
+        topics.append(TopicOffsets(name=topic.name, partitions=tuple(partitions)))
+    return ListOffsetsReply(topics=tuple(topics))
 
 
 async def _offset(
@@ -133,17 +130,15 @@ async def offset_for_leader_epoch(
     context: Context, request: "OffsetForLeaderEpochRequest"
 ) -> OffsetForLeaderEpochReply:
     """Where an epoch ended, so that a reader can see whether its log and ours are still the same."""
-    return OffsetForLeaderEpochReply(
-        topics=tuple(
-            TopicEpochEnds(
-                topic=topic.topic,
-                partitions=tuple(
-                    _epoch_end(context.broker, topic.topic, wanted) for wanted in topic.partitions
-                ),
-            )
-            for topic in request.topics
-        )
-    )
+    slices = Slices(context.broker.clock)
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for wanted in topic.partitions:
+            partitions.append(_epoch_end(context.broker, topic.topic, wanted))
+            await slices.pause()
+        topics.append(TopicEpochEnds(topic=topic.topic, partitions=tuple(partitions)))
+    return OffsetForLeaderEpochReply(topics=tuple(topics))
 
 
 def _epoch_end(broker: Broker, topic: str, wanted: "OffsetForLeaderPartition") -> EpochEnd:
@@ -176,19 +171,15 @@ class DeleteRecordsReply(Reply):
 
 async def delete_records(context: Context, request: "DeleteRecordsRequest") -> DeleteRecordsReply:
     """Forget what lies before an offset."""
-    return DeleteRecordsReply(
-        topics=tuple(
-            [
-                TopicStarts(
-                    name=topic.name,
-                    partitions=tuple(
-                        [await _delete(context.broker, topic.name, p) for p in topic.partitions]
-                    ),
-                )
-                for topic in request.topics
-            ]
-        )
-    )
+    slices = Slices(context.broker.clock)
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for wanted in topic.partitions:
+            partitions.append(await _delete(context.broker, topic.name, wanted))
+            await slices.pause()
+        topics.append(TopicStarts(name=topic.name, partitions=tuple(partitions)))
+    return DeleteRecordsReply(topics=tuple(topics))
 
 
 async def _delete(broker: Broker, topic: str, wanted: "DeleteRecordsPartition") -> PartitionStart:

@@ -10,6 +10,7 @@ from goqueue.broker.producers import init_producer
 from goqueue.broker.transactions import init_transactional
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_text, transaction_code
+from goqueue.edge.kafka.once import once
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.errors import GoQueueError, NotSupported
 from goqueue.model.ids import NO_PRODUCER, ProducerId, TopicName, TopicPartition
@@ -95,9 +96,9 @@ async def describe_producers(context: Context, request: "DescribeProducersReques
         topics=tuple(
             TopicProducers(
                 name=topic.name,
-                partitions=tuple(_producers(context, topic.name, p) for p in topic.partition_indexes),
+                partitions=tuple(_producers(context, topic.name, p) for p in once(topic.partition_indexes)),
             )
-            for topic in request.topics
+            for topic in once(request.topics, lambda topic: topic.name)
         )
     )
 

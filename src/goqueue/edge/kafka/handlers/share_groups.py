@@ -14,6 +14,7 @@ from goqueue.edge.kafka.handlers.consumer_groups import (
     described,
 )
 from goqueue.edge.kafka.handlers.groups_admin import GROUP_OPERATIONS
+from goqueue.edge.kafka.once import once
 from goqueue.model.errors import GoQueueError, Invalid
 from goqueue.model.groups import GroupKind, ShareHeartbeat
 
@@ -75,5 +76,5 @@ async def share_group_describe(context: Context, request: "ShareGroupDescribeReq
     operations = GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_NOT_ASKED
     kinds = (GroupKind.SHARE,)
     return DescribeReply(
-        groups=tuple(described(context, name, kinds, operations) for name in request.group_ids)
+        groups=tuple(described(context, name, kinds, operations) for name in once(request.group_ids))
     )
