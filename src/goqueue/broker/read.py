@@ -45,8 +45,6 @@ SHARE_BYTES = 4 * MiB
 Smaller ones would cost more than they spare: memory in pieces of 1 MiB goes back to the system and is
 cleared for us anew each time, which takes thrice as long as the copy.
 """
-_SLICE_MS = 1
-"""Readers come one after the other and for hours: what they leave to others between shares counts more."""
 _FIRST_BYTES = 256 * KiB
 """Messages are mostly small: a reader of a thousand needs little of all that it might have."""
 COLD_SHARE_BYTES = 8 * MiB
@@ -96,7 +94,7 @@ async def _open_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
     deadline_ns = broker.clock.monotonic_ns() + command.wait_ms * 1_000_000
     messages: list[StoredMessage] = []
     room_bytes, ask_bytes = command.max_bytes, _FIRST_BYTES
-    slices = Slices(broker.clock, slice_ms=_SLICE_MS)
+    slices = Slices(broker.clock)
     while len(messages) < command.limit and room_bytes > 0:
         # Retention may move the start at any time, also between two reads.
         start_offset = partition.log.start_offset
@@ -220,7 +218,7 @@ def _charge(broker: Broker, command: Read, outcomes: Sequence[ReadOutcome]) -> N
 async def _read_all(broker: Broker, command: Read) -> list[ReadOutcome]:
     outcomes: list[ReadOutcome] = []
     room_bytes = command.max_bytes
-    slices = Slices(broker.clock, slice_ms=_SLICE_MS)
+    slices = Slices(broker.clock)
     for part in command.partitions:
         await slices.pause()
         outcome = await _read_one(broker, part, min(part.max_bytes, room_bytes), command, slices)

@@ -34,8 +34,6 @@ from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Headers, StoredMessage
 
 _INT64_MAX = 2**63 - 1
-_SLICE_MS = 1
-"""Readers come one after the other and for hours, so each leaves the loop to others often."""
 _PIECE_COUNT = 50
 _encoder = msgspec.json.Encoder()
 
@@ -96,7 +94,7 @@ async def read_route(
         wait_ms=min(max(wait_ms, 0), config.wait_ms_max),
     )
     found = await long_polls.read(broker, command, request.scope)
-    slices = Slices(broker.clock, slice_ms=_SLICE_MS)
+    slices = Slices(broker.clock)
     return ReadReply(
         await _written(found.messages, slices, as_base64=encoding == "base64"), found.next_offset
     )
