@@ -27,8 +27,15 @@ class HttpConfig:
     """The same for a poll of a group."""
     idle_timeout_s: float = 60.0
     """A connection with no request on it is closed after this."""
+    head_timeout_s: float = 10.0
+    """A request line and headers that are not whole after this are given up."""
     stall_timeout_s: float = 30.0
-    """A request of which not one more byte has come for this long is given up."""
+    """A body of which less than `stall_bytes` have come in this time is given up."""
+    stall_bytes: int = 16 * KiB
+    leave_timeout_s: float = 30.0
+    """How long what a client goes on to send is read and dropped, so that it can read why it was refused."""
+    leave_bytes: int = 128 * MiB
+    """How much of it."""
     stop_timeout_s: float = 10.0
     """How long replies in flight may take once the door is closing."""
     backlog: int = 1_024
@@ -55,6 +62,13 @@ class HttpConfig:
         )
         require(min(self.wait_ms_max, self.poll_wait_ms_max) >= 0, "a long poll cannot wait less than 0 ms")
         require(
-            min(self.idle_timeout_s, self.stall_timeout_s, self.stop_timeout_s) > 0,
+            min(
+                self.idle_timeout_s,
+                self.head_timeout_s,
+                self.stall_timeout_s,
+                self.leave_timeout_s,
+                self.stop_timeout_s,
+            )
+            > 0,
             "the timeouts of the HTTP door must be above 0",
         )

@@ -1,8 +1,9 @@
 """One HTTP connection, guarded: uvicorn's httptools protocol with bounds on what a client may do.
 
-As it comes, that protocol takes a head of any length and waits forever for a client that has begun a
-request, or has sent nothing at all. Here such clients are turned away; a well-behaved one, whose
-request comes in one piece, pays for none of it. It also loses the body of a request that offers to
+As it comes, that protocol takes a head of any length, waits forever for a client that has begun a request
+or has sent nothing at all, reads what was refused to its end, and resets clients that have not read why.
+Here such clients are turned away, politely (`leaving`); a well-behaved one, whose request comes in one
+piece, pays for none of it. It also loses the body of a request that offers to
 go on in another protocol, as Java's client does with HTTP/2 on every request; here the offer is
 declined and the request read on. And a connection at rest, or in a long poll, is to hold little memory:
 what uvicorn makes for each and hardly ever uses is replaced.
@@ -10,6 +11,7 @@ what uvicorn makes for each and hardly ever uses is replaced.
 
 import asyncio
 import logging
+from typing import cast
 
 import httptools
 import msgspec
@@ -22,6 +24,7 @@ from goqueue.edge.http.caller import CALLER, Caller
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.errors import ErrorBody
 from goqueue.edge.http.flow import Flow, LazyEvent, Pipeline
+from goqueue.edge.http.leaving import PoliteTransport
 from goqueue.edge.http.request_ids import HEADER, REQUEST_ID, request_id_for
 
 logger = logging.getLogger("goqueue.edge.http")
@@ -38,12 +41,15 @@ class GuardedConnection(HttpToolsProtocol):
     __slots__ = (
         "_bounds",
         "_caller",
+        "_dropped_bytes",
         "_head_bytes",
         "_is_in_head",
+        "_is_leaving",
         "_is_repeating_head",
         "_is_whole",
         "_served",
         "_stall",
+        "_stall_bytes",
     )
 
     def __init__(self, config: Config, state: ServerState, bounds: HttpConfig) -> None:
@@ -56,10 +62,14 @@ class GuardedConnection(HttpToolsProtocol):
         self._is_in_head = False
         self._is_whole = True
         self._is_repeating_head = False
+        self._is_leaving = False
+        self._dropped_bytes = 0
         self._stall: asyncio.TimerHandle | None = None
+        self._stall_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own narrowing
         super().connection_made(transport)
+        self.transport = PoliteTransport(transport, self._leave)  # type: ignore[assignment]  # all that uvicorn uses
         flow = Flow(transport)
         self.flow = flow  # type: ignore[assignment]  # as above
         self._caller = Caller(flow)
@@ -71,12 +81,16 @@ class GuardedConnection(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         self._end_stall()
         super().connection_lost(exc)
+        cast(PoliteTransport, self.transport).forget()
         if self._served is not None:
             # uvicorn says so only to the request that came last, which may be one behind.
             self._served.disconnected = True
         self._caller.hang_up()
 
     def data_received(self, data: bytes) -> None:
+        if self._is_leaving:
+            self._drop(len(data))
+            return
         self._unset_keepalive_if_required()
         try:
             self.parser.feed_data(data)
@@ -97,9 +111,14 @@ class GuardedConnection(HttpToolsProtocol):
                     f"the head of a request has at most {self._bounds.head_bytes} bytes",
                 )
                 return
-        self._end_stall()
-        if not self.transport.is_closing():
-            self._stall = self.loop.call_later(self._bounds.stall_timeout_s, self._stalled)
+            if self._stall is None:
+                self._stall = self.loop.call_later(self._bounds.head_timeout_s, self._stalled)
+        elif not self.transport.is_closing():
+            self._stall_bytes += len(data)
+            if self._stall is None:
+                self._stall = self.loop.call_later(self._bounds.stall_timeout_s, self._stalled)
+            if self.cycle.response_complete:
+                self._drop(len(data))
 
     def on_message_begin(self) -> None:
         if not self._is_repeating_head:
@@ -119,6 +138,8 @@ class GuardedConnection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if not self._is_repeating_head:
             self._is_in_head = False
+            self._stall_bytes = self._dropped_bytes = 0
+            self._end_stall()
             self.scope["asgi"] = _ASGI
             self.scope[CALLER] = self._caller  # type: ignore[literal-required]  # a key of our own
             request_id = request_id_for(self.headers)
@@ -160,11 +181,35 @@ class GuardedConnection(HttpToolsProtocol):
         self.data_received(rest)
 
     def _stalled(self) -> None:
+        """Time is up: a head should be whole by now, a body have grown, unless it is we who do not read."""
         self._stall = None
-        if self.flow.read_paused:  # it is we who do not read
+        has_grown = not self._is_in_head and self._stall_bytes >= self._bounds.stall_bytes
+        if has_grown or self.flow.read_paused:
+            self._stall_bytes = 0
             self._stall = self.loop.call_later(self._bounds.stall_timeout_s, self._stalled)
         else:
-            self.transport.close()
+            self.hang_up()
+
+    def _leave(self) -> bool:
+        """All is said. Whoever is still sending is given time to read it."""
+        self._is_leaving = not self._is_whole
+        if self._is_leaving:
+            self._end_stall()
+            self._dropped_bytes = 0
+            self._stall = self.loop.call_later(self._bounds.leave_timeout_s, self.hang_up)
+            self.flow.resume_reading()
+        return self._is_leaving
+
+    def _drop(self, size: int) -> None:
+        """Bytes that nobody reads any more: of a request that is answered, or behind the last reply."""
+        self._dropped_bytes += size
+        if self._dropped_bytes > self._bounds.leave_bytes:
+            self.hang_up()
+
+    def hang_up(self) -> None:
+        """At once: whoever is there has had its time."""
+        self._end_stall()
+        cast(PoliteTransport, self.transport).hang_up()
 
     def _end_stall(self) -> None:
         if self._stall is not None:
@@ -179,6 +224,7 @@ class GuardedConnection(HttpToolsProtocol):
         )
         body = msgspec.json.encode(ErrorBody(text, status, code)) + b"\n"
         self._end_stall()
+        self._is_whole = False  # it may be going on
         self.transport.write(
             b"%scontent-type: application/json\r\n%s: %s\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%s"
             % (STATUS_LINE[status], HEADER, request_id, len(body), body)

@@ -7,6 +7,7 @@ exits the process when a port is taken, and looks ten times a second whether it 
 import asyncio
 import logging
 from email.utils import formatdate
+from typing import cast
 
 from uvicorn import Config
 from uvicorn.server import ServerState
@@ -74,7 +75,7 @@ class HttpDoor:
                 logger.warning("http_reply_cut_off after_s=%s", self._config.stop_timeout_s)
                 task.cancel()
         for connection in list(self._state.connections):
-            connection.transport.close()
+            cast(GuardedConnection, connection).hang_up()
         if self._date is not None:
             self._date.cancel()
         self._server = None

@@ -127,6 +127,8 @@ _CODE_OF_STATUS = {
     405: "method_not_allowed",
     413: RequestTooLarge.code,
 }
+_HANG_UP = {"connection": "close"}
+"""What is too large is not read to its end, so the connection cannot be used again."""
 _RETRY_LATER = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
 
 
@@ -165,6 +167,8 @@ def body_of(error: GoQueueError) -> ErrorBody:
 
 def headers_of(body: ErrorBody) -> dict[str, str]:
     """Headers that an error's status asks for."""
+    if body.code == RequestTooLarge.code:
+        return _HANG_UP
     if body.status not in _RETRY_LATER:
         return {}
     return {"retry-after": str(-(-(body.retry_after_ms or 1) // 1_000))}  # in whole seconds, and never 0
@@ -207,7 +211,7 @@ def _from_litestar(request: Request[object, object, State], error: HTTPException
         else _detail(error)
     )
     body = ErrorBody(text, status, _CODE_OF_STATUS.get(status, Invalid.code))
-    return Response(body, status_code=status, headers=error.headers)
+    return Response(body, status_code=status, headers={**(error.headers or {}), **headers_of(body)})
 
 
 def _from_a_bug(request: Request[object, object, State], error: Exception) -> Response[ErrorBody]:
