@@ -13,6 +13,7 @@ from goqueue.core.groups.group import Group
 from goqueue.core.groups.groups import GroupRecord
 from goqueue.core.groups.members import CONSUMER, Member, subscribed_topics
 from goqueue.core.groups.outcome import Outcome
+from goqueue.model.delivery import REDRIVE_GROUP_PREFIX
 from goqueue.model.errors import (
     GoQueueError,
     GroupNotFound,
@@ -131,8 +132,12 @@ def describe_group(broker: Broker, group: str) -> GroupView:
     if record is None:
         raise GroupNotFound(group)
     membership = record.membership
+    committed = tuple(
+        topic for topic, topic_id, _ in record.offsets.topics() if topic_id in broker.metadata.names
+    )
     if isinstance(membership, AssignedGroup):
-        return replace(view_assigned(broker, membership), seen_ms=record.seen_ms)
+        view = view_assigned(broker, membership)
+        return replace(view, seen_ms=record.seen_ms, committed_topics=committed)
     is_stable = membership.state is GroupState.STABLE
     return GroupView(
         name=membership.name,
@@ -143,6 +148,7 @@ def describe_group(broker: Broker, group: str) -> GroupView:
         protocol=membership.protocol if is_stable else "",
         members=tuple(_classic_view(membership, member) for member in membership.members.values()),
         seen_ms=record.seen_ms,
+        committed_topics=committed,
     )
 
 
@@ -164,12 +170,14 @@ def _classic_view(group: Group, member: Member) -> MemberView:
     )
 
 
-def list_groups(broker: Broker) -> list[GroupListing]:
-    """All groups, by name."""
+def list_groups(broker: Broker, *, with_own: bool = False) -> list[GroupListing]:
+    """All groups, by name; with the broker's own, in whose names it sends dead letters back, if wanted."""
     if not broker.is_open:
         raise ShuttingDown
     found = [record for journal in broker.coordinator.journals for record in journal.groups]
-    return sorted((_listing(record) for record in found), key=lambda listing: listing.name)
+    listings = map(_listing, found)
+    shown = [one for one in listings if with_own or not one.name.startswith(REDRIVE_GROUP_PREFIX)]
+    return sorted(shown, key=lambda listing: listing.name)
 
 
 def _listing(record: GroupRecord) -> GroupListing:

@@ -22,8 +22,8 @@ async def reset_offsets(broker: Broker, command: ResetOffsets) -> list[OffsetRes
     if broker.tenants.accounts:
         admit_group_owner(broker, command.group)
         admit_new_group(broker, command.group)
-    journal = await broker.coordinator.journals.ensure(command.group)
-    if command.topics is None and not command.offsets and journal.groups.get(command.group) is None:
+    journal = broker.coordinator.journals.find(command.group)
+    if journal is None or journal.groups.get(command.group) is None:
         raise GroupNotFound(command.group)
     targets = command.offsets or await _found(broker, command)
     _check(broker, targets)

@@ -112,10 +112,10 @@ def _partitions(queue: GoQueue, group: str) -> list[PartitionLag]:
     ]
 
 
-def all_lags(queue: GoQueue) -> list[GroupLag]:
-    """How far every group is behind."""
+def all_lags(queue: GoQueue, *, internal: bool = False) -> list[GroupLag]:
+    """How far every group is behind; with the broker's own, if wanted."""
     lags = []
-    for group in queue.groups.list():
+    for group in queue.groups.list(internal=internal):
         # It may go between two questions.
         with suppress(NotFound):
             lags.append(queue.groups.lag(group.id))

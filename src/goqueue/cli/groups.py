@@ -56,10 +56,15 @@ class MemberRow(msgspec.Struct):
 
 
 @app.command("list")
-def list_groups(context: typer.Context) -> None:
+def list_groups(
+    context: typer.Context,
+    internal: Annotated[
+        bool, typer.Option("--internal", help="With those in whose names dead letters are sent back.")
+    ] = False,
+) -> None:
     """List the groups."""
     with connect(context) as queue:
-        rows = sorted(queue.groups.list(), key=lambda group: group.id)
+        rows = sorted(queue.groups.list(internal=internal), key=lambda group: group.id)
     show_rows(invocation(context).output, rows, _LISTED, empty="there is no group")
 
 

@@ -85,7 +85,7 @@ class Looking:
         now = look_of(
             time_ns=time.monotonic_ns(),
             extents=queue.extents(names) if names else {},
-            lags=all_lags(queue),
+            lags=all_lags(queue, internal=True),
             delayed=queue.delayed.stats().by_topic,
         )
         rows = top_rows(now, self._before)

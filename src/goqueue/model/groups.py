@@ -356,6 +356,8 @@ class GroupView:
     key_order: bool = False
     seen_ms: int = 0
     """The wall clock when it last committed, or was last noted to have members; 0: not known."""
+    committed_topics: tuple[TopicName, ...] = ()
+    """Topics that it has offsets of."""
 
 
 class GroupListing(NamedTuple):

@@ -173,12 +173,23 @@ def test_a_reset_that_makes_no_sense_changes_nothing(
     assert committed(client) == {"0": 1}
 
 
+@pytest.mark.parametrize(
+    "body", [{"to": "earliest", "topic": "orders"}, {"to": {"orders": {"0": 1}}}, {"to": "latest"}]
+)
+def test_a_reset_makes_no_group(client: httpx.Client, stored: str, body: dict[str, object]) -> None:
+    refused = client.post("/groups/never-was/offsets/reset", json=body)
+
+    assert (refused.status_code, refused.json()["code"]) == (404, "group_not_found")
+    assert client.get("/groups").json()["groups"] == []
+
+
 def test_a_group_is_listed_and_forgotten(running: RunningDoor, client: httpx.Client, stored: str) -> None:
     commit(client, {"orders": {"0": 1}})
 
     listed = client.get("/v1/groups").json()
     assert listed["groups"] == ["readers"]
     assert [(d["id"], d["state"], d["members"]) for d in listed["details"]] == [("readers", "empty", 0)]
+    assert listed["details"][0]["topics"] == ["orders"], "it has offsets of it, though no member"
     assert client.delete(GROUP).json() == {"group": "readers", "group_id": "readers", "deleted": True}
     assert client.get("/groups").json()["groups"] == []
 

@@ -158,6 +158,28 @@ def test_a_rejected_message_is_among_the_dead_letters_and_can_be_sent_back(queue
     assert queue.client.get(f"/topics/{queue.topic}/dlq").json()["count"] == 0
 
 
+@pytest.mark.parametrize("rate", ["NaN", "-1", "0", "1e308", "1e-300", "-Infinity"])
+def test_a_redrive_at_an_impossible_rate_is_refused(queue: Queue, rate: str) -> None:
+    queue.publish("bad")
+    [message] = queue.poll()
+    queue.settle("reject", receipt_handle=message["receipt_handle"])
+
+    refused = queue.client.post(f"/topics/{queue.topic}/dlq/redrive", content=f'{{"rate": {rate}}}')
+
+    assert (refused.status_code, refused.json()["code"]) == (400, "invalid")
+
+
+def test_groups_in_whose_names_the_broker_redrives_are_not_among_those_of_users(queue: Queue) -> None:
+    queue.publish("bad")
+    [message] = queue.poll()
+    queue.settle("reject", receipt_handle=message["receipt_handle"])
+    queue.client.post(f"/topics/{queue.topic}/dlq/redrive")
+
+    own = f"goqueue.redrive.{queue.topic}"
+    assert own not in queue.client.get("/groups").json()["groups"]
+    assert own in queue.client.get("/groups", params={"internal": "true"}).json()["groups"]
+
+
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"filter": null, "dry_run": null, "limit": null}'])
 def test_a_redrive_needs_no_body(queue: Queue, body: bytes) -> None:
     queue.publish("a")

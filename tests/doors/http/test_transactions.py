@@ -1,5 +1,6 @@
 """Producers and transactions over HTTP, in the forms that the various clients send."""
 
+import re
 from typing import Any
 
 import httpx
@@ -276,7 +277,7 @@ def test_people_see_what_is_open_and_can_end_it(writer: Writer, client: httpx.Cl
     stats = client.get("/transactions/stats").json()
 
     [row] = listed["transactions"]
-    assert (listed["count"], row["transaction_id"], row["state"]) == (1, name, "Ongoing")
+    assert (listed["count"], row["transaction_id"], row["state"]) == (1, name, "ongoing")
     assert row["partitions"] == [{"topic": "orders", "partition": 0}]
     assert row["start_time"] == row["started_at"]
     assert (stats["ActiveTransactions"], stats["active_transactions"]) == (1, 1)
@@ -284,11 +285,16 @@ def test_people_see_what_is_open_and_can_end_it(writer: Writer, client: httpx.Cl
     assert [open_one["transaction_id"] for open_one in stats["longest_open"]] == [name]
 
     aborted = client.post(f"/transactions/{name}/abort")
-    assert (aborted.status_code, aborted.json()["state"]) == (200, "CompleteAbort")
+    assert (aborted.status_code, aborted.json()["state"]) == (200, "completed_abort")
     assert client.post(f"/transactions/{name}/abort").status_code == 409
     assert client.post("/transactions/no-such/abort").status_code == 404
     assert writer.ask("commit").status_code == 409
+    assert client.get("/transactions").json() == {"transactions": [], "count": 0}
+    [ended] = client.get("/transactions", params={"state": "all"}).json()["transactions"]
+    assert (ended["transaction_id"], ended["state"]) == (name, "completed_abort")
+    assert client.get("/transactions", params={"state": "some"}).status_code == 400
     after = client.get("/transactions/stats").json()
+    assert re.fullmatch(r"[0-9.]+m?s", after["avg_duration"])
     assert (after["active_transactions"], after["committed_total"], after["aborted_total"]) == (0, 0, 1)
 
 

@@ -144,10 +144,11 @@ class _GroupList(msgspec.Struct):
     details: list[GroupSummary]
 
 
-def list_groups() -> Call[list[GroupSummary]]:
-    """All groups, of members over HTTP and of Kafka clients."""
+def list_groups(*, internal: bool = False) -> Call[list[GroupSummary]]:
+    """All groups, of members over HTTP and of Kafka clients; with the broker's own, if wanted."""
     decode = json_of(_GroupList)
-    return Call(method="GET", path="/groups", decode=lambda reply: decode(reply).details)
+    query = query_of(internal="true" if internal else None)
+    return Call(method="GET", path="/groups", query=query, decode=lambda reply: decode(reply).details)
 
 
 def describe(group: str) -> Call[Group]:

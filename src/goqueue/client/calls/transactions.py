@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from goqueue.client.call import Call, Reply, body_of, json_of, path
+from goqueue.client.call import Call, Reply, body_of, json_of, path, query_of
 from goqueue.client.messages import Content, GivenHeaders, Json, Outgoing, Placed, Priority
 from goqueue.client.times import Duration
 from goqueue.client.wire import on_wire
@@ -59,7 +59,8 @@ class TransactionStats(msgspec.Struct, frozen=True):
     active_transactions: int
     committed_total: int
     aborted_total: int
-    avg_duration: float
+    avg_duration: str
+    """From the begin to the decision, like 39.5ms."""
     longest_open: list[TransactionView]
 
 
@@ -152,10 +153,15 @@ def abort(speaker: Speaker) -> Call[None]:
     return _step("abort", speaker)
 
 
-def list_transactions() -> Call[list[TransactionView]]:
-    """All transactional ids: who holds them, what is open, since when."""
+def list_transactions(*, finished: bool = False) -> Call[list[TransactionView]]:
+    """Transactions that are open: who holds them, since when; or every transactional id and its last one."""
     decode = json_of(_TransactionList)
-    return Call(method="GET", path="/transactions", decode=lambda reply: decode(reply).transactions)
+    return Call(
+        method="GET",
+        path="/transactions",
+        query=query_of(state="all" if finished else "open"),
+        decode=lambda reply: decode(reply).transactions,
+    )
 
 
 def stats() -> Call[TransactionStats]:

@@ -7,7 +7,7 @@ import msgspec
 from litestar import Request, delete, get, post
 from litestar.datastructures import State
 from litestar.di import NamedDependency
-from litestar.params import PathParameter, RawBody
+from litestar.params import PathParameter, QueryParameter, RawBody
 
 from goqueue.broker.assigned_groups import heartbeat_assigned, join_assigned, leave_assigned
 from goqueue.broker.broker import Broker
@@ -59,9 +59,16 @@ _STATE_WORDS: dict[GroupState, StateWord] = {
 GroupInPath = Annotated[str, PathParameter(description="The group's name.")]
 
 
-@get("/groups", operation_id="listGroups", summary="All groups", tags=TAGS, responses=errors(503))
-async def list_groups_route(broker: NamedDependency[Broker]) -> GroupList:
-    views = [describe_group(broker, listing.name) for listing in list_groups(broker)]
+@get("/groups", operation_id="listGroups", summary="All groups", tags=TAGS, responses=errors(400, 503))
+async def list_groups_route(
+    broker: NamedDependency[Broker],
+    internal: Annotated[
+        bool,
+        QueryParameter(description="With the broker's own, in whose names it sends dead letters back."),
+    ] = False,
+) -> GroupList:
+    listings = list_groups(broker, with_own=internal)
+    views = [describe_group(broker, listing.name) for listing in listings]
     return GroupList([view.name for view in views], [_summary_of(view) for view in views])
 
 
@@ -223,7 +230,7 @@ def _summary_of(view: GroupView) -> GroupSummary:
 
 
 def _topics_of(view: GroupView) -> list[str]:
-    return sorted({topic for member in view.members for topic in member.topics})
+    return sorted({*view.committed_topics, *(topic for member in view.members for topic in member.topics)})
 
 
 def _member_body(member: MemberView) -> GroupMemberBody:

@@ -186,12 +186,23 @@ class RedriveFilter(Struct):
     until: Annotated[str, Meta(description="RFC 3339: dead before then.")] | None = None
 
 
+REDRIVE_RATE_MIN, REDRIVE_RATE_MAX = 0.01, 1_000_000
+
+
 class RedriveBody(Struct):
     """Dead letters to send back."""
 
     filter: RedriveFilter | None = None
     rate: (
-        Annotated[float, Meta(gt=0, description="Messages a second; without it as fast as it goes.")] | None
+        Annotated[
+            float,
+            Meta(
+                ge=REDRIVE_RATE_MIN,
+                le=REDRIVE_RATE_MAX,
+                description="Messages a second; without it as fast as it goes.",
+            ),
+        ]
+        | None
     ) = None
     limit: Annotated[int, Meta(ge=1, le=2**31 - 1)] | None = None
     dry_run: bool | None = False

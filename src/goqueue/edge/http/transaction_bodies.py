@@ -120,6 +120,18 @@ class AddOffsetsBody(TransactionBody, kw_only=True):
     ) = None
 
 
+ListedStates = Literal["open", "all"]
+StateWord = Literal[
+    "empty",
+    "ongoing",
+    "preparing_commit",
+    "preparing_abort",
+    "completed_commit",
+    "completed_abort",
+    "dead",
+]
+
+
 class StatusReply(Struct):
     status: Literal["added", "committed", "aborted"]
 
@@ -136,7 +148,7 @@ class TransactionRow(Struct):
     transactional_id: str
     producer_id: int
     epoch: int
-    state: str
+    state: StateWord
     start_time: str
     started_at: str
     timeout_ms: int
@@ -176,5 +188,5 @@ class TransactionStatsReply(Struct):
     active_transactions: int
     committed_total: int
     aborted_total: int
-    avg_duration: Annotated[float, Meta(description="In milliseconds, from the begin to the decision.")]
+    avg_duration: Annotated[str, Meta(description="From the begin to the decision, like 39.5ms.")]
     longest_open: list[TransactionRow]

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from litestar import get, post
 from litestar.di import NamedDependency
-from litestar.params import PathParameter, RawBody
+from litestar.params import PathParameter, QueryParameter, RawBody
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.producers import init_producer
@@ -25,7 +25,7 @@ from goqueue.edge.http.decoding import decode, decode_if_any
 from goqueue.edge.http.group_offsets import offsets_in
 from goqueue.edge.http.openapi import errors, takes
 from goqueue.edge.http.publishing import message_of
-from goqueue.edge.http.times import ZERO_TIME, format_time
+from goqueue.edge.http.times import ZERO_TIME, format_average, format_time
 from goqueue.edge.http.transaction_bodies import (
     AddOffsetsBody,
     AddPartitionBody,
@@ -33,11 +33,13 @@ from goqueue.edge.http.transaction_bodies import (
     BeginReply,
     InitProducerBody,
     JournalStatsBody,
+    ListedStates,
     ProducerBeat,
     ProducerReply,
     ProducerStatsBody,
     PublishedOnceReply,
     PublishOnceBody,
+    StateWord,
     StatusReply,
     TouchedPartition,
     TransactionBody,
@@ -65,6 +67,18 @@ _partition_decoder = msgspec.json.Decoder(AddPartitionBody)
 _offsets_decoder = msgspec.json.Decoder(AddOffsetsBody)
 _TAGS = ["transactions"]
 _ERRORS = errors(400, 403, 404, 409, 413, 429, 503, 507)
+_WORD_OF_STATE: dict[TransactionState, StateWord] = {
+    TransactionState.EMPTY: "empty",
+    TransactionState.ONGOING: "ongoing",
+    TransactionState.PREPARE_COMMIT: "preparing_commit",
+    TransactionState.PREPARE_ABORT: "preparing_abort",
+    TransactionState.COMPLETE_COMMIT: "completed_commit",
+    TransactionState.COMPLETE_ABORT: "completed_abort",
+    TransactionState.DEAD: "dead",
+}
+_UNFINISHED = frozenset(
+    {TransactionState.ONGOING, TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT}
+)
 _NUMBER_OF_STATE = {state: str(number) for number, state in enumerate(TransactionState)}
 
 
@@ -115,14 +129,22 @@ async def producer_heartbeat_route(
 @get(
     "/transactions",
     operation_id="listTransactions",
-    summary="All transactional ids: who holds them, what is open, since when",
+    summary="Transactions that are open: who holds them, since when, what they have touched",
     tags=_TAGS,
-    responses=errors(503),
+    responses=errors(400, 503),
 )
-async def list_transactions_route(broker: NamedDependency[Broker]) -> TransactionList:
+async def list_transactions_route(
+    broker: NamedDependency[Broker],
+    listed: Annotated[
+        ListedStates,
+        QueryParameter(
+            name="state", description="all: every transactional id and how its last one ended, too."
+        ),
+    ] = "open",
+) -> TransactionList:
     now_ms = broker.clock.wall_ms()
-    rows = [_row(view, now_ms) for view in list_transactions(broker)]
-    return TransactionList(rows, len(rows))
+    views = [view for view in list_transactions(broker) if listed == "all" or view.state in _UNFINISHED]
+    return TransactionList([_row(view, now_ms) for view in views], len(views))
 
 
 @get(
@@ -156,7 +178,7 @@ async def transaction_stats_route(broker: NamedDependency[Broker]) -> Transactio
         active_transactions=open_count,
         committed_total=stats.committed,
         aborted_total=stats.aborted,
-        avg_duration=stats.average_ms,
+        avg_duration=format_average(stats.average_ms),
         longest_open=[_row(view, now_ms) for view in stats.longest_open[:100]],
     )
 
@@ -351,7 +373,7 @@ def _row(view: TransactionView, now_ms: int) -> TransactionRow:
         transactional_id=view.transactional_id,
         producer_id=view.producer.producer_id,
         epoch=view.producer.epoch,
-        state=view.state.value,
+        state=_WORD_OF_STATE[view.state],
         start_time=started,
         started_at=started,
         timeout_ms=view.timeout_ms,
