@@ -2,7 +2,7 @@
 # package registry is enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint format imports types docs walks demo sim fuzz storm bench bench-spark soak-spark clean
+.PHONY: help setup run test check lint format imports types docs walks demo sim fuzz storm soak bench bench-spark soak-spark clean
 
 SHELL := /bin/sh
 VENV := .venv
@@ -61,6 +61,9 @@ fuzz: $(VENV)/.ready-dev ## Attack a door of a broker from a seed: make fuzz DOO
 
 storm: $(VENV)/.ready-dev ## Kill the broker while clients of all features work: make storm SEED=7 MINUTES=10
 	$(BIN)/python -m tests.storm $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
+
+soak: $(VENV)/.ready-dev ## Watch memory, descriptors and threads under a mixed load: make soak MINUTES=60
+	$(BIN)/python -m tests.soak $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
 
 bench: $(VENV)/.ready-dev ## Measure speed and memory (some minutes, 11 GB of disk), print a table and JSON
 	$(BIN)/python -m bench $(ARGS)

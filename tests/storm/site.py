@@ -34,8 +34,12 @@ class Refused(Exception):
 class Site:
     """A broker in a storm, and what everybody around it knows."""
 
-    def __init__(self, broker: RunningBroker, record: Record) -> None:
+    def __init__(
+        self, broker: RunningBroker, record: Record, *, topic_settings: Mapping[str, str | int] | None = None
+    ) -> None:
         self.broker = broker
+        self.topic_settings = topic_settings or {}
+        """What all topics made here have, whatever their makers want."""
         self.record = record
         self.is_up = threading.Event()
         """Set while the broker is there, as far as the weather knows."""
@@ -84,6 +88,7 @@ class Door:
     def create_topic(self, name: str, *, partitions: int, **settings: str | int) -> None:
         """Create a topic, with settings whose dots are written as underscores."""
         dotted = {key.replace("_", "."): value for key, value in settings.items()}
+        dotted |= self._site.topic_settings
         self.post("/topics", {"name": name, "num_partitions": partitions, "settings": dotted})
 
     def publish(self, topic: str, messages: list[dict[str, Any]], *, acks: str = "all") -> list[Any]:

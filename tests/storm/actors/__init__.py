@@ -2,6 +2,7 @@
 
 from tests.storm.actor import Actor
 from tests.storm.actors.backups import BackupKeeper
+from tests.storm.actors.churn import Churn
 from tests.storm.actors.delays import DelayedMessages
 from tests.storm.actors.http_log import HttpPublisher
 from tests.storm.actors.kafka_groups import ClassicGroup, ConsumerGroup
@@ -33,4 +34,5 @@ ACTORS: tuple[type[Actor], ...] = (
     GreedyTenant,
     SchemaWriter,
     BackupKeeper,
+    Churn,
 )

@@ -14,7 +14,7 @@ from tests.storm.actor import Actor
 from tests.storm.record import Kind
 from tests.storm.site import Away, Door, Refused, Site
 
-_TOPICS_MAX = 20
+_TOPICS_MAX = 8
 _RESTORE_KILLS = 3
 _RESTORE_S = 0.3
 """While it restores, a kill comes within this time."""

@@ -36,7 +36,7 @@ class HttpPublisher(Actor):
                 self._places[number] = (result["partition"], result["offset"], self.record.age_s())
                 self.record.count(self.feature)
         if self._places and self.chance.random() < 0.5:
-            self._read_back(self.chance.choice(list(self._places)[-200:]))
+            self._read_back(self.chance.choice(list(self._places)[-100:]))
 
     def verify(self) -> None:
         found = self.door.read_all(TOPIC, PARTITIONS)

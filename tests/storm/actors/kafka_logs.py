@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from tests.integration.clients import create_topic, read_all
+from tests.integration.clients import read_all
 from tests.storm.actor import Actor
 from tests.storm.record import Kind
 from tests.storm.site import Site
@@ -45,8 +45,7 @@ class KafkaProducer(Actor):
         self._refused: dict[int, str] = {}
 
     def prepare(self) -> None:
-        settings = {"segment.bytes": "65536"}
-        create_topic(self.site.broker.kafka, self.topic, partitions=PARTITIONS, settings=settings)
+        self.door.create_topic(self.topic, partitions=PARTITIONS, segment_bytes=65_536)
         self._producer = Producer(
             patient(
                 self.site.broker.kafka,

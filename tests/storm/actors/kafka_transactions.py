@@ -124,14 +124,17 @@ class Copying(Actor):
         while len(target := self._values(TARGET)) < len(source) and time.monotonic() < give_up_s:
             self._watch()
             time.sleep(0.5)
-        assert self._copier is not None
-        self._copier.kill()
         counts = Counter(target)
         for value in source:
             self.check(Kind.HIDDEN, counts[value] > 0, f"{value} is not copied after {_DRAIN_S} s")
         for value, count in counts.items():
             self.check(Kind.DOUBLED, count == 1, f"{value} was copied {count} times")
         self.record.count(self.feature, len(target))
+
+    def close(self) -> None:
+        super().close()
+        if self._copier is not None:
+            self._copier.kill()
 
     def _watch(self) -> None:
         ends = self.door.post("/offsets", {"topics": [TARGET]})["topics"][TARGET]

@@ -52,6 +52,7 @@ class QueueBook:
         self._feature = feature
         self._record = record
         self._is_key_ordered = is_key_ordered
+        self._open: set[Place] = set()
         self._open_by_key: dict[str, set[Place]] = {}
         self._lost_polls: dict[str, float] = {}
 
@@ -93,7 +94,7 @@ class QueueBook:
         known.state = state
         known.history.append(f"{state.value} {self._now()}")
         self._forget(held.place)
-        self._open_by_key.get(known.key, set()).discard(held.place)
+        self._close(held.place)
 
     def given_back(self, held: Held) -> None:
         self.known[held.place].history.append(f"given back {self._now()}")
@@ -104,7 +105,7 @@ class QueueBook:
         known = self.known[held.place]
         known.is_doubtful = True
         known.history.append(f"{what}? {self._now()}")
-        self._open_by_key.get(known.key, set()).discard(held.place)
+        self._close(held.place)
 
     def refused(self, held: Held, code: str, *, received_s: float) -> None:
         """A settlement was refused: that is right when the lease was over, or in doubt."""
@@ -118,15 +119,16 @@ class QueueBook:
         )
         if code == "already_settled":
             known.is_doubtful = True
+            self._close(held.place)
         self._forget(held.place)
 
     def open_places(self) -> list[Place]:
         """Those that must still come: published, and neither settled nor in doubt."""
-        return [
-            place
-            for place, known in self.known.items()
-            if known.state is State.OPEN and not known.is_doubtful
-        ]
+        return sorted(self._open)
+
+    @property
+    def open_count(self) -> int:
+        return len(self._open)
 
     def story(self, place: Place) -> str:
         known = self.known[place]
@@ -136,6 +138,7 @@ class QueueBook:
         known = self.known.get(place)
         if known is None:
             known = self.known[place] = Known(key, value)
+            self._open.add(place)
             self._open_by_key.setdefault(key, set()).add(place)
         if known.value != value:
             self._check(Kind.LOST, False, place, f"{value!r} stands where {known.value!r} was put")
@@ -156,6 +159,11 @@ class QueueBook:
     def _is_with(self, member: str, place: Place, at_s: float) -> bool:
         held = self.held.get(place)
         return held is not None and held.member == member and at_s < held.latest_s
+
+    def _close(self, place: Place) -> None:
+        """It need not come any more."""
+        self._open.discard(place)
+        self._open_by_key[self.known[place].key].discard(place)
 
     def _forget(self, place: Place) -> None:
         self.held.pop(place, None)

@@ -64,7 +64,7 @@ class QueueWorkers(Actor):
         self._check_log()
 
     def _publish(self) -> None:
-        if len(self._book.open_places()) > _OPEN_MAX:
+        if self._book.open_count > _OPEN_MAX:
             return
         numbers = range(self._next, self._next + self.chance.randint(1, 10))
         self._next = numbers.stop
