@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from goqueue.edge.admission import ConnectionLimits
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.model.settings import (
@@ -303,6 +304,7 @@ def _http(reader: _Reader, limits: Limits) -> HttpConfig:
         hosts=reader(table.HTTP_HOSTS),
         advertised_host=advertised.host if advertised else None,
         cors_origins=reader(table.HTTP_CORS_ORIGINS),
+        connections=_connections(reader, table.HTTP_CONNECTIONS),
         is_logging_requests=reader(table.LOGGING_REQUESTS),
     )
 
@@ -321,11 +323,16 @@ def _data_folder(reader: _Reader) -> Path:
     return folder
 
 
+def _connections(reader: _Reader, in_all: Setting[int]) -> ConnectionLimits:
+    return ConnectionLimits(connections_max=reader(in_all), per_address_max=reader(table.ADDRESS_CONNECTIONS))
+
+
 def _kafka(reader: _Reader, limits: Limits) -> KafkaConfig:
     advertised = reader(table.KAFKA_ADVERTISED)
     return KafkaConfig(
         limits=limits,
         advertised_host=advertised.host if advertised else None,
         advertised_port=advertised.port if advertised else None,
-        connections_max=reader(table.KAFKA_CONNECTIONS),
+        connections=_connections(reader, table.KAFKA_CONNECTIONS),
+        idle_ms=reader(table.KAFKA_IDLE_MS) or None,
     )

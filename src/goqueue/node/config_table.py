@@ -136,6 +136,24 @@ KAFKA_CONNECTIONS: Setting[int] = Setting(
     read=whole_number(least=1, most=_INT32_MAX),
     help="The most connections of Kafka clients at a time.",
 )
+KAFKA_IDLE_MS: Setting[int] = Setting(
+    name="KAFKA_IDLE_MS",
+    default="600000",
+    read=whole_number(least=0, most=_INT32_MAX),
+    help="A Kafka connection without a request for so long is closed (`connections.max.idle.ms`); 0: never.",
+)
+HTTP_CONNECTIONS: Setting[int] = Setting(
+    name="HTTP_CONNECTIONS",
+    default="10000",
+    read=whole_number(least=1, most=_INT32_MAX),
+    help="The most connections of HTTP clients at a time.",
+)
+ADDRESS_CONNECTIONS: Setting[int] = Setting(
+    name="LIMITS_ADDRESS_CONNECTIONS",
+    default="5000",
+    read=whole_number(least=1, most=_INT32_MAX),
+    help="The most connections from one address to each door. One more is closed at once and counted.",
+)
 SEGMENT_BYTES: Setting[int] = Setting(
     name="LOG_SEGMENT_BYTES",
     default="64MiB",
@@ -504,6 +522,9 @@ SETTINGS: tuple[Setting[object], ...] = (
     HTTP_HOSTS,
     HTTP_CORS_ORIGINS,
     KAFKA_CONNECTIONS,
+    KAFKA_IDLE_MS,
+    HTTP_CONNECTIONS,
+    ADDRESS_CONNECTIONS,
     SEGMENT_BYTES,
     FLUSH_INTERVAL_MS,
     RETENTION_MS,

@@ -7,6 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from goqueue.edge.admission import ConnectionLimits
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.door import HttpDoor
 from tests.doors.http.running_door import RunningDoor
@@ -153,3 +154,23 @@ def test_a_port_that_is_taken_is_an_error_to_the_caller(running: RunningDoor) ->
 
     with pytest.raises(OSError, match="in use"):
         running.run(second.start("127.0.0.1", running.port))
+
+
+def test_one_address_has_its_bound_and_whoever_leaves_makes_room(tmp_path: Path) -> None:
+    limits = ConnectionLimits(per_address_max=3)
+    ask = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    with RunningDoor(tmp_path, HttpConfig(connections=limits)) as running:
+        running.client.close()
+        held = [socket.create_connection(("127.0.0.1", running.port), timeout=10) for _ in range(3)]
+        for connection in held:
+            connection.sendall(ask)
+            assert connection.recv(100).startswith(b"HTTP/1.1 200")
+
+        assert exchange(running, ask) == b""
+        refused = running.broker.counters.connections_refused
+        assert refused["http", "address_full"] == 1
+
+        for connection in held:
+            connection.close()
+        while exchange(running, ask[:-2] + b"connection: close\r\n\r\n") == b"":
+            assert refused["http", "address_full"] < 1_000

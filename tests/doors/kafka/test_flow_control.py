@@ -7,9 +7,11 @@ from datetime import timedelta
 import pytest
 from kio.schema.errors import ErrorCode
 
+from goqueue.edge.admission import ConnectionLimits
 from goqueue.edge.kafka.apis import ApiKey
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.edge.kafka.protocol import WRITE_BUFFER_BYTES
+from goqueue.edge.limited_log import LINES_AT_ONCE
 from goqueue.model.settings import Limits, MiB
 from goqueue.node.disk import DiskFile
 from tests.doors.kafka import requests
@@ -103,7 +105,7 @@ def test_an_array_that_claims_to_be_endless_closes_its_connection_and_no_other(
 
 
 def test_a_client_beyond_the_limit_is_not_let_in(open_door: OpenDoor) -> None:
-    door = open_door(kafka_config=KafkaConfig(connections_max=1))
+    door = open_door(kafka_config=KafkaConfig(connections=ConnectionLimits(connections_max=1)))
     with RawClient(door.port) as first:
         first.ask(ApiKey.METADATA, 9, **requests.metadata())
 
@@ -111,6 +113,35 @@ def test_a_client_beyond_the_limit_is_not_let_in(open_door: OpenDoor) -> None:
             assert second.is_closed()
 
         assert first.ask(ApiKey.METADATA, 9, **requests.metadata()).brokers
+
+
+def test_one_address_has_its_own_bound_and_refusals_are_counted(open_door: OpenDoor) -> None:
+    door = open_door(kafka_config=KafkaConfig(connections=ConnectionLimits(per_address_max=2)))
+    with RawClient(door.port) as first, RawClient(door.port) as second:
+        first.ask(ApiKey.API_VERSIONS, 0)
+        second.ask(ApiKey.API_VERSIONS, 0)
+        for _ in range(3):
+            with RawClient(door.port) as third:
+                assert third.is_closed()
+
+        assert door.broker.counters.connections_refused["kafka", "address_full"] == 3
+        assert door.door.client_count == 2
+
+
+def test_a_flood_of_bad_frames_writes_few_lines(
+    open_door: OpenDoor, caplog: pytest.LogCaptureFixture
+) -> None:
+    door = open_door()
+    for _ in range(200):
+        with RawClient(door.port) as raw:
+            raw.send_frame(b"\xff" * 40)
+            assert raw.is_closed()
+
+    lines = [record for record in caplog.records if record.message == "kafka_frame_refused"]
+    assert LINES_AT_ONCE <= len(lines) < 60
+    door.door.log.settle()
+    told = [getattr(record, "suppressed", 0) for record in caplog.records]
+    assert len(lines) + sum(told) == 200
 
 
 def test_an_idle_connection_is_closed_and_one_that_waits_for_data_is_not(open_door: OpenDoor) -> None:

@@ -1,6 +1,7 @@
 """Frames out of a stream of bytes, and when a client is not read from."""
 
 import asyncio
+import logging
 import struct
 from collections.abc import Callable, Iterable
 from random import Random
@@ -15,6 +16,7 @@ from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.frame_memory import FrameMemory
 from goqueue.edge.kafka.protocol import KafkaProtocol
+from goqueue.edge.limited_log import LimitedLog
 from goqueue.model.settings import KiB, Limits, MiB
 from goqueue.testing.threads import SimulatedThreads
 
@@ -27,10 +29,11 @@ class Lobby:
     def __init__(self, *, is_full: bool = False) -> None:
         self.is_full = is_full
         self.memory = FrameMemory()
+        self.log = LimitedLog(logging.getLogger("goqueue.edge.kafka"))
         self.left: list[KafkaProtocol] = []
 
-    def admit(self, client: KafkaProtocol) -> bool:
-        return not self.is_full
+    def admit(self, client: KafkaProtocol) -> str | None:
+        return "full" if self.is_full else None
 
     def context_for(self, transport: asyncio.Transport) -> Context:
         return Context(

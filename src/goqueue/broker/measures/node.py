@@ -178,6 +178,12 @@ NODE: tuple[Family, ...] = (
         _of_tenants("storage_bytes"),
     ),
     gauge("goqueue_broker_active_connections", ("door",), "Connections of clients now.", _connections),
+    counter(
+        "goqueue_broker_connections_refused_total",
+        ("door", "reason"),
+        "Connections that were not let in: too many in all, or from one address.",
+        lambda view: view.counters.connections_refused.items(),
+    ),
     gauge("goqueue_node_loop_lag_seconds", ("of",), "How late the loop ran in the last minute.", _loop_lag),
     histogram(
         "goqueue_storage_fsync_latency_seconds",

@@ -251,6 +251,8 @@ class Counters:
         """What groups did that are gone, or with topics that are."""
         self.connections: dict[str, Callable[[], int]] = {}
         """How many are open now, by door: each door says how it is told."""
+        self.connections_refused: Counter[tuple[str, str]] = Counter()
+        """How many were not let in, by door and reason."""
 
     def topic(self, name: str) -> TopicCounters:
         """The numbers of a topic that is there. Whoever writes often keeps them."""

@@ -1,7 +1,8 @@
 """What may be chosen about the HTTP door."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from goqueue.edge.admission import ConnectionLimits
 from goqueue.model.settings import KiB, Limits, MiB, require
 
 
@@ -38,6 +39,7 @@ class HttpConfig:
     """How much of it."""
     stop_timeout_s: float = 10.0
     """How long replies in flight may take once the door is closing."""
+    connections: ConnectionLimits = field(default_factory=ConnectionLimits)
     backlog: int = 1_024
     hosts: tuple[str, ...] = ()
     """Names by which the door may be called besides its own; `*` for any."""

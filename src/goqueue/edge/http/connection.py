@@ -11,7 +11,7 @@ what uvicorn makes for each and hardly ever uses is replaced.
 
 import asyncio
 import logging
-from typing import cast
+from typing import Protocol, cast
 
 import httptools
 import msgspec
@@ -34,14 +34,24 @@ _ASGI: ASGIVersions = {"version": "3.0", "spec_version": "2.3"}
 """The same for all: uvicorn makes one for each request."""
 
 
+class Gate(Protocol):
+    """Who is let in."""
+
+    def admit(self, address: str) -> bool: ...
+
+    def leave(self, address: str) -> None: ...
+
+
 class GuardedConnection(HttpToolsProtocol):
     """Reads requests of a bounded head, from clients that keep sending."""
 
     # With more than 30 attributes outside of slots, a connection's dict would be larger by 1,300 bytes.
     __slots__ = (
+        "_address",
         "_bounds",
         "_caller",
         "_dropped_bytes",
+        "_gate",
         "_head_bytes",
         "_is_in_head",
         "_is_leaving",
@@ -52,12 +62,14 @@ class GuardedConnection(HttpToolsProtocol):
         "_stall_bytes",
     )
 
-    def __init__(self, config: Config, state: ServerState, bounds: HttpConfig) -> None:
+    def __init__(self, config: Config, state: ServerState, bounds: HttpConfig, gate: Gate) -> None:
         super().__init__(config, state, _NO_STATE)
         self.access_log = False  # a line a request would cost more than the request
         self.pipeline = Pipeline()  # type: ignore[assignment]  # see `flow`: all that uvicorn asks of it
         self._served: RequestResponseCycle | None = None
         self._bounds = bounds
+        self._gate = gate
+        self._address: str | None = None
         self._head_bytes = 0
         self._is_in_head = False
         self._is_whole = True
@@ -70,6 +82,11 @@ class GuardedConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own narrowing
         super().connection_made(transport)
         self.transport = PoliteTransport(transport, self._leave)  # type: ignore[assignment]  # all that uvicorn uses
+        address = str((transport.get_extra_info("peername") or ("unknown",))[0])
+        if not self._gate.admit(address):
+            transport.abort()
+        else:
+            self._address = address
         flow = Flow(transport)
         self.flow = flow  # type: ignore[assignment]  # as above
         self._caller = Caller(flow)
@@ -80,6 +97,8 @@ class GuardedConnection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._unset_keepalive_if_required()
         self._end_stall()
+        if self._address is not None:
+            self._gate.leave(self._address)
         super().connection_lost(exc)
         cast(PoliteTransport, self.transport).forget()
         if self._served is not None:

@@ -13,11 +13,13 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from goqueue.broker.broker import Broker
+from goqueue.edge.admission import Admission
 from goqueue.edge.http.app import create_app
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.connection import GuardedConnection
 from goqueue.edge.http.long_polls import LongPolls
 from goqueue.edge.http.page_rules import PageRules
+from goqueue.edge.limited_log import LimitedLog
 
 logger = logging.getLogger("goqueue.edge.http")
 
@@ -32,6 +34,8 @@ class HttpDoor:
         self._config = config
         self._long_polls = LongPolls()
         self._state = ServerState()
+        self._admission = Admission(config.connections, "http", broker.counters.connections_refused)
+        self._log = LimitedLog(logger)
         self._rules = PageRules(
             hosts=config.hosts, origins=config.cors_origins, advertised_host=config.advertised_host
         )
@@ -78,10 +82,23 @@ class HttpDoor:
             cast(GuardedConnection, connection).hang_up()
         if self._date is not None:
             self._date.cancel()
+        self._log.settle()
         self._server = None
 
+    def admit(self, address: str) -> bool:
+        """Whether there is room for one more."""
+        refusal = self._admission.enter(address)
+        if refusal is None:
+            return True
+        self._log.write(logging.INFO, "http_connection_refused", {"peer": address, "reason": refusal.value})
+        return False
+
+    def leave(self, address: str) -> None:
+        """One that was let in is gone."""
+        self._admission.leave(address)
+
     def _connect(self) -> GuardedConnection:
-        return GuardedConnection(self._uvicorn, self._state, self._config)
+        return GuardedConnection(self._uvicorn, self._state, self._config, self)
 
     def _tell_date(self) -> None:
         """Keep the Date header, which is the same for all replies of a second."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from goqueue.edge.admission import ConnectionLimits
 from goqueue.model.settings import Limits, MiB, require
 
 
@@ -15,7 +16,7 @@ class KafkaConfig:
     advertised_port: int | None = None
     plain_request_bytes_max: int = 8 * MiB
     """A request without batches: all but Produce. Nothing that is said of topics and groups needs more."""
-    connections_max: int = 10_000
+    connections: ConnectionLimits = field(default_factory=ConnectionLimits)
     unanswered_requests_max: int = 64
     """A connection with so many requests under way is not read from until some are answered."""
     fetch_bytes_max: int = 55 * MiB
@@ -27,7 +28,6 @@ class KafkaConfig:
     """How long a stopping door waits for replies that are under way."""
 
     def __post_init__(self) -> None:
-        require(self.connections_max > 0, "the Kafka door must have room for a connection")
         require(self.unanswered_requests_max > 0, "a Kafka connection must have room for a request")
         require(self.plain_request_bytes_max > 0, "a Kafka request must have room for at least a byte")
         require(self.fetch_bytes_max > 0, "a fetch must have room for at least a byte")

@@ -8,7 +8,6 @@ its request begins; slots are sent from the front as far as they are filled.
 """
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,8 +25,6 @@ from goqueue.model.errors import GoQueueError, ShuttingDown
 from goqueue.model.names import cleaned_label
 from goqueue.model.ports import Buffer
 
-logger = logging.getLogger(__name__)
-
 _LONG_WAITS = (ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP)
 """Requests that wait for something to happen, which a stopping connection does not do."""
 
@@ -42,6 +39,9 @@ class Outlet(Protocol):
 
     def give_up(self, event: str, reason: str, fields: Mapping[str, object]) -> None:
         """Close, with one log line: this client cannot be served any more."""
+
+    def report(self, error: BaseException, fields: Mapping[str, object]) -> None:
+        """Log a bug of our own."""
 
     def finish(self) -> None:
         """Close: a stopping connection has sent all its replies."""
@@ -315,7 +315,7 @@ class Connection:
         if isinstance(error, Malformed | GoQueueError):
             self._give_up("kafka_request_refused", str(error), request.header)
         else:
-            logger.error("kafka_request_failed", exc_info=error, extra=_fields(request.header))
+            self._outlet.report(error, _fields(request.header))
             self._give_up("kafka_request_failed", "a bug of the broker", request.header)
 
     def _give_up(self, event: str, reason: str, header: RequestHeader | None) -> None:

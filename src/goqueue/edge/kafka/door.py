@@ -1,17 +1,24 @@
 """The Kafka door: listens, lets clients in, and closes in good order."""
 
 import asyncio
+import logging
 
 from goqueue.broker.broker import Broker
+from goqueue.edge.admission import Admission
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.frame_memory import FrameMemory
 from goqueue.edge.kafka.protocol import KafkaProtocol
 from goqueue.edge.kafka.share_sessions import ShareSessions
+from goqueue.edge.limited_log import LimitedLog
+
+logger = logging.getLogger(__name__)
 
 _BACKLOG = 1_024
 _WILDCARDS = ("", "0.0.0.0", "::")
-_IDLE_CHECKS_PER_PERIOD = 4
+_LOOK_INTERVAL_S = 60.0
+"""How often connections are looked at at least, and how late it is told what the log left out."""
+_LOOKS_PER_IDLE_TIME = 4
 
 
 class KafkaDoor:
@@ -22,13 +29,15 @@ class KafkaDoor:
         self._config = config
         self.memory = FrameMemory()
         self._share_sessions = ShareSessions()
+        self.log = LimitedLog(logger)
         self._clients: set[KafkaProtocol] = set()
+        self._admission = Admission(config.connections, "kafka", broker.counters.connections_refused)
         self._server: asyncio.Server | None = None
         self._host = ""
         self._port = 0
         self._is_stopping = False
         self._all_left = asyncio.Event()
-        self._idle_check: asyncio.TimerHandle | None = None
+        self._look: asyncio.TimerHandle | None = None
 
     async def start(self, host: str, port: int) -> int:
         """Listen; gives the port that was bound. Raises OSError."""
@@ -38,7 +47,7 @@ class KafkaDoor:
         )
         self._host = host
         self._port = int(self._server.sockets[0].getsockname()[1])
-        self._check_idle_later()
+        self._look_later()
         self._broker.counters.connections["kafka"] = lambda: self.client_count
         return self._port
 
@@ -48,8 +57,8 @@ class KafkaDoor:
             return
         self._is_stopping = True
         self._server.close()
-        if self._idle_check is not None:
-            self._idle_check.cancel()
+        if self._look is not None:
+            self._look.cancel()
         for client in list(self._clients):
             client.stop()
         if self._clients:
@@ -57,8 +66,9 @@ class KafkaDoor:
                 await asyncio.wait_for(self._all_left.wait(), self._config.stop_ms / 1_000)
             except TimeoutError:
                 for client in list(self._clients):
-                    client.abort("kafka_connection_cut")
+                    client.abort("kafka_connection_cut", "stopping")
                 await self._all_left.wait()
+        self.log.settle()
         await self._server.wait_closed()
         self._server = None
 
@@ -71,12 +81,14 @@ class KafkaDoor:
         """Replies that wait for their clients to take them."""
         return sum(client.unsent_bytes for client in self._clients)
 
-    def admit(self, client: KafkaProtocol) -> bool:
-        """Whether there is room for one more."""
-        if len(self._clients) >= self._config.connections_max or self._is_stopping:
-            return False
+    def admit(self, client: KafkaProtocol) -> str | None:
+        """Let one more in; why not, if there is no room for it."""
+        if self._is_stopping:
+            return "stopping"
+        if (refusal := self._admission.enter(client.address)) is not None:
+            return refusal.value
         self._clients.add(client)
-        return True
+        return None
 
     def context_for(self, transport: asyncio.Transport) -> Context:
         """What this client's requests may look at."""
@@ -91,7 +103,9 @@ class KafkaDoor:
 
     def leave(self, client: KafkaProtocol) -> None:
         """A client is gone."""
-        self._clients.discard(client)
+        if client in self._clients:
+            self._clients.remove(client)
+            self._admission.leave(client.address)
         if self._is_stopping and not self._clients:
             self._all_left.set()
 
@@ -103,15 +117,17 @@ class KafkaDoor:
         reached: tuple[object, ...] = transport.get_extra_info("sockname") or ("localhost",)
         return str(reached[0])
 
-    def _check_idle_later(self) -> None:
+    def _look_later(self) -> None:
+        seconds = _LOOK_INTERVAL_S
         if self._config.idle_ms is not None:
-            seconds = self._config.idle_ms / 1_000 / _IDLE_CHECKS_PER_PERIOD
-            self._idle_check = asyncio.get_running_loop().call_later(
-                seconds, self._close_idle, self._config.idle_ms
-            )
+            seconds = min(seconds, self._config.idle_ms / 1_000 / _LOOKS_PER_IDLE_TIME)
+        self._look = asyncio.get_running_loop().call_later(seconds, self._look_around)
 
-    def _close_idle(self, idle_ms: int) -> None:
-        since_s = asyncio.get_running_loop().time() - idle_ms / 1_000
-        for client in [client for client in self._clients if client.is_idle_since(since_s)]:
-            client.abort("kafka_connection_idle")
-        self._check_idle_later()
+    def _look_around(self) -> None:
+        """Close connections that nobody uses, and say what the log has left out."""
+        if self._config.idle_ms is not None:
+            since_s = asyncio.get_running_loop().time() - self._config.idle_ms / 1_000
+            for client in [client for client in self._clients if client.is_idle_since(since_s)]:
+                client.abort("kafka_connection_idle", f"no request for {self._config.idle_ms} ms")
+        self.log.settle()
+        self._look_later()

@@ -16,10 +16,9 @@ from goqueue.edge.kafka.connection import Connection
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.frame_memory import FrameMemory
 from goqueue.edge.kafka.frames import SIZE
+from goqueue.edge.limited_log import LimitedLog
 from goqueue.model.ports import Buffer
 from goqueue.model.settings import KiB, MiB
-
-logger = logging.getLogger(__name__)
 
 SCRATCH_BYTES = 256 * KiB
 WRITE_BUFFER_BYTES = MiB
@@ -31,9 +30,10 @@ class Lobby(Protocol):
     """Who is let in, who has left, and the memory that all share."""
 
     memory: FrameMemory
+    log: LimitedLog
 
-    def admit(self, client: "KafkaProtocol") -> bool:
-        """Whether there is room for one more."""
+    def admit(self, client: "KafkaProtocol") -> str | None:
+        """Let one more in; why not, if there is no room for it."""
 
     def context_for(self, transport: asyncio.Transport) -> Context:
         """What this client's requests may look at."""
@@ -83,9 +83,10 @@ class KafkaProtocol(asyncio.BufferedProtocol):
         self._connection = Connection(context, self, self._memory)
         self._request_bytes_max = context.config.limits.request_bytes
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
-        if not self._lobby.admit(self):
+        refusal = self._lobby.admit(self)
+        if refusal is not None:
             self._connection.lose()
-            self.abort("kafka_connections_full")
+            self.abort("kafka_connection_refused", refusal)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connection.lose()
@@ -138,8 +139,11 @@ class KafkaProtocol(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def give_up(self, event: str, reason: str, fields: Mapping[str, object]) -> None:
-        logger.warning(event, extra={"peer": self._peer(), "reason": reason, **fields})
+        self._lobby.log.write(logging.WARNING, event, {"peer": self.peer, "reason": reason, **fields})
         self.finish()
+
+    def report(self, error: BaseException, fields: Mapping[str, object]) -> None:
+        self._lobby.log.write(logging.ERROR, "kafka_request_failed", fields, error=error)
 
     def finish(self) -> None:
         self._send_gathered()
@@ -150,10 +154,20 @@ class KafkaProtocol(asyncio.BufferedProtocol):
         self._pause()
         self._connection.stop()
 
-    def abort(self, event: str) -> None:
+    def abort(self, event: str, reason: str) -> None:
         """Close without waiting for anything."""
-        logger.info(event, extra={"peer": self._peer()})
+        self._lobby.log.write(logging.INFO, event, {"peer": self.peer, "reason": reason})
         self._transport.abort()
+
+    @property
+    def address(self) -> str:
+        """The host that the client comes from."""
+        return str((self._transport.get_extra_info("peername") or ("unknown",))[0])
+
+    @property
+    def peer(self) -> str:
+        host, port, *_ = self._transport.get_extra_info("peername") or ("unknown", 0)
+        return f"{host}:{port}"
 
     @property
     def unsent_bytes(self) -> int:
@@ -216,7 +230,3 @@ class KafkaProtocol(asyncio.BufferedProtocol):
         if not self._is_paused and not self._transport.is_closing():
             self._is_paused = True
             self._transport.pause_reading()
-
-    def _peer(self) -> str:
-        host, port, *_ = self._transport.get_extra_info("peername") or ("unknown", 0)
-        return f"{host}:{port}"
