@@ -26,6 +26,21 @@ from goqueue.model.transactions import InitProducer, ProducerEpoch, TransactionS
 from goqueue.records.control import Marker
 
 
+def hear_producer(
+    broker: Broker, transactional_id: str, producer: ProducerEpoch, *, is_heartbeat: bool = False
+) -> None:
+    """A producer is there. From its first heartbeat on it has to say so before its session is over."""
+    journal = broker.transactions.find(transactional_id)
+    if journal is None:
+        raise TransactionNotFound(transactional_id)
+    transactions = journal.transactions
+    transactions.held_by(transactional_id, producer)
+    if is_heartbeat or transactions.has_session(transactional_id):
+        until_ms = broker.running.now_ms() + broker.config.transactions.session_ms
+        transactions.keep_session(transactional_id, until_ms)
+        broker.transactions.watch.expect(until_ms)
+
+
 async def init_transactional(broker: Broker, command: InitProducer) -> ProducerEpoch:
     """A producer takes over a transactional id: whoever had it is fenced, what was open is aborted."""
     _admit(broker)

@@ -138,6 +138,8 @@ class TransactionConfig:
     timeout_ms: int = MINUTE_MS
     """How long a transaction may stay open when its producer does not say."""
     timeout_ms_max: int = 15 * MINUTE_MS
+    session_ms: int = 30_000
+    """How long a producer that sends heartbeats may be silent; then its open transaction is aborted."""
     id_expiry_ms: int = 7 * 24 * HOUR_MS
     """How long a transactional id is remembered after its last transaction."""
 
@@ -147,6 +149,7 @@ class TransactionConfig:
             "the time-out of transactions must be above 0 and not above the longest",
         )
         require(self.timeout_ms_max < 2**31, "the longest time-out of transactions must be below 25 days")
+        require(self.session_ms > 0, "a producer must be able to send a heartbeat in time")
         require(self.id_expiry_ms > 0, "transactional ids must be remembered for a while")
 
 

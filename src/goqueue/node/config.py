@@ -214,6 +214,7 @@ def _transactions(reader: _Reader) -> TransactionConfig:
         lambda: TransactionConfig(
             timeout_ms=reader(table.TRANSACTION_TIMEOUT_MS),
             timeout_ms_max=reader(table.TRANSACTION_TIMEOUT_MS_MAX),
+            session_ms=reader(table.PRODUCER_SESSION_MS),
             id_expiry_ms=reader(table.TRANSACTIONAL_ID_EXPIRY_MS),
         ),
         TransactionConfig(),

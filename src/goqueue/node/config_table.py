@@ -320,6 +320,13 @@ TRANSACTION_TIMEOUT_MS_MAX: Setting[int] = Setting(
     read=whole_number(least=1, most=_INT32_MAX),
     help="The longest time that a producer may ask for.",
 )
+PRODUCER_SESSION_MS: Setting[int] = Setting(
+    name="TRANSACTIONS_SESSION_MS",
+    default="30000",
+    read=whole_number(least=1, most=_INT32_MAX),
+    help="How long a producer over HTTP that sends heartbeats may be silent; then its open transaction is "
+    "aborted. One that never sends any has its transaction's time-out alone.",
+)
 TRANSACTIONAL_ID_EXPIRY_MS: Setting[int] = Setting(
     name="TRANSACTIONS_ID_EXPIRY_MS",
     default="604800000",

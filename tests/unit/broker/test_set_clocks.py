@@ -4,7 +4,8 @@ import pytest
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.transaction_views import describe_transaction
-from goqueue.model.settings import HOUR_MS
+from goqueue.broker.transactions import hear_producer
+from goqueue.model.settings import HOUR_MS, TransactionConfig
 from goqueue.model.transactions import TransactionState
 from tests.unit.broker.lives import Lives
 from tests.unit.broker.queue_steps import (
@@ -145,6 +146,25 @@ def test_a_transaction_is_aborted_when_its_time_is_over_and_not_when_somebody_co
         return [describe_transaction(broker, name).state for name in ("slow", WRITER)]
 
     assert lives.live(wait) == [TransactionState.ONGOING, TransactionState.COMPLETE_ABORT]
+
+
+def test_a_producer_that_sends_heartbeats_and_falls_silent_loses_its_transaction_after_a_session() -> None:
+    lives = Lives(1)
+    session_ms = TransactionConfig().session_ms
+
+    async def wait(broker: Broker) -> list[TransactionState]:
+        await orders(broker)
+        silent, lively = await new_writer(broker, "silent"), await new_writer(broker)
+        for writer in (silent, lively):
+            await writer.add(0)
+            hear_producer(broker, writer.name, writer.producer, is_heartbeat=True)
+        consumer = await join(broker)
+        await take(broker, consumer, wait_ms=session_ms // 2)
+        hear_producer(broker, lively.name, lively.producer)
+        await take(broker, consumer, wait_ms=session_ms // 2 + 100)
+        return [describe_transaction(broker, name).state for name in ("silent", WRITER)]
+
+    assert lives.live(wait) == [TransactionState.COMPLETE_ABORT, TransactionState.ONGOING]
 
 
 def test_a_transaction_that_was_open_before_a_restart_is_aborted_in_time_too() -> None:

@@ -104,6 +104,8 @@ class Transactions:
         self._by_producer: dict[ProducerId, str] = {}
         self._deadlines: dict[str, int] = {}
         """When what is open has been so for as long as it may, in running time."""
+        self._sessions: dict[str, int] = {}
+        """Until when producers that send heartbeats are believed to live. Not kept over a restart."""
 
     def __iter__(self) -> Iterator[Transaction]:
         return iter(tuple(self._transactions.values()))
@@ -269,15 +271,32 @@ class Transactions:
 
     def overdue(self, *, now_ms: int) -> list[str]:
         """Ids whose transaction has been open for too long."""
-        return [name for name, deadline_ms in self._deadlines.items() if deadline_ms <= now_ms]
+        return [name for name, deadline_ms in self._all_deadlines() if deadline_ms <= now_ms]
 
     def deadline_ms(self, transactional_id: str) -> int | None:
         """When the open transaction of an id will have been so for too long; None: none is open."""
-        return self._deadlines.get(transactional_id)
+        deadline_ms = self._deadlines.get(transactional_id)
+        return (
+            None
+            if deadline_ms is None
+            else min(deadline_ms, self._sessions.get(transactional_id, deadline_ms))
+        )
 
     def next_deadline_ms(self) -> int | None:
         """When the first of those that are open will have been so for too long."""
-        return min(self._deadlines.values(), default=None)
+        return min((deadline_ms for _, deadline_ms in self._all_deadlines()), default=None)
+
+    def has_session(self, transactional_id: str) -> bool:
+        """Whether the producer of an id sends heartbeats."""
+        return transactional_id in self._sessions
+
+    def keep_session(self, transactional_id: str, until_ms: int) -> None:
+        """The producer of an id lives; what is open stays so until then, if it is not heard of again."""
+        self._sessions[transactional_id] = until_ms
+
+    def _all_deadlines(self) -> Iterator[tuple[str, int]]:
+        for name, deadline_ms in self._deadlines.items():
+            yield name, min(deadline_ms, self._sessions.get(name, deadline_ms))
 
     def unused_since(self, time_ms: int) -> list[str]:
         """Ids at rest that nobody has used since then."""
@@ -293,6 +312,8 @@ class Transactions:
         match event:
             case Transaction():
                 known = self._transactions.get(event.transactional_id)
+                if known is not None and known.producer != event.producer:
+                    self._sessions.pop(event.transactional_id, None)
                 if event.state is not ONGOING:
                     self._deadlines.pop(event.transactional_id, None)
                 elif known is None or known.state is not ONGOING:
@@ -304,10 +325,12 @@ class Transactions:
                 self._by_producer[event.producer_id] = event.transactional_id
             case TransactionForgotten():
                 del self._by_producer[self._transactions.pop(event.transactional_id).producer_id]
+                self._sessions.pop(event.transactional_id, None)
             case StateReset():
                 self._transactions.clear()
                 self._by_producer.clear()
                 self._deadlines.clear()
+                self._sessions.clear()
 
 
 def _begun(known: Transaction, transaction_id: str, now_ms: int) -> Transaction:

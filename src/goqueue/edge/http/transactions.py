@@ -18,6 +18,7 @@ from goqueue.broker.transactions import (
     add_receipts,
     begin_transaction,
     end_transaction,
+    hear_producer,
     init_transactional,
     pend_offsets,
 )
@@ -122,7 +123,10 @@ async def producer_heartbeat_route(
         if not 0 < producer < broker.metadata.producer_ids_end:
             raise ProducerNotFound(producer)
         return BeatReply()
-    _speaker(broker, TransactionBody(producer, given.epoch, given.transactional_id))
+    transactional_id, beating = _speaker(
+        broker, TransactionBody(producer, given.epoch, given.transactional_id)
+    )
+    hear_producer(broker, transactional_id, beating, is_heartbeat=True)
     return BeatReply()
 
 
@@ -211,12 +215,17 @@ async def publish_once_route(broker: NamedDependency[Broker], body: RawBody) -> 
     if given.partition is not None and given.partition < 0:
         given.partition = None
     sequence = given.sequence
+    producer = ProducerEpoch(ProducerId(given.producer_id), given.epoch)
+    if (
+        known := broker.transactions.of_producer(given.producer_id)
+    ) is not None and known.producer == producer:
+        hear_producer(broker, known.transactional_id, producer)
     published = await publish_once(
         broker,
         PublishOnce(
             topic=TopicName(given.topic),
             message=message_of(given, False, broker.clock.wall_ms()),
-            producer=ProducerEpoch(ProducerId(given.producer_id), given.epoch),
+            producer=producer,
             sequence=None if sequence == -1 else sequence,
         ),
     )
@@ -355,6 +364,7 @@ def _speaker(broker: Broker, given: TransactionBody) -> tuple[str, ProducerEpoch
             raise ProducerNotFound(producer.producer_id)
         transactional_id = known.transactional_id
     held_by(broker, transactional_id, producer)
+    hear_producer(broker, transactional_id, producer)
     return transactional_id, producer
 
 
