@@ -141,6 +141,10 @@ class Runs:
         for run in runs:
             self._disk.remove(run.path)
 
+    def check(self, name: RunName) -> None:
+        """Read a run; Corrupt when it is not what was written."""
+        self._open(name)
+
     def _open(self, name: RunName) -> Run:
         run = Run(self._disk, self._path(name.number), name, _joined([]))
         crc, block_dues = 0, []

@@ -6,15 +6,18 @@ anew behind a reset, and what came before is given up.
 """
 
 import asyncio
+import logging
 from collections.abc import Iterable
 from typing import Generic, Protocol, TypeVar
 
 from goqueue.broker.event_codec import EventCodec
 from goqueue.broker.partition import Partition
 from goqueue.log.partition_log import CheckedBatch, from_disk
-from goqueue.model.messages import Message
+from goqueue.model.messages import Message, StoredMessage
 from goqueue.records.batch import encode, open_batch
 from goqueue.records.layout import read_header
+
+logger = logging.getLogger(__name__)
 
 EVENTS_MAX = 10_000
 _READ_BYTES = 1024 * 1024
@@ -43,10 +46,20 @@ class Journal(Generic[E]):
             chunk = log.read(offset, _READ_BYTES, end_offset=log.end_offset, read_bytes=from_disk)
             for body, lane in zip(chunk.batches, chunk.lanes, strict=True):
                 for message in open_batch(body, lane):
-                    event = self._events.decode(message.value or b"")
-                    self._restore(event, message.timestamp_ms)
+                    self._replay_one(message)
                     self._event_count += 1
             offset = chunk.end_offset
+
+    def _replay_one(self, message: StoredMessage) -> None:
+        try:
+            self._restore(self._events.decode(message.value or b""), message.timestamp_ms)
+        except (LookupError, ValueError, AssertionError) as error:
+            # Of a journal that was repaired some events are gone, and what built upon them has no ground.
+            if not self.partition.log.gaps:
+                raise
+            logger.error(
+                "event_skipped journal=%s offset=%d reason=%r", self.partition.source, message.offset, error
+            )
 
     def _restore(self, event: E, written_ms: int) -> None:
         """Apply what an earlier life has written, at that time."""

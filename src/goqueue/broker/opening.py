@@ -44,7 +44,7 @@ SCHEMAS_TOPIC = TopicName("__schemas")
 DELAYED_TOPIC = TopicName("__delayed")
 _CLUSTER_ID_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _SCHEMA_EVENTS: EventCodec[schema_events.Event] = EventCodec(schema_events.EVENT_TYPES)
-_JOURNAL_SETTINGS = TopicSettings(retention_ms=UNLIMITED)
+JOURNAL_SETTINGS = TopicSettings(retention_ms=UNLIMITED)
 
 
 async def open_broker(
@@ -152,7 +152,7 @@ def _put_together(
         partition = Partition(
             TopicPartition(topic, number),
             f"{LOGS_FOLDER}/{topic}/{number}",
-            _JOURNAL_SETTINGS,
+            JOURNAL_SETTINGS,
             disk=disk,
             clock=clock,
             leader_epoch=0,

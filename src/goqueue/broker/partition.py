@@ -161,15 +161,15 @@ class Partition:
         )
         if must_exist and recovered.is_new:
             recovered.damage = self._log.damage = Damage("its folder is gone, or holds nothing of it")
+        if recovered.is_aborted_index_lost:
+            log.warning("aborted_index_rebuilt partition=%s", self.source)
+            aborted.rebuild(self._find_aborted(recovered.point_offset))
         if recovered.damage is not None:
             log.error("partition_damaged partition=%s reason=%s", self.source, recovered.damage)
             return recovered
         if not must_exist and not recovered.is_new:
             # A process that was killed has left it: from now on its absence is damage, so it must be durable.
             self._disk.sync_folder(self.folder)
-        if recovered.is_aborted_index_lost:
-            log.warning("aborted_index_rebuilt partition=%s", self.source)
-            aborted.rebuild(self._find_aborted(recovered.safe_offset))
         if recovered.is_new or recovered.sealed or self._log.is_dirty:
             # What is served from now on must survive the next power failure too. And a partition is never
             # without a recovery point: its absence later means damage, not youth.
@@ -359,19 +359,24 @@ class Partition:
         opened = OpenTransactions()
         found = []
         offset = self._log.start_offset
-        try:
-            while offset < end_offset:
+        while offset < end_offset:
+            try:
                 chunk = self._log.read(offset, _WALK_BYTES, end_offset=end_offset, read_bytes=from_disk)
-                for body in chunk.batches:
-                    header = read_header(body)
-                    marker = marker_of(body) if header.attributes & CONTROL else None
-                    aborted = opened.apply(header, marker, base_offset=header.base_offset, seen_ms=0)
-                    if aborted is not None:
-                        found.append(aborted)
-                offset = chunk.end_offset
-        except Corrupt as error:
-            # Readers hear of it at the same place; what was aborted behind it cannot be told any more.
-            log.error("aborted_index_incomplete partition=%s reason=%s", self.source, error)
+            except Corrupt as error:
+                behind = self._log.behind_gap(offset)
+                if behind > offset:
+                    offset = behind
+                    continue
+                # Readers hear of it at the same place; what was aborted behind it cannot be told any more.
+                log.error("aborted_index_incomplete partition=%s reason=%s", self.source, error)
+                break
+            for body in chunk.batches:
+                header = read_header(body)
+                marker = marker_of(body) if header.attributes & CONTROL else None
+                aborted = opened.apply(header, marker, base_offset=header.base_offset, seen_ms=0)
+                if aborted is not None:
+                    found.append(aborted)
+            offset = chunk.end_offset
         return found
 
     def _tell_room(self, *, is_full: bool) -> None:

@@ -11,7 +11,14 @@ import msgspec
 import typer
 
 from goqueue import __version__
-from goqueue.cli import admin_backups, admin_partitions, admin_quotas, admin_tenants, admin_usage
+from goqueue.cli import (
+    admin_backups,
+    admin_partitions,
+    admin_quotas,
+    admin_repair,
+    admin_tenants,
+    admin_usage,
+)
 from goqueue.cli.admin_call import connect
 from goqueue.cli.cluster import tell_health, tell_info
 from goqueue.cli.contexts import DEFAULT_SERVER
@@ -84,6 +91,9 @@ def version(context: typer.Context) -> None:
 def health(context: typer.Context) -> None:
     """Say whether the broker can work, check by check. Exit code 0 if so, and 1 if not or nobody answers."""
     tell_health(context, connect)
+
+
+app.command("repair")(admin_repair.repair)
 
 
 @cluster.command("status")

@@ -48,7 +48,9 @@ class Recovered:
     cut_reason: str = ""
     rebuilt_indexes: int = 0
     is_aborted_index_lost: bool = False
-    """What was aborted before `safe_offset` must be told by the batches."""
+    """What was aborted before the recovery point must be told by the batches."""
+    point_offset: int = 0
+    """The end offset of the recovery point that was taken."""
     damage: Damage | None = None
 
 
@@ -74,7 +76,7 @@ def recover(
     if snapshot is not None:
         restore_producers(snapshot.producers)
         recovered.epochs = list(snapshot.epochs)
-        recovered.safe_offset = snapshot.end_offset
+        recovered.safe_offset = recovered.point_offset = snapshot.end_offset
         recovered.is_aborted_index_lost = not aborted.load(
             [segment.base_offset for segment in segments],
             start_offset=snapshot.start_offset,
@@ -157,13 +159,20 @@ def _tell_losses(
         recovered.start_offset = min(recovered.start_offset, segments[-1].end_offset)
 
 
+def find_bases(disk: Disk, folder: str) -> list[int]:
+    """The base offsets of the segments in a folder, rising."""
+    names = [name for name in disk.list(folder) if _NAME.fullmatch(name)]
+    return sorted(int(name.removesuffix(LOG_SUFFIX)) for name in names if name.endswith(LOG_SUFFIX))
+
+
 def _find_segments(disk: Disk, folder: str) -> list[Segment]:
     names = [name for name in disk.list(folder) if _NAME.fullmatch(name)]
-    known = {name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)}
+    bases = find_bases(disk, folder)
+    known = set(bases)
     for name in names:
-        if name.partition(".")[0] not in known:
+        if int(name.partition(".")[0]) not in known:
             disk.remove(f"{folder}/{name}")
-    segments = [Segment(disk, folder, int(stem)) for stem in sorted(known)]
+    segments = [Segment(disk, folder, base) for base in bases]
     for segment, follower in pairwise(segments):
         segment.rewind(follower.base_offset, segment.file.size())
         segment.close()

@@ -385,8 +385,7 @@ class JournalDamaged(Corrupt):
 
     def __init__(self, topic: str, partition: int, damage: str) -> None:
         super().__init__(
-            f"the journal {topic}/{partition} is damaged: {damage}; see what `goqueue-admin repair` says of "
-            "the data folder, which changes nothing, and let it repair with --apply",
+            f"the journal {topic}/{partition} is damaged: {damage}",
             topic=topic,
             partition=partition,
         )

@@ -11,7 +11,7 @@ import resource
 import sys
 from collections.abc import Mapping, Sequence
 
-from goqueue.model.errors import GoQueueError, StorageFull
+from goqueue.model.errors import Corrupt, GoQueueError, StorageFull
 from goqueue.model.ports import is_disk_full
 from goqueue.model.settings import MiB
 from goqueue.node.config import ConfigProblems, NodeConfig, load_config
@@ -64,7 +64,12 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _advice(refusal: Exception, config: NodeConfig) -> str:
-    """What to do about a refusal that does not say so itself: a full disk without the reserve."""
+    """What to do about a refusal that does not say so itself: damage, or a full disk without the reserve."""
+    if isinstance(refusal, Corrupt):
+        return (
+            f"; see what `goqueue-admin repair {config.data_folder}` says, which changes nothing, "
+            "and let it repair with --apply"
+        )
     is_full = is_disk_full(refusal) if isinstance(refusal, OSError) else isinstance(refusal, StorageFull)
     if not is_full:
         return ""

@@ -17,6 +17,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.delays import list_delayed
 from goqueue.broker.publish import publish
 from goqueue.broker.read import read_messages
+from goqueue.broker.repair import repair
 from goqueue.broker.schedules import create_schedule, list_schedules
 from goqueue.broker.schemas import register_schema
 from goqueue.broker.sinks import take_generation
@@ -27,6 +28,7 @@ from goqueue.model.errors import Corrupt, GoQueueError, PartitionDamaged
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Message
 from goqueue.model.schemas import SchemaKind, SchemaText
+from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
 from tests.unit.broker.queue_steps import ack, floor, join, orders, take
 from tests.unit.broker.running import ORDERS, ORDERS_0, running, until
@@ -166,6 +168,53 @@ def test_a_start_tells_what_is_lost_and_makes_anew_what_can_be(
         assert "/" in str(error), "it names what is lost"
 
     assert outcome == kind.outcomes[list(SPOIL).index(how)]
+
+
+@pytest.mark.parametrize(("kind", "how"), CASES, ids=[f"{kind.name}, {how}" for kind, how in CASES])
+def test_a_repair_tells_what_is_lost_and_lets_the_broker_go_on(
+    whole: Path, tmp_path: Path, kind: Kind, how: str
+) -> None:
+    root = tmp_path / "data"
+    shutil.copytree(whole, root)
+    [*_, path] = sorted(path for path in root.glob(kind.pattern) if path.stat().st_size)
+    SPOIL[how](path)
+    spoilt = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    disk, clock = FolderDisk(root), SystemClock()
+
+    found = repair(disk, clock, is_applied=False, kept_in=None)
+
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == spoilt
+    is_lossless = kind.outcomes[list(SPOIL).index(how)] == "w"
+    assert [each.partition for each in found.damaged] == ([] if is_lossless else [partition_of(root, path)])
+
+    done = repair(disk, clock, is_applied=True, kept_in="repair/now")
+
+    assert done.is_well
+    assert [each.lost for each in done.damaged] == [each.lost for each in found.damaged]
+    assert repair(disk, clock, is_applied=False, kept_in=None).damaged == []
+    lost = {
+        o for each in done.damaged if each.partition == "orders/0" for run in each.lost for o in range(*run)
+    }
+    if how == "one bit flipped" and not is_lossless:
+        assert list((root / "repair/now").rglob("*.log")), "what was replaced is kept"
+
+    async def go_on(broker: Broker) -> None:
+        if ORDERS not in broker.topics:
+            assert kind.name == "metadata", "only who loses that forgets topics"
+            await orders(broker, partitions=2)
+        offsets, is_corrupt = await readable(broker)
+        assert not is_corrupt
+        assert offsets == [offset for offset in range(COUNT) if offset not in lost]
+        [stored] = await publish(broker, Publish(topic=ORDERS, messages=[Message(b"new", partition=0)]))
+        assert isinstance(stored, Placed)
+        assert stored.offset >= COUNT + 2
+
+    live(root, go_on)
+
+
+def partition_of(root: Path, path: Path) -> str:
+    """The partition that a file in a data folder belongs to."""
+    return "/".join(path.relative_to(root / "logs").parts[:2])
 
 
 async def look(broker: Broker) -> str:
