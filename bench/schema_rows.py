@@ -12,7 +12,7 @@ import fastavro
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from bench.measured import Row, reported
-from goqueue.broker.append import append
+from goqueue.broker.append import append, append_when_checked
 from goqueue.broker.broker import Broker
 from goqueue.broker.schemas import register_schema
 from goqueue.broker.topics import create_topic
@@ -24,6 +24,7 @@ from goqueue.node.disk import FolderDisk
 from goqueue.records.layout import MAGIC, Codec
 from tests.unit.broker.running import running
 
+TARGET = TopicPartition(TopicName("orders"), 0)
 BATCH_RECORDS = 100
 BATCHES = 200
 RUNS = 12
@@ -108,16 +109,17 @@ async def _append_ns(
         for index in range(BATCH_RECORDS):
             builder.append(index, NOW_MS, None, pack(">xI", place.schema_id) + data, [])
         batch = bytes(builder.build())
+        # The first makes the schema ready.
+        await append_when_checked(broker, Append(TARGET, memoryview(bytearray(batch)), Acks.NONE))
         return min([await _run_ns(broker, batch) for _ in range(RUNS)])
 
 
 async def _run_ns(broker: Broker, batch: bytes) -> float:
-    target = TopicPartition(TopicName("orders"), 0)
     batches = [memoryview(bytearray(batch)) for _ in range(BATCHES)]  # each is patched in place
     gc.disable()
     began_ns = time.process_time_ns()
     for each in batches:
-        append(broker, Append(target, each, Acks.NONE))
+        append(broker, Append(TARGET, each, Acks.NONE))
     taken_ns = time.process_time_ns() - began_ns
     gc.enable()
     await asyncio.sleep(0)  # let the broker do what it has put off

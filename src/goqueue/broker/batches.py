@@ -38,7 +38,7 @@ class AddressedBatch(NamedTuple):
     batch: CheckedBatch
 
 
-def check_entries(
+async def check_entries(
     broker: Broker, buffer: memoryview, *, may_be_numbered: bool = False
 ) -> list[AddressedBatch]:
     """All batches of a bulk write, or the error that names what is wrong with one of them.
@@ -53,7 +53,9 @@ def check_entries(
     for target, lane, body in entries:
         with telling_refusals(broker, [target.topic]):
             checked.append(
-                AddressedBatch(target, _checked(broker, target, lane, body, may_be_numbered=may_be_numbered))
+                AddressedBatch(
+                    target, await _checked(broker, target, lane, body, may_be_numbered=may_be_numbered)
+                )
             )
         account = broker.partition(target).account
         if account is not None:
@@ -64,7 +66,7 @@ def check_entries(
     return checked
 
 
-def _checked(
+async def _checked(
     broker: Broker, target: TopicPartition, lane: int, body: memoryview, *, may_be_numbered: bool
 ) -> CheckedBatch:
     """One batch, if it may be stored."""
@@ -86,7 +88,7 @@ def _checked(
     if header.producer_id != NO_PRODUCER and not may_be_numbered:
         raise InvalidRecord("a batch that is staged belongs to no producer")
     if settings.schema_validation is not SchemaValidation.NONE:
-        refuse_misfits(broker, target.topic, settings, [body])
+        await refuse_misfits(broker, target.topic, settings, [body])
     if partition.account is not None:
         check_message_sizes(partition.account, [body])
     return CheckedBatch(header, body, lane)
@@ -100,7 +102,7 @@ async def append_entries(broker: Broker, buffer: memoryview, acks: Acks) -> list
     placed: list[EntryPlaced] = []
     waits: list[Awaitable[None]] = []
     size = 0
-    for target, batch in check_entries(broker, buffer, may_be_numbered=True):
+    for target, batch in await check_entries(broker, buffer, may_be_numbered=True):
         if size >= YIELD_BYTES:
             await asyncio.sleep(0)
             broker.admit(target.topic)

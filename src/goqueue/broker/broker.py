@@ -33,6 +33,7 @@ from goqueue.broker.waiters import ReadWaiter
 from goqueue.core.access.tenants import Tenants
 from goqueue.core.cluster.metadata import JournalBegun, Metadata, TopicRemoved
 from goqueue.core.schemas import events as schema_events
+from goqueue.core.schemas.checkers import Checkers
 from goqueue.core.schemas.registry import Registry
 from goqueue.core.telemetry.counters import Counters
 from goqueue.core.telemetry.telemetry import Telemetry
@@ -126,6 +127,8 @@ class Broker:
     """Transactional ids, and in one of the journals the sinks."""
     coordinator: Coordinator = field(init=False)
     registry: Registry
+    checkers: Checkers
+    """Schemas that are ready to check messages."""
     registry_journal: SharedJournal[schema_events.Event]
     counters: Counters
     telemetry: Telemetry = field(init=False)

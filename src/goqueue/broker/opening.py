@@ -28,6 +28,7 @@ from goqueue.broker.upkeep import keep_up
 from goqueue.core.access.tenants import Tenants
 from goqueue.core.cluster.metadata import ClusterFormed, Metadata, Topic
 from goqueue.core.schemas import events as schema_events
+from goqueue.core.schemas.checkers import Checkers
 from goqueue.core.schemas.registry import Registry
 from goqueue.core.telemetry.counters import Counters
 from goqueue.core.telemetry.telemetry import Telemetry
@@ -183,6 +184,7 @@ def _put_together(
         sinks=sinks,
         stages=Stages(disk),
         registry=registry,
+        checkers=Checkers(config.schemas),
         registry_journal=SharedJournal(journal_partition(SCHEMAS_TOPIC), registry, _SCHEMA_EVENTS),
         counters=counters,
         backups=BackupStore(disk),

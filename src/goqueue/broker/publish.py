@@ -26,11 +26,12 @@ from goqueue.model.errors import (
     GoQueueError,
     MessageTooLarge,
     PartitionNotFound,
+    SchemaCheckTooSlow,
     SchemaMismatch,
     TopicNotFound,
 )
 from goqueue.model.messages import Acks, Message
-from goqueue.model.schemas import SchemaValidation
+from goqueue.model.schemas import SchemaValidation, TooSlow
 from goqueue.model.settings import TopicSettings
 from goqueue.records.batch import encode
 from goqueue.records.layout import read_header
@@ -216,13 +217,14 @@ async def _set_aside(
     broker: Broker, command: Publish, settings: TopicSettings, results: Results
 ) -> Collection[int]:
     """Refuse the messages that do not fit the topic's schemas, or keep them in quarantine; which they are."""
-    problems = misfits(broker, command.topic, settings, command.messages)
+    problems = await misfits(broker, command.topic, settings, command.messages)
     if not problems:
         return problems
     target = quarantine_for(command.topic, settings)
     if target is None:
         for index, reason in problems.items():
-            _refuse(broker, command, results, [index], SchemaMismatch({index: reason}))
+            kind = SchemaCheckTooSlow if isinstance(reason, TooSlow) else SchemaMismatch
+            _refuse(broker, command, results, [index], kind({index: reason}))
         return problems
     now_ms = broker.clock.wall_ms()
     kept = [told(command.messages[i], command.topic, reason, now_ms) for i, reason in problems.items()]

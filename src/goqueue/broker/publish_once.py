@@ -15,7 +15,7 @@ from goqueue.broker.delay_records import NEW, Record, Sequences, Waiting
 from goqueue.broker.partition import Partition
 from goqueue.broker.quotas import admit_messages, check_due, message_bytes_max
 from goqueue.broker.refusals import telling_refusals
-from goqueue.broker.schema_check import refuse_misfits, screen
+from goqueue.broker.schema_check import Looked, misfits, screen
 from goqueue.broker.transaction_ends import finish_later
 from goqueue.broker.transaction_writes import join_transaction
 from goqueue.log.partition_log import CheckedBatch
@@ -25,11 +25,12 @@ from goqueue.model.errors import (
     OutOfSequence,
     PartitionNotFound,
     ProducerNotFound,
+    SchemaMismatch,
 )
 from goqueue.model.messages import Acks
 from goqueue.model.schemas import OnInvalid, SchemaValidation
 from goqueue.model.transactions import PublishedOnce, PublishOnce, TransactionState
-from goqueue.records.batch import encode
+from goqueue.records.batch import encode, open_batch
 from goqueue.records.layout import TRANSACTIONAL, BatchHeader, read_header, stamp_producer
 
 _FIRST_SEQUENCE_MAX = 1
@@ -48,6 +49,12 @@ async def _publish_once(broker: Broker, command: PublishOnce) -> PublishedOnce:
     partition = _route(broker, command)
     partition.admit_write()
     _check_size(broker, command)
+    settings = partition.log.settings
+    problems: dict[int, str] = {}
+    if settings.schema_validation is not SchemaValidation.NONE:
+        problems = await misfits(broker, command.topic, settings, [command.message])
+        broker.admit(command.topic)
+        partition = _route(broker, command)  # it may be another one by now
     is_transactional = await _joins(broker, command, partition)
     batch = _batch_of(broker, command, partition, is_transactional=is_transactional)
     number = partition.source.partition
@@ -57,13 +64,14 @@ async def _publish_once(broker: Broker, command: PublishOnce) -> PublishedOnce:
         return PublishedOnce(number, _LONG_AGO, is_duplicate=True)
     is_duplicate = stored_offset is not None
     if command.message.due_ms is not None and not is_duplicate:
+        if problems:
+            raise SchemaMismatch(problems)
         return await _publish_later(broker, command, partition, batch)
     batches: Sequence[CheckedBatch] = [batch]
     quarantine = None
-    settings = partition.log.settings
-    is_checked = settings.schema_validation is not SchemaValidation.NONE
-    if is_checked and (not is_duplicate or settings.schema_on_invalid is OnInvalid.QUARANTINE):
-        batches, quarantine = screen(broker, partition, batches)
+    if problems and (not is_duplicate or settings.schema_on_invalid is OnInvalid.QUARANTINE):
+        looked = Looked([open_batch(batch.body, batch.lane)], problems)
+        batches, quarantine = screen(broker, partition, batches, looked)
     offset = partition.append(batches) if stored_offset is None else stored_offset
     waits = [appended(partition, offset, 1, Acks.ALL).committed]
     if quarantine is not None:
@@ -153,9 +161,6 @@ async def _publish_later(
     message, header = command.message, batch.header
     assert message.due_ms is not None, "a message without a due time is not delayed"
     topic, number = partition.source
-    settings = partition.log.settings
-    if settings.schema_validation is not SchemaValidation.NONE:
-        refuse_misfits(broker, topic, settings, [batch.body])
     topic_id = broker.metadata.topic(topic).topic_id
     waiting = Waiting(NEW, message.due_ms, topic_id, number, message)
     if header.attributes & TRANSACTIONAL:

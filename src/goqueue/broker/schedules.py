@@ -19,7 +19,6 @@ from goqueue.core.delays.schedules import (
     SchedulePaused,
     next_due_ms,
 )
-from goqueue.core.schemas.checking import MessageCheck
 from goqueue.model.delays import CreateSchedule, ScheduledMessage, ScheduleView
 from goqueue.model.errors import MessageTooLarge, SchemaMismatch
 from goqueue.model.ids import TopicName, TopicPartition
@@ -39,7 +38,8 @@ async def create_schedule(broker: "Broker", command: CreateSchedule) -> Schedule
     size = len(command.message.value) + len(command.message.key or b"")
     if size > message_bytes_max(broker, command.topic, broker.config.limits.message_bytes):
         raise MessageTooLarge(f"a message of {size} bytes is over the limit")
-    _check_schema(broker, command)
+    await _check_schema(broker, command)
+    broker.admit(command.topic)
     topic_id = broker.metadata.topic(command.topic).topic_id
     now_ms = broker.clock.wall_ms()
     created = broker.delays.store.schedules.create(
@@ -52,15 +52,16 @@ async def create_schedule(broker: "Broker", command: CreateSchedule) -> Schedule
     return describe_schedule(broker, command.topic, name)
 
 
-def _check_schema(broker: "Broker", command: CreateSchedule) -> None:
+async def _check_schema(broker: "Broker", command: CreateSchedule) -> None:
     """Refuse a message that would not fit its topic now, rather than each time that it comes."""
     settings, message = broker.metadata.topic(command.topic).settings, command.message
     if settings.schema_validation is SchemaValidation.NONE:
         return
-    check = MessageCheck(broker.registry, command.topic, settings)
-    problem = check.problem(message.value, message.key, message.headers)
-    if problem is not None:
-        raise SchemaMismatch({0: problem})
+    # Here, because the broker itself is made with this module, which arms schedules for it.
+    from goqueue.broker.schema_check import misfits
+
+    if problems := await misfits(broker, command.topic, settings, [_message_of(message)]):
+        raise SchemaMismatch(problems)
 
 
 def list_schedules(broker: "Broker", topic: str) -> list[ScheduleView]:

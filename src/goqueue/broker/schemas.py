@@ -1,12 +1,14 @@
 """The verbs on schemas: register, look up, compare, delete, and the settings of subjects.
 
-Looking is asked of the registry itself, `broker.registry`; what changes it goes through here. An answer
-that a schema is registered is one that a restart remembers.
+Looking is asked of the registry itself, `broker.registry`; what changes it, or asks what a schema means, goes
+through here. An answer that a schema is registered is one that a restart remembers.
 """
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.schema_jobs import compare, digest_of
 from goqueue.core.schemas.events import Event
-from goqueue.core.schemas.registry import Latest
+from goqueue.core.schemas.registry import Comparison, Latest
+from goqueue.core.schemas.sources import Compared
 from goqueue.model.errors import ShuttingDown
 from goqueue.model.schemas import Compatibility, RegistryMode, SchemaText, SchemaVersion
 
@@ -21,9 +23,40 @@ async def register_schema(
 ) -> SchemaVersion:
     """The place that a schema has in a subject from now on, or had already."""
     _admit(broker)
-    place, events = broker.registry.register(subject, schema, schema_id=schema_id, version=version)
+    registry = broker.registry
+    digest = await digest_of(broker, schema)
+    compared: dict[Comparison, Compared] = {}
+    # Others may register meanwhile: what came then is compared too. No await stands between that and
+    # deciding.
+    while missing := _missing(registry.needed_comparisons(subject, schema, digest), compared):
+        compared.update(await compare(broker, schema, missing))
+    _admit(broker)
+    registry.sources(schema)  # what it is built on may have gone
+    place, events = registry.register(subject, schema, digest, compared, schema_id=schema_id, version=version)
     await _commit(broker, events)
     return place
+
+
+async def find_schema(
+    broker: Broker, subject: str, schema: SchemaText, *, with_deleted: bool = False
+) -> SchemaVersion:
+    """The version of a subject that says the same."""
+    digest = await digest_of(broker, schema)
+    return broker.registry.find(subject, schema, digest, with_deleted=with_deleted)
+
+
+async def schema_problems(
+    broker: Broker, subject: str, schema: SchemaText, *, against: int | Latest | None = None
+) -> list[str]:
+    """Why a schema cannot follow what a subject has, or one version: each broken rule with its place."""
+    digest = await digest_of(broker, schema)
+    comparisons = broker.registry.comparisons(subject, schema, digest, against=against)
+    found = await compare(broker, schema, comparisons)
+    return [text for each in comparisons for text in each.problems(found[each])]
+
+
+def _missing(needed: list[Comparison], compared: dict[Comparison, Compared]) -> list[Comparison]:
+    return [each for each in needed if each not in compared]
 
 
 async def delete_schema_version(

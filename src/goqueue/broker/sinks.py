@@ -48,7 +48,7 @@ async def stage(broker: Broker, command: StageBatches) -> Staged:
     _admit(broker, command.sink)
     checked_plain_name(command.stage_id, "a stage")
     broker.sinks.held_by(command.sink, command.generation)
-    batches = check_entries(broker, command.entries)
+    batches = await check_entries(broker, command.entries)
     staged = stage_of(
         StageName(command.sink, command.epoch, command.stage_id),
         broker.clock.wall_ms(),

@@ -691,6 +691,12 @@ class InvalidSubject(InvalidName):
     code = "invalid_subject"
 
 
+class SchemaTooComplex(InvalidSchema):
+    """A schema that takes more time or memory to understand, or to compare, than one request may."""
+
+    code = "schema_too_complex"
+
+
 class InvalidSchemaVersion(Invalid):
     """A version is a number from 1 on, or `latest`."""
 
@@ -730,6 +736,12 @@ class SchemaMismatch(InvalidRecord):
         others = f" (and {len(problems) - 1} more messages)" if len(problems) > 1 else ""
         super().__init__(text + others, record_index=first)
         self.problems = dict(problems)
+
+
+class SchemaCheckTooSlow(SchemaMismatch):
+    """Its topic's schema takes too long on this message, or on one that was sent with it."""
+
+    code = "schema_check_too_slow"
 
 
 class QuarantineNotReady(Unavailable):

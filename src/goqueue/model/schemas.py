@@ -11,8 +11,8 @@ SCHEMA_ID_HEADER = "schema-id"
 GUID_HEADERS = {"value": "__value_schema_id", "key": "__key_schema_id"}
 """The same by its guid, as some serialisers write it, for the value and for the key."""
 QUARANTINE_SUFFIX = ".quarantine"
-SCHEMA_TEXT_MAX = 1024 * 1024
-"""Characters of a schema. It is understood and compared where everybody is served."""
+SCHEMA_PARTS_MAX = 20_000
+"""Types, fields and values of a schema, whatever it is written in."""
 
 
 class SchemaKind(Enum):
@@ -103,6 +103,12 @@ class Break(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.text} ({self.rule})"
+
+
+class TooSlow(str):
+    """What is wrong with a message is that nobody could tell in time whether it fits."""
+
+    __slots__ = ()
 
 
 class SchemaValidation(StrEnum):

@@ -238,6 +238,23 @@ class TracingConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaConfig:
+    """What of schemas a broker takes, and how many it keeps ready to check messages."""
+
+    text_max: int = MiB
+    """Characters of a schema."""
+    checkers_max: int = 1_000
+    """Schemas that are kept ready to check messages; the one used longest ago goes first."""
+    checkers_bytes: int = 32 * MiB
+    """The same by what they are made from."""
+
+    def __post_init__(self) -> None:
+        require(self.text_max > 0, "a schema must have some characters")
+        require(self.checkers_max > 0, "there must be room for a schema that checks messages")
+        require(self.checkers_bytes > 0, "there must be room for a schema that checks messages")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkshopConfig:
     """The helper processes that do what may take long (`docs/schemas.md`)."""
 
@@ -275,6 +292,7 @@ class BrokerConfig:
     tracing: TracingConfig = TracingConfig()
     metrics: MetricsConfig = MetricsConfig()
     health: HealthConfig = HealthConfig()
+    schemas: SchemaConfig = SchemaConfig()
     flush_interval_ms: int = 1_000
     """acks=leader: on disk at the latest after this; acks=all never waits for it."""
     upkeep_interval_ms: int = 5_000

@@ -20,6 +20,7 @@ from goqueue.model.settings import (
     HealthConfig,
     Limits,
     MetricsConfig,
+    SchemaConfig,
     TopicSettings,
     TracingConfig,
     TransactionConfig,
@@ -147,6 +148,7 @@ def _broker(reader: _Reader) -> BrokerConfig:
             tracing=tracing,
             metrics=metrics,
             health=health,
+            schemas=_schemas(reader),
             flush_interval_ms=reader(table.FLUSH_INTERVAL_MS),
             upkeep_interval_ms=reader(table.UPKEEP_INTERVAL_MS),
             producer_expiry_ms=reader(table.PRODUCER_EXPIRY_MS),
@@ -156,6 +158,14 @@ def _broker(reader: _Reader) -> BrokerConfig:
         ),
         BrokerConfig(),
         told_at=table.DEFAULT_PARTITIONS,
+    )
+
+
+def _schemas(reader: _Reader) -> SchemaConfig:
+    return SchemaConfig(
+        text_max=reader(table.SCHEMAS_TEXT_MAX),
+        checkers_max=reader(table.SCHEMAS_CHECKERS_MAX),
+        checkers_bytes=reader(table.SCHEMAS_CHECKERS_BYTES),
     )
 
 

@@ -488,6 +488,24 @@ LOOP_STUCK_MS: Setting[int] = Setting(
     help="A loop that has not turned for so long ends the process: the stacks of all threads go to "
     "standard error, the exit code is 14, and a supervisor can start the broker anew. 0 is off. Linux only.",
 )
+SCHEMAS_TEXT_MAX: Setting[int] = Setting(
+    name="SCHEMAS_TEXT_MAX",
+    default="1048576",
+    read=whole_number(least=1, most=4 * KiB * KiB),
+    help="The most characters of a schema.",
+)
+SCHEMAS_CHECKERS_MAX: Setting[int] = Setting(
+    name="SCHEMAS_CHECKERS_MAX",
+    default="1000",
+    read=whole_number(least=1, most=_INT32_MAX),
+    help="Schemas that are kept ready to check messages; the one used longest ago goes first.",
+)
+SCHEMAS_CHECKERS_BYTES: Setting[int] = Setting(
+    name="SCHEMAS_CHECKERS_BYTES",
+    default="32MiB",
+    read=size(least=1, most=_INT64_MAX),
+    help="The same by the size of what they are made from.",
+)
 WORKSHOP_PROCESSES: Setting[int] = Setting(
     name="WORKSHOP_PROCESSES",
     default="2",
@@ -585,6 +603,9 @@ SETTINGS: tuple[Setting[object], ...] = (
     HEALTH_LOOP_LAG_WARN_MS,
     HEALTH_LOOP_LAG_FAIL_MS,
     LOOP_STUCK_MS,
+    SCHEMAS_TEXT_MAX,
+    SCHEMAS_CHECKERS_MAX,
+    SCHEMAS_CHECKERS_BYTES,
     WORKSHOP_PROCESSES,
     WORKSHOP_MEMORY_BYTES,
     WORKSHOP_JOB_LIMIT_MS,

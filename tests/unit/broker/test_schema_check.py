@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from goqueue.broker.append import append
+from goqueue.broker.append import append, append_when_checked
 from goqueue.broker.batches import append_entries
 from goqueue.broker.broker import Broker
 from goqueue.broker.find_offset import find_offset
 from goqueue.broker.publish import publish
 from goqueue.broker.read import read_messages
 from goqueue.broker.schedules import create_schedule
+from goqueue.broker.schema_check import Unchecked
 from goqueue.broker.schemas import register_schema
 from goqueue.broker.topics import add_partitions, alter_settings, create_topic
 from goqueue.broker.traces import trace_of
@@ -73,7 +74,11 @@ async def send(broker: Broker, batch: memoryview, source: TopicPartition = ORDER
     """Send as a producer does: again, when it is told to."""
     while True:
         try:
-            appended = append(broker, Append(source, batch, Acks.ALL))
+            command = Append(source, batch, Acks.ALL)
+            try:
+                appended = append(broker, command)
+            except Unchecked:
+                appended = await append_when_checked(broker, command)
         except QuarantineNotReady as error:
             await until(lambda: not broker.quarantines_opening)
             assert error.topic in broker.topics

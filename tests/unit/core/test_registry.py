@@ -28,6 +28,7 @@ from goqueue.model.schemas import (
     SchemaText,
     SchemaVersion,
 )
+from tests.unit.core.schema_steps import decide, problems
 
 
 def avro(*names: str, default: int | None = 0) -> SchemaText:
@@ -41,7 +42,7 @@ def carry_out(registry: Registry, events: list[Event]) -> None:
 
 
 def register(registry: Registry, subject: str, schema: SchemaText) -> SchemaVersion:
-    place, events = registry.register(subject, schema)
+    place, events = decide(registry, subject, schema)
     carry_out(registry, events)
     return place
 
@@ -66,7 +67,7 @@ def test_the_same_schema_in_another_spelling_keeps_its_place() -> None:
     registry = Registry()
     register(registry, "a", SchemaText(SchemaKind.JSON, '{"type":"object","title":"t"}'))
 
-    again, events = registry.register("a", SchemaText(SchemaKind.JSON, '{ "title": "t", "type": "object" }'))
+    again, events = decide(registry, "a", SchemaText(SchemaKind.JSON, '{ "title": "t", "type": "object" }'))
 
     assert (again.version, again.schema_id, events) == (1, 1, [])
 
@@ -83,7 +84,7 @@ def test_what_breaks_readers_is_refused_with_the_rule_and_changes_nothing() -> N
     register(registry, "a", avro("x"))
 
     with pytest.raises(IncompatibleSchema, match=r"version 1.*reader_field_missing_default_value"):
-        registry.register("a", avro("x", "y", default=None))
+        decide(registry, "a", avro("x", "y", default=None))
     assert registry.versions("a") == [1]
 
 
@@ -101,7 +102,7 @@ def test_levels_ask_for_reading_in_different_directions(level: Compatibility, fi
     registry.apply(registry.settings.set_compatibility("a", level))
     register(registry, "a", avro("x", default=None))
 
-    assert (not registry.problems("a", avro("x", "y", default=None))) is fits
+    assert (not problems(registry, "a", avro("x", "y", default=None))) is fits
 
 
 def test_only_transitive_levels_look_beyond_the_last_version() -> None:
@@ -112,16 +113,16 @@ def test_only_transitive_levels_look_beyond_the_last_version() -> None:
     new = avro("y", default=None)
 
     registry.apply(registry.settings.set_compatibility("a", Compatibility.BACKWARD))
-    assert registry.problems("a", new) == []
+    assert problems(registry, "a", new) == []
     registry.apply(registry.settings.set_compatibility("a", Compatibility.BACKWARD_TRANSITIVE))
-    assert "version 1" in registry.problems("a", new)[0]
+    assert "version 1" in problems(registry, "a", new)[0]
 
 
 def test_another_kind_of_schema_does_not_follow() -> None:
     registry = Registry()
     register(registry, "a", avro("x"))
 
-    assert "schema_type_changed" in registry.problems("a", SchemaText(SchemaKind.JSON, "{}"))[0]
+    assert "schema_type_changed" in problems(registry, "a", SchemaText(SchemaKind.JSON, "{}"))[0]
 
 
 def test_what_is_deleted_is_out_of_sight_but_its_id_can_be_read() -> None:
@@ -176,7 +177,7 @@ def test_a_reference_to_nothing_is_refused() -> None:
     order = SchemaText(SchemaKind.JSON, '{"$ref":"m"}', (SchemaReference("m", "money", 1),))
 
     with pytest.raises(InvalidSchema, match="money"):
-        Registry().register("order", order)
+        decide(Registry(), "order", order)
 
 
 def test_a_read_only_subject_gives_what_it_has_and_takes_nothing() -> None:
@@ -186,7 +187,7 @@ def test_a_read_only_subject_gives_what_it_has_and_takes_nothing() -> None:
 
     assert register(registry, "a", avro("x")).version == 1
     with pytest.raises(RegistryReadOnly):
-        registry.register("a", avro("x", "y"))
+        decide(registry, "a", avro("x", "y"))
     with pytest.raises(RegistryReadOnly):
         registry.delete_subject("a", is_permanent=False)
 
@@ -194,15 +195,15 @@ def test_a_read_only_subject_gives_what_it_has_and_takes_nothing() -> None:
 def test_ids_and_versions_are_given_only_in_import_mode() -> None:
     registry = Registry()
     with pytest.raises(RegistryReadOnly):
-        registry.register("a", avro("x"), schema_id=7)
+        decide(registry, "a", avro("x"), schema_id=7)
     registry.apply(registry.set_mode(GLOBAL, RegistryMode.IMPORT))
 
-    place, events = registry.register("a", avro("x"), schema_id=7, version=3)
+    place, events = decide(registry, "a", avro("x"), schema_id=7, version=3)
     carry_out(registry, events)
 
     assert (place.schema_id, place.version) == (7, 3)
     with pytest.raises(InvalidSchema):
-        registry.register("b", avro("y"), schema_id=7)
+        decide(registry, "b", avro("y"), schema_id=7)
     with pytest.raises(RegistryReadOnly):
         registry.set_mode("a", RegistryMode.IMPORT)
 
@@ -249,16 +250,16 @@ def test_imported_versions_stand_in_the_order_of_their_numbers_and_are_not_repla
     registry = Registry()
     registry.apply(registry.set_mode("a", RegistryMode.IMPORT))
     for version, name in ((5, "e"), (2, "b")):
-        carry_out(registry, registry.register("a", avro(name), schema_id=100 + version, version=version)[1])
+        carry_out(registry, decide(registry, "a", avro(name), schema_id=100 + version, version=version)[1])
 
     assert registry.versions("a") == [2, 5]
     assert registry.version("a", "latest").version == 5
     with pytest.raises(InvalidSchema, match="version 5 of subject a is another schema"):
-        registry.register("a", avro("z"), schema_id=9, version=5)
+        decide(registry, "a", avro("z"), schema_id=9, version=5)
     carry_out(registry, registry.delete_version("a", 5, is_permanent=False)[1])
     with pytest.raises(InvalidSchema, match="version 5 of subject a is another schema"):
-        registry.register("a", avro("z"), schema_id=9, version=5)
-    carry_out(registry, registry.register("a", avro("e"), schema_id=105, version=5)[1])
+        decide(registry, "a", avro("z"), schema_id=9, version=5)
+    carry_out(registry, decide(registry, "a", avro("e"), schema_id=105, version=5)[1])
     assert registry.versions("a") == [2, 5]
 
 

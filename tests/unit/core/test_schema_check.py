@@ -7,11 +7,13 @@ from struct import pack
 import fastavro
 import pytest
 
+from goqueue.core.schemas.checkers import Checkers
 from goqueue.core.schemas.checking import MessageCheck
 from goqueue.core.schemas.registry import Registry
 from goqueue.model.messages import Headers
 from goqueue.model.schemas import SchemaKind, SchemaReference, SchemaText, SchemaValidation, SubjectStrategy
-from goqueue.model.settings import TopicSettings
+from goqueue.model.settings import SchemaConfig, TopicSettings
+from tests.unit.core.schema_steps import decide, problem_of
 
 JSON_ORDER = json.dumps(
     {
@@ -79,16 +81,18 @@ class Topic:
         strategy: SubjectStrategy = SubjectStrategy.TOPIC_NAME,
     ) -> None:
         self.registry = Registry()
+        self.checkers = Checkers(SchemaConfig())
         self.settings = TopicSettings(schema_validation=validation, schema_subject_strategy=strategy)
 
     def register(self, subject: str, kind: SchemaKind, text: str, *references: SchemaReference) -> int:
-        place, events = self.registry.register(subject, SchemaText(kind, text, references))
+        place, events = decide(self.registry, subject, SchemaText(kind, text, references))
         for event in events:
             self.registry.apply(event)
         return place.schema_id
 
     def problem(self, value: bytes | None, key: bytes | None = None, headers: Headers = ()) -> str | None:
-        return MessageCheck(self.registry, "orders", self.settings).problem(value, key, headers)
+        check = MessageCheck(self.registry, self.checkers, "orders", self.settings)
+        return problem_of(check, self.registry, self.checkers, value, key, headers)
 
 
 def framed(schema_id: int, payload: bytes) -> bytes:

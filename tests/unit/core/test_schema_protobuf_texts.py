@@ -5,6 +5,7 @@ import base64
 import pytest
 from google.protobuf import descriptor_pb2
 
+from goqueue.core.schemas.protobuf_data import ProtobufJudge
 from goqueue.core.schemas.protobuf_files import ProtobufFile, parse_protobuf
 from goqueue.model.errors import InvalidSchema
 
@@ -58,11 +59,10 @@ def test_a_text_is_taken_in_whole() -> None:
 
 
 def test_data_of_a_group_fits() -> None:
-    message = parse_protobuf(WHOLE).message((0,))
-    assert message is not None
+    judge = ProtobufJudge(parse_protobuf(WHOLE).descriptor, (0,), bytes_max=1_000)
 
     # Field 10 as a group begins with wire type 3 and ends with 4; within it field 1 is 7.
-    assert message.misfit(b"\x53\x08\x07\x54") is None
+    assert judge.misfit(b"\x53\x08\x07\x54") is None
 
 
 @pytest.mark.parametrize(

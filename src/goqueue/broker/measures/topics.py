@@ -183,6 +183,18 @@ BROKER = (
         _of_some("delays_cancelled"),
     ),
     gauge("goqueue_queue_dead_letters", TOPIC, "Dead letters of a topic that are kept now.", _dead_letters),
+    counter(
+        "goqueue_broker_schema_checks_apart_total",
+        TOPIC,
+        "Messages that a helper process held against a schema, because it might take long.",
+        _of_some("checked_elsewhere"),
+    ),
+    counter(
+        "goqueue_broker_schema_checks_too_slow_total",
+        TOPIC,
+        "Messages that were refused because their schema took too long on them, or on others beside them.",
+        _of_some("checks_too_slow"),
+    ),
     histogram(
         "goqueue_broker_publish_latency_seconds",
         TOPIC,

@@ -5,13 +5,22 @@ data says, until the process has no stack left; and none of them tells where dat
 becomes functions, one a type, each leading from where a value begins to where the next one does.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
-from goqueue.core.schemas.json_documents import Json
+import msgspec
+
+from goqueue.core.schemas.limits import TooMuch
+
+Json = Any
 
 Walk = Callable[[bytes, int], int]
 """From the position of a value to the one behind it. Raises `_Misfit`, or IndexError where the data ends."""
 _LONG_BYTES_MAX = 10
+_NAMED = ("record", "error", "enum", "fixed")
+_NS_A_BYTE = 50
+_NS_A_TYPE = 60
+"""For each type that stands around a byte."""
 _INT32_RANGE = range(-(2**31), 2**31)
 
 
@@ -20,6 +29,27 @@ class _Misfit(Exception):
         super().__init__(text)
         self.text = text
         self.path: list[str] = []
+
+
+class AvroJudge:
+    """Of no more than `bytes_max` bytes at a time."""
+
+    def __init__(self, form: bytes, bytes_max: int) -> None:
+        schema: Json = msgspec.json.decode(form)
+        self._walk = walk_of(schema, named_types(schema))
+        self._bytes_max = bytes_max
+
+    def misfit(self, payload: bytes) -> str | None:
+        """Why bytes are not as the schema says, and where; None when they fit."""
+        if len(payload) > self._bytes_max:
+            raise TooMuch
+        return misfit_of(self._walk, payload)
+
+
+def avro_ns(form: bytes) -> int:
+    """What a byte of data may take to check."""
+    schema: Json = msgspec.json.decode(form)
+    return _NS_A_BYTE + _NS_A_TYPE * depth_of(schema, named_types(schema))
 
 
 def misfit_of(walk: Walk, data: bytes) -> str | None:
@@ -38,6 +68,48 @@ def misfit_of(walk: Walk, data: bytes) -> str | None:
 def walk_of(schema: Json, named: Mapping[str, Json]) -> Walk:
     """The walk over data of a parsed schema; `named` are the types that it may refer to."""
     return _Walks(named).walk(schema)
+
+
+def named_types(schema: Json) -> dict[str, Json]:
+    """The types of a schema that have names, by these."""
+    found: dict[str, Json] = {}
+    waiting = [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting += part
+        elif isinstance(part, dict):
+            if part.get("type") in _NAMED and isinstance(part.get("name"), str):
+                found[part["name"]] = part
+            waiting += (part[key] for key in ("type", "items", "values", "fields") if key in part)
+    return found
+
+
+def depth_of(schema: Json, named: Mapping[str, Json]) -> int:
+    """How many types may stand within one another at a single byte."""
+    known: dict[str, int] = {}
+
+    def deepest(parts: Iterable[Json]) -> int:
+        return max(map(depth, parts), default=0)
+
+    def depth(part: Json) -> int:
+        match part:
+            case list():
+                return 1 + deepest(part)
+            case str():
+                return 1 if part in _PRIMITIVES else depth(named[part])
+            case {"type": "record" | "error", "name": str(name), "fields": list(fields)}:
+                if name not in known:
+                    known[name] = 0  # within itself it takes at least a byte each time
+                    known[name] = 1 + deepest(field["type"] for field in fields)
+                return known[name]
+            case {"items": inner} | {"values": inner}:
+                return 1 + depth(inner)
+            case {"type": inner} if not isinstance(inner, str):
+                return depth(inner)
+        return 1
+
+    return depth(schema)
 
 
 class _Walks:
@@ -89,7 +161,9 @@ class _Walks:
             case "fixed":
                 return _fixed(schema["size"])
         fields = [(str(field["name"]), self.walk(field["type"])) for field in schema["fields"]]
-        return _nothing if all(walk is _nothing for _, walk in fields) else _record(fields)
+        # What has no bytes is not walked over: a record may have any number of such fields.
+        fields = [field for field in fields if field[1] is not _nothing]
+        return _record(fields) if fields else _nothing
 
 
 def _record(fields: list[tuple[str, Walk]]) -> Walk:

@@ -1,7 +1,6 @@
 """Avro: parsing, and the resolution rules between a reader's and a writer's schema."""
 
 from collections.abc import Mapping
-from functools import cached_property
 
 import avro.errors
 import avro.schema
@@ -9,10 +8,9 @@ import fastavro
 import msgspec
 from avro.compatibility import ReaderWriterCompatibilityChecker, SchemaCompatibilityType
 
-from goqueue.core.schemas.avro_data import Walk, misfit_of, walk_of
 from goqueue.core.schemas.json_documents import Json
 from goqueue.model.errors import InvalidSchema
-from goqueue.model.schemas import Break, SchemaKind
+from goqueue.model.schemas import SCHEMA_PARTS_MAX, Break, SchemaKind
 
 _NESTED = frozenset({"type", "items", "values", "fields"})
 """The keys under which other types stand; names elsewhere (a default, a symbol) are only text."""
@@ -36,14 +34,6 @@ class AvroSchema:
     def record_name(self) -> str | None:
         """What data of this schema is called; types without names have none."""
         return self.parsed.get("name") if isinstance(self.parsed, dict) else None
-
-    def misfit(self, payload: bytes) -> str | None:
-        """Why bytes are not as the schema says, and where; None when they fit."""
-        return misfit_of(self._walk, payload)
-
-    @cached_property
-    def _walk(self) -> Walk:
-        return walk_of(self.parsed, self.named)
 
     def canonical(self) -> str:
         """A text that is the same for two schemas exactly when they differ in spelling only."""
@@ -78,6 +68,8 @@ def parse_avro(text: str, others: Mapping[str, AvroSchema] | None = None) -> Avr
         root = text.strip()
         if not root.isalpha():
             raise InvalidSchema(f"the schema is not JSON: {error}") from error
+    if _size(root) > SCHEMA_PARTS_MAX:
+        raise InvalidSchema(f"an Avro schema has at most {SCHEMA_PARTS_MAX} types and fields")
     named: dict[str, Json] = {}
     for other in (others or {}).values():
         named.update(other.named)
@@ -92,6 +84,20 @@ def parse_avro(text: str, others: Mapping[str, AvroSchema] | None = None) -> Avr
         raise InvalidSchema(f"the Avro schema is not valid: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidSchema(f"the Avro schema is not valid: {type(error).__name__} {error}") from error
+
+
+def _size(root: Json) -> int:
+    """How many types and fields a schema has."""
+    count, waiting = 0, [root]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting += part
+            count += len(part)
+        elif isinstance(part, dict):
+            waiting += (part[key] for key in _NESTED & part.keys())
+            count += 1
+    return count
 
 
 def avro_breaks(reader: AvroSchema, writer: AvroSchema) -> list[Break]:

@@ -1,11 +1,14 @@
 """What one topic asks of its messages: a schema that counts there, and data that fits it.
 
 Data names its schema by an id: in front of it (a zero byte, then the id in four), or in a header. Keys are
-checked where they are framed so; a message without a value says nothing and passes.
+checked where they are framed so; a message without a value says nothing and passes. What may take long is not
+done here but asked for: that a schema is made ready (`NotReady`), or whether data fits one (`Apart`).
 """
 
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import NamedTuple
 
+from goqueue.core.schemas.checkers import Checker, Checkers, Content
+from goqueue.core.schemas.limits import TooMuch
 from goqueue.core.schemas.registry import Registry
 from goqueue.core.schemas.wire_format import (
     FIRST_MESSAGE,
@@ -17,14 +20,10 @@ from goqueue.core.schemas.wire_format import (
     named_in_header,
     read_indexes,
 )
-from goqueue.model.errors import GoQueueError, SchemaNotFound
+from goqueue.model.errors import SchemaNotFound
 from goqueue.model.messages import Headers
-from goqueue.model.schemas import SchemaKind, SchemaValidation, SubjectStrategy
+from goqueue.model.schemas import SchemaKind, SchemaValidation, SubjectStrategy, TooSlow
 from goqueue.model.settings import TopicSettings
-
-if TYPE_CHECKING:
-    from goqueue.core.schemas.parsing import Parsed
-    from goqueue.core.schemas.protobuf_files import ProtobufFile
 
 _TEXT_MAX = 500
 """Texts quote the data, which may be long."""
@@ -33,24 +32,42 @@ _NO_ID = 0
 """Ids count from 1."""
 
 
-class Content(Protocol):
-    """What data of one schema must be like."""
+class NotReady(Exception):
+    """A schema must be made ready first."""
 
-    @property
-    def record_name(self) -> str | None: ...
+    def __init__(self, schema_id: int) -> None:
+        super().__init__()
+        self.schema_id = schema_id
 
-    def misfit(self, payload: bytes) -> str | None: ...
+
+class Question(NamedTuple):
+    """Whether data fits a schema; `indexes` say which message of a Protobuf file it is."""
+
+    schema_id: int
+    indexes: tuple[int, ...]
+    payload: bytes
+
+
+class Apart(Exception):
+    """Checking may take long: the answer is to be found elsewhere."""
+
+    def __init__(self, question: Question) -> None:
+        super().__init__()
+        self.question = question
 
 
 class MessageCheck:
     """Made for one batch: while it is at work the registry stands still, so what it learns stays true."""
 
-    def __init__(self, registry: Registry, topic: str, settings: TopicSettings) -> None:
+    def __init__(self, registry: Registry, checkers: Checkers, topic: str, settings: TopicSettings) -> None:
         self._registry = registry
+        self._checkers = checkers
         self._topic = topic
         self._is_full = settings.schema_validation is SchemaValidation.FULL
         self._strategy = settings.schema_subject_strategy
-        self._parsed: dict[int, Parsed | str] = {}
+        self.answers: dict[Question, str | None] = {}
+        """What was found out elsewhere."""
+        self._ready: dict[int, Checker | str] = {}
         self._judged: dict[tuple[str, int, tuple[int, ...]], Content | str] = {}
         self._by_frame: dict[bytes, Content] = {}
         """The same by the bytes in front of values: most messages of a batch have the same."""
@@ -63,17 +80,23 @@ class MessageCheck:
                 named = named_in_header(value, headers) or self._named_by_guid(_VALUE, value, headers)
             usual = self._by_frame.get(value[:FRAME_BYTES]) if named is None else None
             if usual is not None:
-                text = usual.misfit(value[FRAME_BYTES:]) if self._is_full else None
+                text = None
+                if self._is_full:
+                    # Not through `_misfit`: this is done for every message.
+                    try:
+                        text = usual.misfit(value[FRAME_BYTES:])
+                    except TooMuch:
+                        text = self._answered(usual, value[FRAME_BYTES:])
             elif (named := named or named_in_front(value)) is not None:
                 text = self._problem(_VALUE, named)
             else:
                 text = self._problem_of_unnamed(value)
             if text is not None:
-                return f"value: {text}"[:_TEXT_MAX]
+                return _told(_VALUE, text)
         if key is not None and (named := self._named_key(key, headers)) is not None:
             text = self._problem(_KEY, named)
             if text is not None:
-                return f"key: {text}"[:_TEXT_MAX]
+                return _told(_KEY, text)
         return None
 
     def _named_key(self, key: bytes, headers: Headers) -> Named | None:
@@ -93,29 +116,34 @@ class MessageCheck:
             schema_id = self._registry.id_of_guid(guid)
         except SchemaNotFound as error:
             schema_id = _NO_ID
-            self._parsed[_NO_ID] = str(error)
+            self._ready[_NO_ID] = str(error)
         return Named(schema_id, rest + data, is_framed=True)
 
     def _problem(self, part: str, named: Named) -> str | None:
         schema_id, payload, is_framed = named
-        parsed = self._parse(schema_id)
-        if isinstance(parsed, str):
-            return parsed
+        checker = self._checker(schema_id)
+        if isinstance(checker, str):
+            return checker
         indexes: tuple[int, ...] = FIRST_MESSAGE
-        if is_framed and parsed.kind is SchemaKind.PROTOBUF:
+        if is_framed and checker.kind is SchemaKind.PROTOBUF:
             found = read_indexes(payload)
             if found is None:
                 return f"it does not say which message of schema {schema_id} it is"
             indexes, payload = found
         judged = self._judged.get((part, schema_id, indexes))
         if judged is None:
-            judged = self._judge(part, schema_id, parsed, indexes)
+            judged = self._judge(part, schema_id, checker, indexes)
             self._judged[part, schema_id, indexes] = judged
         if isinstance(judged, str):
             return judged
-        if is_framed and part == _VALUE and parsed.kind is not SchemaKind.PROTOBUF:
+        if is_framed and part == _VALUE and checker.kind is not SchemaKind.PROTOBUF:
             self._by_frame[frame_of(schema_id)] = judged
-        return judged.misfit(payload) if self._is_full else None
+        if not self._is_full:
+            return None
+        try:
+            return judged.misfit(payload)
+        except TooMuch:
+            return self._answered(judged, payload)
 
     def _problem_of_unnamed(self, value: bytes) -> str | None:
         """Data that names no schema. Where there is one for the whole topic, a text may be checked by it."""
@@ -126,39 +154,61 @@ class MessageCheck:
         latest = next(filter(None, map(self._registry.latest_id, subjects)), None)
         if latest is None:
             return f"no schema is registered under {' or '.join(subjects)}"
-        parsed = self._parse(latest)
-        if isinstance(parsed, str):
-            return parsed
-        if parsed.kind is not SchemaKind.JSON:
-            return f"{missing}, as data of a schema of kind {parsed.kind.value} must"
-        return cast(Content, parsed).misfit(value)
+        checker = self._checker(latest)
+        if isinstance(checker, str):
+            return checker
+        content = checker.content()
+        if checker.kind is not SchemaKind.JSON or content is None:
+            return f"{missing}, as data of a schema of kind {checker.kind.value} must"
+        return self._misfit(content, value)
 
     def _is_meant(self, named: Named) -> bool:
         """Whether a key that looks as if it named a schema does: plain numbers look so too."""
         if self._strategy is SubjectStrategy.TOPIC_NAME:
             [subject] = self._subjects(_KEY, None)
             return self._registry.latest_id(subject) is not None
-        return not isinstance(self._parse(named.schema_id), str)
+        return not isinstance(self._checker(named.schema_id), str)
 
-    def _parse(self, schema_id: int) -> "Parsed | str":
-        known = self._parsed.get(schema_id)
+    def know(self, schema_id: int, checker: Checker | str) -> None:
+        """A schema was made ready, or never will be."""
+        self._ready[schema_id] = checker
+
+    @property
+    def used(self) -> list[int]:
+        """The schemas that data was checked against."""
+        return [schema_id for schema_id, each in self._ready.items() if isinstance(each, Checker)]
+
+    def _misfit(self, content: Content, payload: bytes) -> str | None:
+        try:
+            return content.misfit(payload)
+        except TooMuch:
+            return self._answered(content, payload)
+
+    def _answered(self, content: Content, payload: bytes) -> str | None:
+        question = Question(content.schema_id, content.indexes, payload)
+        if question not in self.answers:
+            raise Apart(question) from None
+        return self.answers[question]
+
+    def _checker(self, schema_id: int) -> Checker | str:
+        known = self._ready.get(schema_id)
         if known is None:
             try:
-                known = self._registry.parsed(schema_id)
-            except GoQueueError as error:
+                self._registry.schema(schema_id)
+            except SchemaNotFound as error:
                 known = str(error)
-            self._parsed[schema_id] = known
+            else:
+                known = self._checkers.get(schema_id)
+                if known is None:
+                    raise NotReady(schema_id)
+            self._ready[schema_id] = known
         return known
 
-    def _judge(self, part: str, schema_id: int, parsed: "Parsed", indexes: tuple[int, ...]) -> Content | str:
+    def _judge(self, part: str, schema_id: int, checker: Checker, indexes: tuple[int, ...]) -> Content | str:
         """What data under an id must be like; or why the id does not count here."""
-        if parsed.kind is SchemaKind.PROTOBUF:
-            message = cast("ProtobufFile", parsed).message(indexes)
-            if message is None:
-                return f"schema {schema_id} has no message {list(indexes)}"
-            content: Content = message
-        else:
-            content = cast(Content, parsed)
+        content = checker.content(indexes)
+        if content is None:
+            return f"schema {schema_id} has no message {list(indexes)}"
         subjects = self._subjects(part, content.record_name)
         if not subjects:
             return f"schema {schema_id} has no name for data of it, which the topic's subjects go by"
@@ -176,3 +226,8 @@ class MessageCheck:
                 return (record_name,) if record_name else ()
             case SubjectStrategy.TOPIC_RECORD_NAME:
                 return (f"{self._topic}-{record_name}",) if record_name else ()
+
+
+def _told(part: str, text: str) -> str:
+    told = f"{part}: {text}"[:_TEXT_MAX]
+    return TooSlow(told) if isinstance(text, TooSlow) else told

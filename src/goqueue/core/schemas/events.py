@@ -13,6 +13,8 @@ class SchemaRegistered:
     kind: str
     text: str
     references: tuple[SchemaReference, ...]
+    digest: str = ""
+    """What tells the schema from others whatever its spelling; empty: written before it was kept."""
 
     @property
     def schema(self) -> SchemaText:

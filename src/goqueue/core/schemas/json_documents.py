@@ -9,7 +9,7 @@ import jsonschema_rs
 import msgspec
 
 from goqueue.model.errors import InvalidSchema
-from goqueue.model.schemas import SchemaKind
+from goqueue.model.schemas import SCHEMA_PARTS_MAX, SchemaKind
 
 Json = Any
 """What JSON can hold: null, booleans, numbers, text, lists and objects. Schemas have no narrower type."""
@@ -66,7 +66,7 @@ class Document:
     @cached_property
     def _owners(self) -> dict[int, "Document"]:
         """Which parts belong to other documents, by their place in memory."""
-        return {id(part): other for other in self._closure().values() for part in _parts(other.root)}
+        return {id(part): other for other in self._all_others.values() for part in _parts(other.root)}
 
     @cached_property
     def _heeds_more_than_references(self) -> bool:
@@ -83,32 +83,21 @@ class Document:
         title = self.root.get("title") if is_object(self.root) else None
         return title if isinstance(title, str) else None
 
-    def misfit(self, payload: bytes) -> str | None:
-        """Why a text is not as the schema says, and where; None when it fits."""
-        try:
-            value: Json = msgspec.json.decode(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            return f"it is not JSON: {error}"
-        validator = self.validator
-        try:
-            if validator.is_valid(value):
-                return None
-            first = next(iter(validator.iter_errors(value)))
-        except ValueError as error:
-            return f"it cannot be checked: {error}"
-        return f"{_pointer(first.instance_path)}: {first.message}"
-
     @cached_property
     def validator(self) -> jsonschema_rs.Validator:
-        """What tells whether data fits; made once, because every message asks."""
-        others = [(name, _with_draft(other.root)) for name, other in self._closure().items()]
-        registry = jsonschema_rs.Registry(others) if others else None
-        return jsonschema_rs.validator_for(_with_draft(self.root), registry=registry, offline=True)
+        """What tells whether data fits."""
+        return validator_of(self.root, self.others())
 
-    def _closure(self) -> dict[str, "Document"]:
+    def others(self) -> dict[str, Json]:
+        """The roots of all that it refers to, by the names they go by."""
+        return {name: other.root for name, other in self._all_others.items()}
+
+    @cached_property
+    def _all_others(self) -> dict[str, "Document"]:
+        """Found once for each document: one may be referred to in very many ways."""
         found = dict(self._others)
         for other in self._others.values():
-            found.update(other._closure())
+            found.update(other._all_others)
         return found
 
     def _find(self, reference: str) -> Json:
@@ -161,6 +150,13 @@ class Document:
         return found
 
 
+def validator_of(root: Json, others: Mapping[str, Json]) -> jsonschema_rs.Validator:
+    """What tells whether data fits a schema; `others` are those that it may refer to."""
+    named = [(name, _with_draft(other)) for name, other in others.items()]
+    registry = jsonschema_rs.Registry(named) if named else None
+    return jsonschema_rs.validator_for(_with_draft(root), registry=registry, offline=True)
+
+
 def parse_json_schema(text: str, others: Mapping[str, Document] | None = None) -> Document:
     """A schema that can be used: valid JSON, valid under its own draft (7 when it names none)."""
     try:
@@ -169,6 +165,8 @@ def parse_json_schema(text: str, others: Mapping[str, Document] | None = None) -
         raise InvalidSchema(f"the schema is not JSON: {error}") from error
     if not isinstance(root, (dict, bool)):
         raise InvalidSchema("a JSON schema is an object or a boolean")
+    if sum(1 for _ in _parts(root)) > SCHEMA_PARTS_MAX:
+        raise InvalidSchema(f"a schema has at most {SCHEMA_PARTS_MAX} parts")
     document = Document(root, others)
     _check_references(document)
     try:
@@ -176,7 +174,7 @@ def parse_json_schema(text: str, others: Mapping[str, Document] | None = None) -
         # checks the text as well without asking the network for what it names.
         _ = document.validator
     except jsonschema_rs.ValidationError as error:
-        place = _pointer(error.instance_path)
+        place = pointer(error.instance_path)
         raise InvalidSchema(f"the schema is not valid at {place}: {error.message}") from error
     except (ValueError, jsonschema_rs.ReferencingError) as error:
         raise InvalidSchema(f"the schema is not valid: {error}") from error
@@ -195,7 +193,7 @@ def _with_draft(root: Json) -> Json:
     return {"$schema": _DRAFT_7, **root} if is_object(root) else root
 
 
-def _pointer(path: Iterable[str | int]) -> str:
+def pointer(path: Iterable[str | int]) -> str:
     return "#/" + "/".join(str(step) for step in path)
 
 

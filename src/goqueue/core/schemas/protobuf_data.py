@@ -2,18 +2,43 @@
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
+from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+from goqueue.core.schemas.checkers import place_text
+from goqueue.core.schemas.limits import TooMuch
 
-class ProtobufMessage:
-    """One message type."""
+_files = msgspec.msgpack.Decoder(list[bytes])
+_EXPLAINED_PART = 50
 
-    def __init__(self, descriptor: Descriptor) -> None:
-        self.record_name: str | None = descriptor.full_name
+
+PROTOBUF_NS = 40
+"""What a byte of data may take to check: the library is quick, but two bytes may be a message."""
+
+
+def linked(form: bytes) -> FileDescriptor:
+    """The last of some files, linked with those before it."""
+    pool = DescriptorPool()
+    files = [descriptor_pb2.FileDescriptorProto.FromString(each) for each in _files.decode(form)]
+    for file in files:
+        pool.Add(file)
+    return pool.FindFileByName(files[-1].name)
+
+
+class ProtobufJudge:
+    """Of one message type, and of no more than `bytes_max` bytes at a time."""
+
+    def __init__(self, file: FileDescriptor, indexes: Sequence[int], bytes_max: int) -> None:
+        descriptor = message_at(file, indexes)
+        assert descriptor is not None, "the schema has this message"
+        self._name = descriptor.full_name
         self._parse = GetMessageClass(descriptor).FromString
+        self._bytes_max = bytes_max
 
     def misfit(self, payload: bytes) -> str | None:
         """Why bytes are not such a message, and where; None when they are.
@@ -21,17 +46,38 @@ class ProtobufMessage:
         A field that the type does not have would be kept by any parser. Here it is a misfit: whoever wrote
         it did not use this schema, or has put a field of another type under the number.
         """
+        if len(payload) > self._bytes_max:
+            raise TooMuch
         try:
             message = self._parse(payload)
         except DecodeError as error:
-            return f"#/: it is no {self.record_name}: {error}"
-        if not message.IsInitialized():
+            return f"#/: it is no {self._name}: {error}"
+        is_whole = message.IsInitialized()
+        if is_whole:
+            whole_bytes = message.ByteSize()
+            message.DiscardUnknownFields()
+            if message.ByteSize() == whole_bytes:
+                return None
+        # To say where takes many times as long as to see that something is wrong.
+        if len(payload) > self._bytes_max // _EXPLAINED_PART:
+            raise TooMuch
+        if not is_whole:
             missing = message.FindInitializationErrors()  # type: ignore[attr-defined]  # the stubs leave it out
             return f"#/{missing[0]}: a required field is missing"
-        whole_bytes = message.ByteSize()
-        message.DiscardUnknownFields()
-        # Looking for them takes several times as long: that is done when it is known that there are some.
-        return _unknown_in(self._parse(payload), "#") if message.ByteSize() != whole_bytes else None
+        return _unknown_in(self._parse(payload), "#")
+
+
+def record_names(file: FileDescriptor) -> dict[str, str | None]:
+    """The messages of a file by their places."""
+    found: dict[str, str | None] = {}
+    waiting: list[tuple[tuple[int, ...], Descriptor]] = [
+        ((n,), each) for n, each in enumerate(file.message_types_by_name.values())
+    ]
+    while waiting:
+        place, message = waiting.pop()
+        found[place_text(place)] = message.full_name
+        waiting += [((*place, n), each) for n, each in enumerate(message.nested_types)]
+    return found
 
 
 def message_at(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor | None:

@@ -6,7 +6,8 @@ type, whether numbers clash) is checked by protobuf's own pool of descriptors.
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from importlib import import_module
 
 from google.protobuf import descriptor_pb2
@@ -14,10 +15,9 @@ from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 
-from goqueue.core.schemas.protobuf_data import ProtobufMessage, message_at
 from goqueue.core.schemas.protobuf_texts import read_text
 from goqueue.model.errors import InvalidSchema
-from goqueue.model.schemas import SchemaKind
+from goqueue.model.schemas import SCHEMA_PARTS_MAX, SchemaKind
 
 _WELL_KNOWN = ("any", "api", "descriptor", "duration", "empty", "field_mask", "source_context", "struct",
                "timestamp", "type", "wrappers")  # fmt: skip
@@ -35,18 +35,12 @@ class ProtobufFile:
         self._others = others
         """What a text said beyond that: options of people's own."""
         self._imports = imports
-        self.descriptor = _link(proto, self._closure())
-        self._messages: dict[tuple[int, ...], ProtobufMessage] = {}
+        self.descriptor = _link(_needed(proto, self._all_imports))
 
-    def message(self, indexes: tuple[int, ...]) -> ProtobufMessage | None:
-        """A message type by its place in the file, and from there inwards; None when there is none."""
-        found = self._messages.get(indexes)
-        if found is None:
-            descriptor = message_at(self.descriptor, indexes)
-            if descriptor is None:
-                return None
-            found = self._messages[indexes] = ProtobufMessage(descriptor)
-        return found
+    def files(self) -> list[bytes]:
+        """The file and all it needs, each before those that import it."""
+        needed = _needed(self.proto, self._all_imports)
+        return [file.SerializeToString(deterministic=True) for file in needed]
 
     def canonical(self) -> str:
         """A text that is the same for two schemas exactly when they differ in spelling only.
@@ -62,11 +56,12 @@ class ProtobufFile:
         """The descriptor, as some clients ask for it."""
         return _in_base64(self.proto)
 
-    def _closure(self) -> dict[str, descriptor_pb2.FileDescriptorProto]:
+    @cached_property
+    def _all_imports(self) -> dict[str, descriptor_pb2.FileDescriptorProto]:
         """All files that must be known first, each before those that import it."""
         files: dict[str, descriptor_pb2.FileDescriptorProto] = {}
         for name, other in self._imports.items():
-            files.update(other._closure())
+            files.update(other._all_imports)
             renamed = descriptor_pb2.FileDescriptorProto()
             renamed.CopyFrom(other.proto)
             renamed.name = name
@@ -78,10 +73,29 @@ def parse_protobuf(text: str, others: Mapping[str, ProtobufFile] | None = None) 
     """A file that can be used: read, linked with what it imports, checked by protobuf itself."""
     proto, rest = _from_base64(text), ""
     if proto is None:
+        if text.count(";") + text.count("{") > SCHEMA_PARTS_MAX:
+            raise _too_large()  # before it is read, which takes long
         proto, rest = read_text(text)
+    if _size(proto) > SCHEMA_PARTS_MAX:
+        raise _too_large()
     if not proto.name:
         proto.name = "schema.proto"
     return ProtobufFile(proto, rest, others or {})
+
+
+def _too_large() -> InvalidSchema:
+    return InvalidSchema(f"a .proto file has at most {SCHEMA_PARTS_MAX} types, fields and values")
+
+
+def _size(proto: descriptor_pb2.FileDescriptorProto) -> int:
+    count = len(proto.extension) + len(proto.service)
+    count += sum(1 + len(enum.value) for enum in proto.enum_type)
+    messages = list(proto.message_type)
+    while messages:
+        message = messages.pop()
+        count += 1 + len(message.field) + sum(1 + len(enum.value) for enum in message.enum_type)
+        messages += message.nested_type
+    return count
 
 
 def _in_base64(proto: descriptor_pb2.FileDescriptorProto) -> str:
@@ -96,32 +110,27 @@ def _from_base64(text: str) -> descriptor_pb2.FileDescriptorProto | None:
     return proto if proto.message_type or proto.enum_type else None
 
 
-def _link(
+def _needed(
     proto: descriptor_pb2.FileDescriptorProto, files: Mapping[str, descriptor_pb2.FileDescriptorProto]
-) -> FileDescriptor:
-    """What the names in a file mean, among the files it imports and those that come with protobuf."""
+) -> list[descriptor_pb2.FileDescriptorProto]:
+    """A file behind all it imports: those that come with protobuf, and those it refers to."""
+    imported = {*proto.dependency, *(d for file in files.values() for d in file.dependency)}
+    needed = [*_well_known(imported), *files.values()]
+    known = {file.name for file in needed}
+    if missing := [name for name in proto.dependency if name not in known]:
+        raise InvalidSchema(f"imported but not among the references: {', '.join(missing)}")
+    return [*needed, proto]
+
+
+def _link(files: Sequence[descriptor_pb2.FileDescriptorProto]) -> FileDescriptor:
+    """What the names in the last of some files mean."""
     pool = DescriptorPool()
     try:
-        for known in _well_known(
-            {*proto.dependency, *(d for file in files.values() for d in file.dependency)}
-        ):
-            pool.Add(known)
-        for file in files.values():
+        for file in files:
             pool.Add(file)
-        if missing := [name for name in proto.dependency if not _has(pool, name)]:
-            raise InvalidSchema(f"imported but not among the references: {', '.join(missing)}")
-        pool.Add(proto)
-        return pool.FindFileByName(proto.name)
+        return pool.FindFileByName(files[-1].name)
     except (TypeError, KeyError) as error:
         raise InvalidSchema(f"the Protobuf schema is not valid: {error}") from error
-
-
-def _has(pool: DescriptorPool, name: str) -> bool:
-    try:
-        pool.FindFileByName(name)
-    except KeyError:
-        return False
-    return True
 
 
 def _well_known(wanted: Iterable[str]) -> list[descriptor_pb2.FileDescriptorProto]:

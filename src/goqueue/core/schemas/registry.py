@@ -1,14 +1,16 @@
 """The registry machine: subjects, their versions, ids that never change, and what may follow what.
 
-A schema has one id however many subjects have it, and a subject numbers its versions from 1 on. What
-is deleted the reversible way can still be read by its id, so that old data stays readable; only what
-is deleted for good is gone, and its number is not given again while the subject has another.
+It knows schemas by their texts and digests and understands none of them: that may take any time, and is done
+elsewhere (`jobs.py`). What was found out there is handed in, and decided upon here.
+
+A schema has one id however many subjects have it, and a subject numbers its versions from 1 on. What is
+deleted the reversible way can still be read by its id, so that old data stays readable; only what is deleted
+for good is gone, and its number is not given again while the subject has another.
 """
 
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from goqueue.core.schemas.events import (
@@ -21,8 +23,8 @@ from goqueue.core.schemas.events import (
     VersionDeleted,
     VersionRemoved,
 )
-from goqueue.core.schemas.parsing import breaks, parse
 from goqueue.core.schemas.settings import GLOBAL, RegistrySettings
+from goqueue.core.schemas.sources import SOURCE_CHARACTERS_MAX, SOURCES_MAX, Compared, Source
 from goqueue.model.errors import (
     IncompatibleSchema,
     InvalidSchema,
@@ -40,11 +42,24 @@ from goqueue.model.errors import (
 from goqueue.model.names import checked_subject
 from goqueue.model.schemas import RegistryMode, SchemaKind, SchemaReference, SchemaText, SchemaVersion
 
-if TYPE_CHECKING:
-    from goqueue.core.schemas.parsing import Parsed
-    from goqueue.core.schemas.protobuf_files import ProtobufFile
-
 Latest = Literal["latest"]
+_Key = tuple[SchemaKind, str, tuple[SchemaReference, ...]]
+
+
+class Comparison(NamedTuple):
+    """An older schema that a new one is to be held against, and in which directions data must be read."""
+
+    version: int
+    schema_id: int
+    reads_older: bool
+    is_read_by_older: bool
+
+    def problems(self, compared: Compared) -> list[str]:
+        older = [f"data of version {self.version} cannot be read: {each}" for each in compared.reading_older]
+        return older + [
+            f"readers of version {self.version} cannot read its data: {each}"
+            for each in compared.read_by_older
+        ]
 
 
 @dataclass(slots=True)
@@ -65,12 +80,12 @@ class Registry:
     def _reset(self) -> None:
         self._subjects: dict[str, _Subject] = {}
         self._schemas: dict[int, SchemaText] = {}
-        self._id_of: dict[tuple[str, str, tuple[SchemaReference, ...]], int] = {}
+        self._digests: dict[int, str] = {}
+        """What tells schemas apart; of old journals, which have none, it is found out when needed."""
+        self._id_of: dict[_Key, int] = {}
         self._id_of_guid: dict[UUID, int] = {}
-        self._parsed: dict[int, Parsed] = {}
-        """What the schemas mean, kept because producers ask with every batch."""
-        self._last_understood: tuple[SchemaText, Parsed] | None = None
-        """A schema that is registered is asked for several times in a row, and may take seconds each time."""
+        self._standing: dict[int, int] = {}
+        """In how many places each schema stands, deleted ones included."""
         self.settings = RegistrySettings()
         self._next_id = 1
 
@@ -150,61 +165,122 @@ class Registry:
 
     def referenced_by(self, name: str, version: int) -> list[int]:
         """Ids of the schemas that are built on a version and stand in some subject."""
-        standing = {schema_id for s in self._subjects.values() for schema_id in s.ids.values()}
         return sorted(
             schema_id
-            for schema_id in standing
+            for schema_id in self._standing
             if any(r.subject == name and r.version == version for r in self._schemas[schema_id].references)
         )
 
-    def find(self, name: str, schema: SchemaText, *, with_deleted: bool = False) -> SchemaVersion:
+    def digest(self, schema: SchemaText) -> str | None:
+        """What tells a schema from others, if one of the same text is known; None: it must be found out."""
+        schema_id = self._id_of_guid.get(schema.guid)
+        if schema_id is None or self._schemas[schema_id] != schema:
+            return None
+        return self._digests.get(schema_id)
+
+    def undigested(self, kind: SchemaKind) -> list[int]:
+        """Schemas of a kind that are only known by their texts."""
+        if len(self._digests) == len(self._schemas):
+            return []
+        return [
+            schema_id
+            for schema_id, schema in self._schemas.items()
+            if schema.kind is kind and schema_id not in self._digests
+        ]
+
+    def note_digest(self, schema_id: int, digest: str) -> None:
+        """What was found out about a schema. Empty: it cannot be understood, and stands for itself alone."""
+        schema = self._schemas.get(schema_id)
+        if schema is not None:
+            self._digests[schema_id] = digest
+            if digest:
+                self._id_of.setdefault((schema.kind, digest, schema.references), schema_id)
+
+    def sources(self, schema: SchemaText) -> list[Source]:
+        """A schema with all it is built on, which must be registered."""
+        made: list[Source] = []
+        self._collect(schema, made, {})
+        return made
+
+    def _collect(self, schema: SchemaText, made: list[Source], places: dict[int, int]) -> int:
+        references = []
+        for name, subject, version in schema.references:
+            try:
+                place = self.version(subject, version, with_deleted=True)
+            except (SubjectNotFound, SchemaVersionNotFound) as error:
+                raise InvalidSchema(f"reference {name!r}: {error}") from error
+            if place.schema_id not in places:
+                places[place.schema_id] = self._collect(place.schema, made, places)
+            references.append((name, places[place.schema_id]))
+        made.append(Source(schema.kind.value, schema.text, tuple(references)))
+        if len(made) > SOURCES_MAX or sum(len(each.text) for each in made) > SOURCE_CHARACTERS_MAX:
+            raise InvalidSchema(
+                f"a schema is built on {SOURCES_MAX} others with {SOURCE_CHARACTERS_MAX} characters at most"
+            )
+        return len(made) - 1
+
+    def find(
+        self, name: str, schema: SchemaText, digest: str, *, with_deleted: bool = False
+    ) -> SchemaVersion:
         """The version of a subject that says the same."""
         subject = self._subject(name, with_deleted=with_deleted)
-        schema_id = self._id_of.get(self._key(schema, self.understand(schema)))
+        schema_id = self._id_of.get((schema.kind, digest, schema.references))
         for version in reversed(subject.live(with_deleted=with_deleted)):
             if subject.ids[version] == schema_id:
                 return self._place(name, version)
         raise SchemaNotFound(f"the schema is not registered under subject {name}")
 
-    def parsed(self, schema_id: int) -> "Parsed":
-        """What a registered schema means."""
-        found = self._parsed.get(schema_id)
-        if found is None:
-            found = self._parsed[schema_id] = self.understand(self.schema(schema_id))
-        return found
+    def comparisons(
+        self, name: str, schema: SchemaText, digest: str, *, against: int | Latest | None = None
+    ) -> list[Comparison]:
+        """What a schema must be held against before it may follow what a subject has, the latest first.
 
-    def understand(self, schema: SchemaText) -> "Parsed":
-        """What a schema means, registered or not; what it refers to must be registered."""
-        if self._last_understood is not None and self._last_understood[0] == schema:
-            return self._last_understood[1]
-        others = {}
-        for name, subject, version in schema.references:
-            try:
-                others[name] = self.parsed(self.version(subject, version, with_deleted=True).schema_id)
-            except (SubjectNotFound, SchemaVersionNotFound) as error:
-                raise InvalidSchema(f"reference {name!r}: {error}") from error
-        parsed = parse(schema, others)
-        self._last_understood = (schema, parsed)
-        return parsed
+        `against` one version, or, when none is named, all that the subject's level asks for.
+        """
+        level = self.settings.compatibility(name)
+        if not level.reads_older and not level.is_read_by_older:
+            return []
+        if against is not None:
+            others = [self.version(name, against)]
+        else:
+            live = self._subjects.get(name, _Subject()).live()
+            others = [self._place(name, version) for version in (live if level.is_transitive else live[-1:])]
+        known_id = self._id_of.get((schema.kind, digest, schema.references))
+        return [
+            Comparison(other.version, other.schema_id, level.reads_older, level.is_read_by_older)
+            for other in reversed(others)
+            if other.schema_id != known_id  # a schema follows itself
+        ]
 
-    def descriptor(self, schema_id: int) -> str:
-        """A Protobuf schema as its descriptor in base64."""
-        parsed = self.parsed(schema_id)
-        assert parsed.kind is SchemaKind.PROTOBUF, "only these have descriptors"
-        return cast("ProtobufFile", parsed).serialized()
+    def needed_comparisons(self, name: str, schema: SchemaText, digest: str) -> list[Comparison]:
+        """The same where a schema is to be registered: none if it has its place, or nobody asks."""
+        subject = self._subjects.get(name)
+        known_id = self._id_of.get((schema.kind, digest, schema.references))
+        if subject is None or any(subject.ids[version] == known_id for version in subject.live()):
+            return []
+        return self.comparisons(name, schema, digest) if self._is_compared(name) else []
+
+    def _is_compared(self, name: str) -> bool:
+        return self.settings.mode(name) is RegistryMode.READWRITE
 
     def register(
-        self, name: str, schema: SchemaText, *, schema_id: int | None = None, version: int | None = None
+        self,
+        name: str,
+        schema: SchemaText,
+        digest: str,
+        compared: Mapping[Comparison, Compared],
+        *,
+        schema_id: int | None = None,
+        version: int | None = None,
     ) -> tuple[SchemaVersion, list[Event]]:
         """The place of a schema in a subject: the one it has, or a new one if it fits there.
 
-        Ids and versions are the registry's to give, but for a subject in import mode.
+        `compared` holds what was found out for `needed_comparisons`. Ids and versions are the registry's to
+        give, but for a subject in import mode.
         """
         if name not in self._subjects:
             checked_subject(name)
-        parsed = self.understand(schema)
-        key = self._key(schema, parsed)
-        known_id = self._id_of.get(key)
+        known_id = self._id_of.get((schema.kind, digest, schema.references))
         subject = self._subjects.get(name, _Subject())
         for standing in reversed(subject.live()):
             if subject.ids[standing] == known_id:
@@ -212,13 +288,13 @@ class Registry:
         mode = self.settings.mode(name)
         if not mode.may_register:
             raise RegistryReadOnly(f"subject {name} is in mode {mode.value}")
-        if mode is not RegistryMode.IMPORT:
-            if schema_id is not None or version is not None:
-                raise RegistryReadOnly(
-                    f"subject {name} is in mode {mode.value}: only in mode IMPORT are ids and versions given"
-                )
-            if problems := self.problems(name, schema):
-                raise IncompatibleSchema(name, problems)
+        if mode is not RegistryMode.IMPORT and (schema_id is not None or version is not None):
+            raise RegistryReadOnly(
+                f"subject {name} is in mode {mode.value}: only in mode IMPORT are ids and versions given"
+            )
+        needed = self.needed_comparisons(name, schema, digest)
+        if problems := [text for each in needed for text in each.problems(compared[each])]:
+            raise IncompatibleSchema(name, problems)
         self._check_import(known_id, schema_id)
         # Also if it is deleted: others may be built on it.
         if version in subject.ids and subject.ids[version] != known_id:
@@ -230,35 +306,9 @@ class Registry:
             schema,
         )
         registered = SchemaRegistered(
-            name, place.version, place.schema_id, schema.kind.value, schema.text, schema.references
+            name, place.version, place.schema_id, schema.kind.value, schema.text, schema.references, digest
         )
         return place, [registered]
-
-    def problems(self, name: str, schema: SchemaText, *, against: int | Latest | None = None) -> list[str]:
-        """Why a schema cannot follow what a subject has: each broken rule with its place.
-
-        `against` one version, or, when none is named, all that the subject's level asks for.
-        """
-        level = self.settings.compatibility(name)
-        if against is not None:
-            others = [self.version(name, against)]
-        else:
-            live = self._subjects.get(name, _Subject()).live()
-            others = [self._place(name, version) for version in (live if level.is_transitive else live[-1:])]
-        new = self.understand(schema)
-        found = []
-        for other in reversed(others):
-            old = self.parsed(other.schema_id)
-            if level.reads_older:
-                found += [
-                    f"data of version {other.version} cannot be read: {each}" for each in breaks(new, old)
-                ]
-            if level.is_read_by_older:
-                found += [
-                    f"readers of version {other.version} cannot read its data: {each}"
-                    for each in breaks(old, new)
-                ]
-        return found
 
     def delete_version(
         self, name: str, wanted: int | Latest, *, is_permanent: bool
@@ -306,14 +356,14 @@ class Registry:
                 schema = event.schema
                 self._schemas.setdefault(event.schema_id, schema)
                 subject = self._subjects.setdefault(event.subject, _Subject())
+                self._stand(subject.ids.get(event.version), -1)
                 subject.ids[event.version] = event.schema_id
+                self._stand(event.schema_id, 1)
                 subject.deleted.discard(event.version)
                 self._id_of_guid.setdefault(self._schemas[event.schema_id].guid, event.schema_id)
                 self._next_id = max(self._next_id, event.schema_id + 1)
-                # It was understood when it was registered, perhaps by another version of a library. A broker
-                # starts all the same, and whoever has its id gets its text.
-                with suppress(InvalidSchema):
-                    self._id_of.setdefault(self._key(schema, self.parsed(event.schema_id)), event.schema_id)
+                if event.digest:
+                    self.note_digest(event.schema_id, event.digest)
             case VersionDeleted():
                 self._subjects[event.subject].deleted.add(event.version)
             case VersionRemoved():
@@ -331,7 +381,13 @@ class Registry:
         yield StateReset(self._next_id)
         for name, version, schema_id, schema, _ in self.all_versions():
             yield SchemaRegistered(
-                name, version, schema_id, schema.kind.value, schema.text, schema.references
+                name,
+                version,
+                schema_id,
+                schema.kind.value,
+                schema.text,
+                schema.references,
+                self._digests.get(schema_id, ""),
             )
         for name, subject in self._subjects.items():
             for version in sorted(subject.deleted):
@@ -339,13 +395,14 @@ class Registry:
         yield from self.settings.whole_state()
 
     def copy(self) -> "Registry":
-        """A registry of the same state, to try things on. What schemas mean is not found out again."""
+        """A registry of the same state, to try things on."""
         twin = Registry()
         twin._subjects = {
             name: _Subject(dict(subject.ids), set(subject.deleted))
             for name, subject in self._subjects.items()
         }
-        twin._schemas, twin._id_of, twin._parsed = dict(self._schemas), dict(self._id_of), dict(self._parsed)
+        twin._schemas, twin._id_of = dict(self._schemas), dict(self._id_of)
+        twin._digests, twin._standing = dict(self._digests), dict(self._standing)
         twin._id_of_guid, twin._next_id = dict(self._id_of_guid), self._next_id
         for event in self.settings.whole_state():
             twin.settings.apply(event)
@@ -361,9 +418,6 @@ class Registry:
         subject = self._subjects[name]
         schema_id = subject.ids[version]
         return SchemaVersion(name, version, schema_id, self._schemas[schema_id], version in subject.deleted)
-
-    def _key(self, schema: SchemaText, parsed: "Parsed") -> tuple[str, str, tuple[SchemaReference, ...]]:
-        return schema.kind.value, parsed.canonical(), schema.references
 
     def _has_versions(self, name: str) -> bool:
         if name == GLOBAL:
@@ -394,8 +448,16 @@ class Registry:
         subject.deleted.discard(version)
         if not subject.ids:
             del self._subjects[name]
-        if not any(schema_id in other.ids.values() for other in self._subjects.values()):
-            self._id_of = {key: known_id for key, known_id in self._id_of.items() if known_id != schema_id}
-            self._id_of_guid.pop(self._schemas.pop(schema_id).guid, None)
-            self._parsed.pop(schema_id, None)
-        self._last_understood = None
+        self._stand(schema_id, -1)
+        if schema_id not in self._standing:
+            schema = self._schemas.pop(schema_id)
+            self._id_of_guid.pop(schema.guid, None)
+            key = (schema.kind, self._digests.pop(schema_id, ""), schema.references)
+            if self._id_of.get(key) == schema_id:
+                del self._id_of[key]
+
+    def _stand(self, schema_id: int | None, change: int) -> None:
+        if schema_id is not None:
+            count = self._standing.pop(schema_id, 0) + change
+            if count:
+                self._standing[schema_id] = count

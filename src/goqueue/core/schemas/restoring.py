@@ -48,7 +48,7 @@ def plan_schemas(
     next_id: int,
 ) -> SchemasPlan:
     """What to do with these versions and settings. Schemas come before those built on them."""
-    # Tried on a copy: a schema is understood only when those it refers to are there.
+    # Tried on a copy: a schema is of use only when those it refers to are there.
     trial = registry.copy()
     plan = SchemasPlan([], 0, [], [])
     count = 0
@@ -92,9 +92,9 @@ def _conflict(registry: Registry, place: SchemaVersion) -> str:
         pass
     try:
         checked_subject(place.subject)
-        registry.understand(place.schema)
+        registry.sources(place.schema)
     except (InvalidSchema, InvalidSubject) as error:
-        return f"{what} cannot be understood here: {error}"
+        return f"{what} cannot be used here: {error}"
     for event in _registered(place):
         registry.apply(event)
     return ""

@@ -29,6 +29,8 @@ class TopicCounters:
     __slots__ = (
         "ack_seconds",
         "check_seconds",
+        "checked_elsewhere",
+        "checks_too_slow",
         "delayed",
         "delays_cancelled",
         "delays_fired",
@@ -62,6 +64,7 @@ class TopicCounters:
         """Messages or batches that were refused, by the code of the error."""
         self.redriven = 0
         self.delayed = self.delays_fired = self.delays_cancelled = 0
+        self.checked_elsewhere = self.checks_too_slow = 0
         self.valid = self.misfits = 0
         """Messages that fitted their topic's schemas, and those that did not."""
         self.fsyncs = self.fsync_errors = 0
@@ -80,6 +83,14 @@ class TopicCounters:
         if known is None:
             known = self.ack_seconds[action] = Histogram()
         known.observe(seconds)
+
+    def checked_apart(self, count: int) -> None:
+        """So many of them by a helper process."""
+        self.checked_elsewhere += count
+
+    def check_too_slow(self, count: int) -> None:
+        """So many were refused because nobody could tell in time whether they fit."""
+        self.checks_too_slow += count
 
     def checked(self, count: int, misfits: int, seconds: float) -> None:
         """So many messages were held against the topic's schemas."""

@@ -4,11 +4,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from goqueue.core.schemas.parsing import kind_by_looks
+from goqueue.broker.broker import Broker
+from goqueue.broker.schema_jobs import descriptor_of, schema_of
 from goqueue.core.schemas.registry import Registry
 from goqueue.model.errors import InvalidCompatibility, InvalidRegistryMode, InvalidSchema
 from goqueue.model.schemas import (
-    SCHEMA_TEXT_MAX,
     Compatibility,
     RegistryMode,
     SchemaKind,
@@ -43,17 +43,13 @@ class SchemaBody(Struct, rename="camel"):
     id: Annotated[int, _INT31, Meta(description="Only for subjects in mode IMPORT.")] | None = None
     version: Annotated[int, _INT31, Meta(description="Only for subjects in mode IMPORT.")] | None = None
 
-    def understood(self) -> SchemaText:
-        if len(self.schema) > SCHEMA_TEXT_MAX:
-            raise InvalidSchema(
-                f"a schema of {len(self.schema)} characters is over the limit of {SCHEMA_TEXT_MAX}"
-            )
+    async def understood(self, broker: Broker) -> SchemaText:
         references = tuple(SchemaReference(r.name, r.subject, r.version) for r in self.references or ())
-        return SchemaText(self._kind(), self.schema, references)
+        return await schema_of(broker, self.schema, self._kind(), references)
 
-    def _kind(self) -> SchemaKind:
+    def _kind(self) -> SchemaKind | None:
         if self.schema_type is None:
-            return kind_by_looks(self.schema)
+            return None
         try:
             return SchemaKind(self.schema_type.upper())
         except ValueError as error:
@@ -161,26 +157,26 @@ class RegistryStats(Struct, rename="camel"):
     details: list[SubjectStats]
 
 
-def version_body(registry: Registry, place: SchemaVersion, form: str | None) -> SchemaVersionBody:
+async def version_body(broker: Broker, place: SchemaVersion, form: str | None) -> SchemaVersionBody:
     schema = place.schema
     return SchemaVersionBody(
         place.subject,
         place.version,
         place.schema_id,
         str(schema.guid),
-        _text(registry, place.schema_id, schema, form),
+        await _text(broker, place.schema_id, schema, form),
         schema.kind.value,
         [ReferenceBody(*reference) for reference in schema.references],
     )
 
 
-def text_body(registry: Registry, schema_id: int, form: str | None) -> SchemaTextBody:
-    schema = registry.schema(schema_id)
-    places = registry.places(schema_id)
+async def text_body(broker: Broker, schema_id: int, form: str | None) -> SchemaTextBody:
+    schema = broker.registry.schema(schema_id)
+    places = broker.registry.places(schema_id)
     return SchemaTextBody(
         schema_id,
         str(schema.guid),
-        _text(registry, schema_id, schema, form),
+        await _text(broker, schema_id, schema, form),
         schema.kind.value,
         [ReferenceBody(*reference) for reference in schema.references],
         places[0].subject if places else None,
@@ -188,10 +184,10 @@ def text_body(registry: Registry, schema_id: int, form: str | None) -> SchemaTex
     )
 
 
-def _text(registry: Registry, schema_id: int, schema: SchemaText, form: str | None) -> str:
+async def _text(broker: Broker, schema_id: int, schema: SchemaText, form: str | None) -> str:
     """A schema as it was registered, or as a descriptor when that is asked for and there is one."""
     if form == "serialized" and schema.kind is SchemaKind.PROTOBUF:
-        return registry.descriptor(schema_id)
+        return await descriptor_of(broker, schema_id)
     return schema.text
 
 

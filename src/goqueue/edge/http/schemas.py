@@ -13,7 +13,13 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import QueryParameter, RawBody
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.schemas import delete_schema_version, delete_subject, register_schema
+from goqueue.broker.schemas import (
+    delete_schema_version,
+    delete_subject,
+    find_schema,
+    register_schema,
+    schema_problems,
+)
 from goqueue.edge.http.decoding import decode
 from goqueue.edge.http.openapi import errors, takes
 from goqueue.edge.http.replies import options_route
@@ -78,7 +84,7 @@ async def list_subjects_route(
     summary="The version of a subject that says the same as a schema",
     tags=_TAGS,
     operation_class=takes(SchemaBody),
-    responses=errors(400, 404, 413, 422),
+    responses=errors(400, 404, 413, 422, 429, 503),
 )
 async def find_schema_route(
     broker: NamedDependency[Broker],
@@ -87,9 +93,9 @@ async def find_schema_route(
     deleted: Flag = None,
     form: FormWanted = None,
 ) -> SchemaVersionBody:
-    schema = decode(_schema_decoder, body).understood()
-    found = broker.registry.find(subject, schema, with_deleted=is_set(deleted))
-    return version_body(broker.registry, found, form)
+    schema = await decode(_schema_decoder, body).understood(broker)
+    found = await find_schema(broker, subject, schema, with_deleted=is_set(deleted))
+    return await version_body(broker, found, form)
 
 
 @delete(
@@ -113,14 +119,14 @@ async def delete_subject_route(
     summary="Register a schema as the next version of a subject, unless it is registered there",
     tags=_TAGS,
     operation_class=takes(SchemaBody),
-    responses=errors(400, 409, 413, 422, 503, 507),
+    responses=errors(400, 409, 413, 422, 429, 503, 507),
 )
 async def register_schema_route(
     broker: NamedDependency[Broker], subject: SubjectInPath, body: RawBody
 ) -> RegisteredBody:
     request = decode(_schema_decoder, body)
     place = await register_schema(
-        broker, subject, request.understood(), schema_id=request.id, version=request.version
+        broker, subject, await request.understood(broker), schema_id=request.id, version=request.version
     )
     guid = broker.registry.schema(place.schema_id).guid
     return RegisteredBody(place.schema_id, place.version, place.subject, str(guid))
@@ -165,7 +171,7 @@ async def get_version_route(
     form: FormWanted = None,
 ) -> SchemaVersionBody:
     found = broker.registry.version(subject, version_of(version), with_deleted=is_set(deleted))
-    return version_body(broker.registry, found, form)
+    return await version_body(broker, found, form)
 
 
 @delete(
@@ -222,7 +228,7 @@ def _by_id(path: str, operation_id: str) -> HTTPRouteHandler:
     async def get_schema_route(
         broker: NamedDependency[Broker], schema_id: IdInPath, form: FormWanted = None
     ) -> SchemaTextBody:
-        return text_body(broker.registry, schema_id, form)
+        return await text_body(broker, schema_id, form)
 
     return get_schema_route
 
@@ -241,7 +247,7 @@ get_schema_short_route = _by_id("/schemas/ids/{schema_id:int}", "getSchemaShort"
 async def get_schema_by_guid_route(
     broker: NamedDependency[Broker], guid: GuidInPath, form: FormWanted = None
 ) -> SchemaTextBody:
-    return text_body(broker.registry, broker.registry.id_of_guid(guid), form)
+    return await text_body(broker, broker.registry.id_of_guid(guid), form)
 
 
 @get(
@@ -297,7 +303,7 @@ async def contexts_route() -> list[str]:
     summary="Whether a schema could follow one version of a subject",
     tags=_TAGS,
     operation_class=takes(SchemaBody),
-    responses=errors(400, 404, 413, 422),
+    responses=errors(400, 404, 413, 422, 429, 503),
 )
 async def test_version_route(
     broker: NamedDependency[Broker],
@@ -306,8 +312,9 @@ async def test_version_route(
     body: RawBody,
     verbose: Flag = None,
 ) -> FitReply:
-    schema = decode(_schema_decoder, body).understood()
-    problems = broker.registry.problems(subject, schema, against=version_of(version))
+    against = version_of(version)
+    schema = await decode(_schema_decoder, body).understood(broker)
+    problems = await schema_problems(broker, subject, schema, against=against)
     return FitReply(not problems, problems if is_set(verbose) else [])
 
 
@@ -318,13 +325,13 @@ async def test_version_route(
     summary="Whether a schema could follow what a subject has, as its level asks",
     tags=_TAGS,
     operation_class=takes(SchemaBody),
-    responses=errors(400, 404, 413, 422),
+    responses=errors(400, 404, 413, 422, 429, 503),
 )
 async def test_versions_route(
     broker: NamedDependency[Broker], subject: SubjectInPath, body: RawBody, verbose: Flag = None
 ) -> FitReply:
-    schema = decode(_schema_decoder, body).understood()
-    problems = broker.registry.problems(subject, schema)
+    schema = await decode(_schema_decoder, body).understood(broker)
+    problems = await schema_problems(broker, subject, schema)
     return FitReply(not problems, problems if is_set(verbose) else [])
 
 

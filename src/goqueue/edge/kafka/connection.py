@@ -19,7 +19,7 @@ from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.frame_memory import FrameMemory
 from goqueue.edge.kafka.frames import RequestHeader, frame_reply, read_header
 from goqueue.edge.kafka.later import Answer, Later, Outcome
-from goqueue.edge.kafka.produce import encode_produced, produce
+from goqueue.edge.kafka.produce import Produced, encode_produced, finish_produce, produce
 from goqueue.edge.kafka.wire import Malformed, Reader
 from goqueue.model.errors import GoQueueError, ShuttingDown
 from goqueue.model.names import cleaned_label
@@ -94,7 +94,7 @@ class Connection:
         self._memory = memory
         self._arrived: deque[Request] = deque()
         self._slots: deque[_Slot] = deque()
-        self._running: asyncio.Future[Answer] | None = None
+        self._running: asyncio.Future[Answer] | asyncio.Future[None] | None = None
         self._held: asyncio.TimerHandle | None = None
         self._unanswered_count = 0
         self._unanswered_bytes = 0
@@ -202,8 +202,8 @@ class Connection:
         if isinstance(answer, list | Later):
             self._answer(slot, answer)
         else:
-            self._running = asyncio.ensure_future(answer)
-            self._running.add_done_callback(partial(self._served, slot))
+            self._running = running = asyncio.ensure_future(answer)
+            running.add_done_callback(partial(self._served, slot))
 
     def _served(self, slot: _Slot, running: asyncio.Future[Answer]) -> None:
         if running.cancelled():
@@ -229,6 +229,31 @@ class Connection:
         except Exception as error:
             self._fail(error, request)
             return
+        if produced.unchecked:
+            self._finish_produce(request, produced)
+        else:
+            self._answer_produce(request, produced)
+
+    def _finish_produce(self, request: Request, produced: Produced) -> None:
+        """Check what takes time, in a task as other requests have theirs: what follows waits behind it."""
+        slot = _Slot(request)
+        self._slots.append(slot)
+
+        def finished(running: "asyncio.Future[None]") -> None:
+            if running.cancelled():
+                return  # by `stop` or `lose`, who have seen to everything
+            if error := running.exception():
+                self._fail(error, request)
+                return
+            self._running = None
+            self._slots.remove(slot)
+            self._answer_produce(request, produced)
+            self._advance()
+
+        self._running = running = asyncio.ensure_future(finish_produce(self._context, produced))
+        running.add_done_callback(finished)
+
+    def _answer_produce(self, request: Request, produced: Produced) -> None:
         if self._context.throttle.hold_ms:
             self._hold_back()
         if not produced.wants_reply:

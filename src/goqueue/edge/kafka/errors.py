@@ -39,11 +39,13 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.JobOverran: ErrorCode.invalid_request,
     errors.InvalidSchema: ErrorCode.invalid_request,
     errors.InvalidSubject: ErrorCode.invalid_request,
+    errors.SchemaTooComplex: ErrorCode.invalid_request,
     errors.InvalidSchemaVersion: ErrorCode.invalid_request,
     errors.InvalidCompatibility: ErrorCode.invalid_request,
     errors.InvalidRegistryMode: ErrorCode.invalid_request,
     errors.IncompatibleSchema: ErrorCode.invalid_request,
     errors.SchemaMismatch: ErrorCode.invalid_record,
+    errors.SchemaCheckTooSlow: ErrorCode.invalid_record,
     errors.InvalidTenant: ErrorCode.unknown_server_error,
     # What was named is not here: clients refresh their metadata.
     errors.NotFound: ErrorCode.unknown_topic_or_partition,

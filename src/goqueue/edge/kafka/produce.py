@@ -12,14 +12,15 @@ from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker.append import append
+from goqueue.broker.append import append, append_when_checked
 from goqueue.broker.quotas import publish_wait_ms
+from goqueue.broker.schema_check import Unchecked
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
 from goqueue.edge.kafka.later import Wait
 from goqueue.edge.kafka.topic_ids import TopicReference, read_topic
 from goqueue.edge.kafka.wire import INT32, NO_TAGS, Reader, count, string
-from goqueue.model.commands import Append
+from goqueue.model.commands import Append, Appended
 from goqueue.model.errors import (
     GoQueueError,
     InvalidBatch,
@@ -99,6 +100,8 @@ class Produced(NamedTuple):
     version: int
     topics: list[tuple[TopicReference, list[PartitionOutcome]]]
     waits: list[Wait]
+    unchecked: list[tuple[Append, PartitionOutcome]]
+    """Batches whose messages take time to be checked: `finish_produce` goes on with them."""
     wants_reply: bool
     throttle_ms: int
 
@@ -134,6 +137,7 @@ def produce(context: Context, version: int, reader: Reader) -> Produced:
     request = read_produce(context, version, reader)
     may_join = version >= _WITH_JOINING and request.transactional_id is not None
     waits: list[Wait] = []
+    unchecked: list[tuple[Append, PartitionOutcome]] = []
     topics = []
     for topic, partitions in request.topics:
         outcomes = []
@@ -152,27 +156,52 @@ def produce(context: Context, version: int, reader: Reader) -> Produced:
             else:
                 target = TopicPartition(topic.name, partition)
                 command = Append(target, batches, _ACKS[request.acks], may_join, request.transactional_id)
-                _append(context, command, outcome, waits)
+                # What comes behind a batch that must wait stays behind it.
+                if unchecked or not _append(context, command, outcome, waits):
+                    unchecked.append((command, outcome))
         topics.append((topic, outcomes))
     throttle_ms = 0
     if topics and context.broker.tenants.accounts:
         throttle_ms = publish_wait_ms(context.broker, (topic.name or "" for topic, _ in topics))
         context.throttle.ask(throttle_ms)
-    return Produced(version, topics, waits, wants_reply=request.acks != 0, throttle_ms=throttle_ms)
+    return Produced(version, topics, waits, unchecked, wants_reply=request.acks != 0, throttle_ms=throttle_ms)
 
 
-def _append(context: Context, command: Append, outcome: PartitionOutcome, waits: list[Wait]) -> None:
+async def finish_produce(context: Context, produced: Produced) -> None:
+    """Append what had to be checked first; nothing of the connection may be begun meanwhile."""
+    for command, outcome in produced.unchecked:
+        try:
+            appended = await append_when_checked(context.broker, command)
+        except GoQueueError as error:
+            _refuse(context, command, outcome, error)
+        else:
+            _note(appended, outcome, produced.waits)
+
+
+def _append(context: Context, command: Append, outcome: PartitionOutcome, waits: list[Wait]) -> bool:
+    """Whether it is decided what becomes of the batches; if not they must be checked first."""
     try:
         appended = append(context.broker, command)
+    except Unchecked:
+        return False
     except GoQueueError as error:
-        outcome.fail(error)
-        broker = context.broker
-        broker.telemetry.refused(command.target.topic, error.code, str(error), time_us=broker.clock.wall_us())
-        return
+        _refuse(context, command, outcome, error)
+    else:
+        _note(appended, outcome, waits)
+    return True
+
+
+def _note(appended: Appended, outcome: PartitionOutcome, waits: list[Wait]) -> None:
     outcome.base_offset = appended.base_offset
     outcome.start_offset = appended.start_offset
     if appended.committed is not None:
         waits.append(Wait(outcome, appended.committed))
+
+
+def _refuse(context: Context, command: Append, outcome: PartitionOutcome, error: GoQueueError) -> None:
+    outcome.fail(error)
+    broker = context.broker
+    broker.telemetry.refused(command.target.topic, error.code, str(error), time_us=broker.clock.wall_us())
 
 
 def encode_produced(produced: Produced) -> bytes:

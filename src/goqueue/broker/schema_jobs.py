@@ -1,0 +1,99 @@
+"""Schemas understood and compared, by helper processes: what that costs is up to whoever has written them.
+
+Nothing here changes the registry but what was found out about schemas that it has already.
+"""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import msgspec
+
+from goqueue.broker.broker import Broker
+from goqueue.core.schemas import jobs
+from goqueue.core.schemas.registry import Comparison
+from goqueue.core.schemas.sources import Compared, Pair, Source, Understood
+from goqueue.model.errors import InvalidSchema, JobOverran, SchemaTooComplex
+from goqueue.model.ports import Job
+from goqueue.model.schemas import SchemaKind, SchemaReference, SchemaText
+
+T = TypeVar("T")
+_REGISTRY = "schemas"
+_understood = msgspec.msgpack.Decoder(Understood)
+_compared = msgspec.msgpack.Decoder(Compared)
+_encode = msgspec.msgpack.encode
+
+
+async def schema_of(
+    broker: Broker, text: str, kind: SchemaKind | None, references: tuple[SchemaReference, ...]
+) -> SchemaText:
+    """A schema as it was given; one that comes without its kind is of the one that it looks like."""
+    limit = broker.config.schemas.text_max
+    if len(text) > limit:
+        raise InvalidSchema(f"a schema of {len(text)} characters is over the limit of {limit}")
+    if kind is None:
+        # The usual case of clients that name no kind, and known without asking if it was registered before.
+        schema = SchemaText(SchemaKind.AVRO, text, references)
+        if broker.registry.digest(schema) is not None:
+            return schema
+        # A text with a lone surrogate is no schema of any kind, and is told so when it is understood.
+        told = await _run(broker, jobs.tell_kind, text.encode(errors="replace"))
+        kind = SchemaKind(told.decode())
+    return SchemaText(kind, text, references)
+
+
+async def digest_of(broker: Broker, schema: SchemaText) -> str:
+    """What tells a schema from others whatever its spelling. Refuses one that cannot be used."""
+    known = broker.registry.digest(schema)
+    if known:
+        return known
+    for schema_id in broker.registry.undigested(schema.kind):
+        await _digest_old(broker, schema_id)
+    understood = await _understand(broker, broker.registry.sources(schema))
+    if understood.problem:
+        raise InvalidSchema(understood.problem)
+    return understood.digest
+
+
+async def compare(
+    broker: Broker, schema: SchemaText, comparisons: list[Comparison]
+) -> Mapping[Comparison, Compared]:
+    """What stands between a schema and each of some older ones."""
+    found = {}
+    new = broker.registry.sources(schema)
+    for comparison in comparisons:
+        _, schema_id, reads_older, is_read_by_older = comparison
+        old = broker.registry.sources(broker.registry.schema(schema_id))
+        request = _encode(Pair(new, old, reads_older, is_read_by_older))
+        found[comparison] = _compared.decode(await _run(broker, jobs.compare, request))
+    return found
+
+
+async def descriptor_of(broker: Broker, schema_id: int) -> str:
+    """A Protobuf schema as its descriptor in base64."""
+    sources = broker.registry.sources(broker.registry.schema(schema_id))
+    return (await _run(broker, jobs.describe_protobuf, _encode(sources))).decode()
+
+
+async def _digest_old(broker: Broker, schema_id: int) -> None:
+    """Find out about a schema of a journal that has no digests. One that is not understood is left as it is:
+    it was once, perhaps by another version of a library, and whoever has its id gets its text.
+    """
+    registry = broker.registry
+    try:
+        sources = registry.sources(registry.schema(schema_id))
+        understood = await _understand(broker, sources)
+    except InvalidSchema:
+        registry.note_digest(schema_id, "")
+    else:
+        registry.note_digest(schema_id, understood.digest)
+
+
+async def _understand(broker: Broker, sources: list[Source]) -> Understood:
+    return _understood.decode(await _run(broker, jobs.understand, _encode(sources)))
+
+
+async def _run(broker: Broker, job: Job, request: bytes) -> bytes:
+    try:
+        return await broker.workshop.run(job, request, whose=_REGISTRY)
+    except JobOverran as error:
+        raise SchemaTooComplex(f"the schema takes too long to understand or to compare: {error}") from error
