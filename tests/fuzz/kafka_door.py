@@ -23,6 +23,7 @@ SHORT_PATIENCE_S = 0.05
 MAY_WAIT = {ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.SHARE_FETCH, ApiKey.PRODUCE}
 TOPIC = "neighbour"
 _WORDS_MAX = 8
+_CORRELATION_ID = slice(4, 8)
 _TELLING = (ApiKey.JOIN_GROUP, ApiKey.INIT_PRODUCER_ID, ApiKey.CONSUMER_GROUP_HEARTBEAT)
 _GROUPS = (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE, ApiKey.SHARE_GROUP_HEARTBEAT)
 
@@ -48,7 +49,8 @@ class KafkaDoor:
     def attack(self, chance: random.Random) -> str:
         if self._socket is None or chance.random() < 0.1:
             self._connect()
-        frames, what, kinds, may_wait = [], [], [], False
+        frames, what, may_wait = [], [], False
+        kinds: dict[bytes, Kind] = {}
         for _ in range(chance.choice((1, 1, 1, 1, 2, 5))):
             key, version = chance.choice(self._rows)
             lies = chance.choice((0.0, 0.0, 0.02, 0.1))
@@ -56,12 +58,13 @@ class KafkaDoor:
             changes = [] if chance.random() < 0.5 else [chance.choice(MUTATIONS)]
             for change in changes:
                 change(chance, frame)
-            kinds.append((key, version) if not changes and not lies else None)
+            if not changes and not lies:
+                kinds[bytes(frame[_CORRELATION_ID])] = (key, version)
             may_wait |= key in MAY_WAIT or bool(changes) or lies > 0
             frames.append(struct.pack(">i", len(frame)) + frame)
             what.append(f"{ApiKey(key).name} v{version} {'+'.join(c.__name__ for c in changes) or 'whole'}")
         self._send(chance, b"".join(frames), what)
-        self._await(kinds, may_wait=may_wait)
+        self._await(len(frames), kinds, may_wait=may_wait)
         if chance.random() < 0.02:
             self._learn_topics()
         return ", ".join(what)
@@ -135,15 +138,16 @@ class KafkaDoor:
             else:
                 self._socket.sendall(data)
 
-    def _await(self, kinds: list[Kind | None], *, may_wait: bool) -> None:
+    def _await(self, count: int, kinds: dict[bytes, Kind], *, may_wait: bool) -> None:
         """Each request is answered, or the connection ends."""
         if self._socket is None:
             return
         self._socket.settimeout(SHORT_PATIENCE_S if may_wait else PATIENCE_S)
         try:
-            for kind in kinds:
+            for _ in range(count):
                 (size,) = struct.unpack(">i", self._exactly(4))
                 reply = self._exactly(size)
+                kind = kinds.get(reply[:4])
                 if kind is not None and kind[0] in _TELLING:
                     self._learn(kind, reply)
         except TimeoutError:

@@ -340,10 +340,15 @@ def _connections(reader: _Reader, in_all: Setting[int]) -> ConnectionLimits:
 
 def _kafka(reader: _Reader, limits: Limits) -> KafkaConfig:
     advertised = reader(table.KAFKA_ADVERTISED)
-    return KafkaConfig(
-        limits=limits,
-        advertised_host=advertised.host if advertised else None,
-        advertised_port=advertised.port if advertised else None,
-        connections=_connections(reader, table.KAFKA_CONNECTIONS),
-        idle_ms=reader(table.KAFKA_IDLE_MS) or None,
+    return reader.built(
+        lambda: KafkaConfig(
+            limits=limits,
+            advertised_host=advertised.host if advertised else None,
+            advertised_port=advertised.port if advertised else None,
+            held_bytes_max=reader(table.KAFKA_MEMORY_BYTES),
+            connections=_connections(reader, table.KAFKA_CONNECTIONS),
+            idle_ms=reader(table.KAFKA_IDLE_MS) or None,
+        ),
+        KafkaConfig(),
+        told_at=table.KAFKA_MEMORY_BYTES,
     )

@@ -136,6 +136,12 @@ KAFKA_CONNECTIONS: Setting[int] = Setting(
     read=whole_number(least=1, most=_INT32_MAX),
     help="The most connections of Kafka clients at a time.",
 )
+KAFKA_MEMORY_BYTES: Setting[int] = Setting(
+    name="KAFKA_MEMORY_BYTES",
+    default="1GiB",
+    read=size(least=1, most=_INT64_MAX),
+    help="The most that requests of all Kafka clients take while they are read and answered.",
+)
 KAFKA_IDLE_MS: Setting[int] = Setting(
     name="KAFKA_IDLE_MS",
     default="600000",
@@ -547,6 +553,7 @@ SETTINGS: tuple[Setting[object], ...] = (
     HTTP_HOSTS,
     HTTP_CORS_ORIGINS,
     KAFKA_CONNECTIONS,
+    KAFKA_MEMORY_BYTES,
     KAFKA_IDLE_MS,
     HTTP_CONNECTIONS,
     ADDRESS_CONNECTIONS,

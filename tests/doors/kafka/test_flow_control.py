@@ -1,5 +1,6 @@
 """A client that does not read, or sends without end, is slowed; others go on as if it were not there."""
 
+import asyncio
 import struct
 import threading
 from datetime import timedelta
@@ -246,3 +247,46 @@ def test_replies_behind_a_slow_disk_are_held_back_and_then_all_leave(
         answered = [raw.receive_with_id(ApiKey.PRODUCE, 9)[0]]
         answered += [raw.receive_with_id(ApiKey.FETCH, 12)[0] for _ in range(10)]
         assert answered == asked
+
+
+def test_frames_of_all_clients_together_have_a_bound(open_door: OpenDoor) -> None:
+    limits = Limits(message_bytes=MiB, request_bytes=3 * MiB)
+    door = open_door(kafka_config=KafkaConfig(limits=limits, held_bytes_max=4 * MiB))
+    batch = record_batch(b"x" * MiB)
+    with RawClient(door.port) as slow, RawClient(door.port) as other:
+        slow.ask(ApiKey.METADATA, 9, **requests.metadata("bounded", create=True))
+        slow.socket.sendall(struct.pack(">i", 3 * MiB) + b"x" * 100)
+        other.ask(ApiKey.API_VERSIONS, 0)
+
+        other.send(ApiKey.PRODUCE, 9, **requests.produce("bounded", batch))
+
+        assert other.is_closed()
+    with RawClient(door.port) as third:
+        reply = third.ask(ApiKey.PRODUCE, 9, **requests.produce("bounded", batch))
+        assert reply.responses[0].partition_responses[0].error_code is ErrorCode.none
+
+
+def test_memory_of_frames_is_free_again_whatever_became_of_their_clients(open_door: OpenDoor) -> None:
+    door = open_door()
+    batch = record_batch(b"x" * 100_000)
+    for end in ("answered", "gone", "cut off", "malformed", "waiting"):
+        with RawClient(door.port) as raw:
+            raw.ask(ApiKey.METADATA, 9, **requests.metadata("freed", create=True))
+            match end:
+                case "answered":
+                    raw.ask(ApiKey.PRODUCE, 9, **requests.produce("freed", batch, acks=-1))
+                case "gone":
+                    for _ in range(5):
+                        raw.send(ApiKey.PRODUCE, 9, **requests.produce("freed", batch, acks=-1))
+                case "cut off":
+                    raw.socket.sendall(struct.pack(">i", MiB) + b"x" * 1_000)
+                case "malformed":
+                    raw.send_frame(b"\xff" * 90_000)
+                    assert raw.is_closed()
+                case "waiting":
+                    raw.send(ApiKey.FETCH, 11, **requests.fetch("freed", 1_000, max_wait=LONG))
+                    raw.send(ApiKey.API_VERSIONS, 0)
+    while door.door.client_count:
+        door.run(asyncio.sleep(0.001))
+
+    assert door.door.memory.held_bytes == 0

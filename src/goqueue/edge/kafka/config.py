@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from goqueue.edge.admission import ConnectionLimits
+from goqueue.edge.kafka.frame_memory import HELD_BYTES_MAX
 from goqueue.model.settings import Limits, MiB, require
 
 
@@ -16,6 +17,8 @@ class KafkaConfig:
     advertised_port: int | None = None
     plain_request_bytes_max: int = 8 * MiB
     """A request without batches: all but Produce. Nothing that is said of topics and groups needs more."""
+    held_bytes_max: int = HELD_BYTES_MAX
+    """Frames of all clients that are being read or answered. Whoever needs more is hung up on."""
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)
     unanswered_requests_max: int = 64
     """A connection with so many requests under way is not read from until some are answered."""
@@ -29,6 +32,10 @@ class KafkaConfig:
 
     def __post_init__(self) -> None:
         require(self.unanswered_requests_max > 0, "a Kafka connection must have room for a request")
+        require(
+            self.held_bytes_max >= self.limits.request_bytes,
+            "the memory for Kafka's requests must have room for the largest of them",
+        )
         require(self.plain_request_bytes_max > 0, "a Kafka request must have room for at least a byte")
         require(self.fetch_bytes_max > 0, "a fetch must have room for at least a byte")
         require(self.fetch_wait_ms_max >= 0, "the longest wait of a fetch must be 0 or more")

@@ -121,6 +121,7 @@ class Connection:
     def receive(self, frame: memoryview) -> None:
         """Take in one request. The frame is ours until it is answered: batches are stored from it."""
         if not self._is_open or self._is_stopping:
+            self._memory.abandon(len(frame))
             return
         reader = Reader(frame)
         header: RequestHeader | None = None
@@ -132,6 +133,7 @@ class Connection:
             if header.version >= api.first_flexible:
                 reader.skip_tags()
         except Malformed as error:
+            self._memory.abandon(len(frame))
             self._give_up("kafka_frame_refused", str(error), header)
             return
         client_id = header.client_id or ""
@@ -169,6 +171,8 @@ class Connection:
         self._is_open = False
         self._arrived.clear()
         self._slots.clear()
+        self._memory.abandon(self._unanswered_bytes)
+        self._unanswered_bytes = 0
         self._release()
         if self._running is not None:
             self._running.cancel()

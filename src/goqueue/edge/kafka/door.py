@@ -27,7 +27,7 @@ class KafkaDoor:
     def __init__(self, broker: Broker, config: KafkaConfig) -> None:
         self._broker = broker
         self._config = config
-        self.memory = FrameMemory()
+        self.memory = FrameMemory(held_bytes_max=config.held_bytes_max)
         self._share_sessions = ShareSessions()
         self.log = LimitedLog(logger)
         self._clients: set[KafkaProtocol] = set()

@@ -89,6 +89,9 @@ class KafkaProtocol(asyncio.BufferedProtocol):
             self.abort("kafka_connection_refused", refusal)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._frame is not None:
+            self._memory.abandon(len(self._frame))
+            self._frame = None
         self._connection.lose()
         self._lobby.leave(self)
 
@@ -209,6 +212,10 @@ class KafkaProtocol(asyncio.BufferedProtocol):
             if not 0 < size <= self._request_bytes_max:
                 self._connection.lose()
                 self.give_up("kafka_frame_refused", f"a frame of {size} bytes", {})
+                return
+            if not self._memory.has_room(size):
+                self._connection.lose()
+                self.give_up("kafka_memory_full", f"no room for {size} bytes beside the others", {})
                 return
             position += SIZE.size
             frame = self._memory.take(size)
