@@ -25,6 +25,7 @@ from goqueue.broker.metadata_state import Event as MetadataEvent
 from goqueue.broker.partition import Partition
 from goqueue.broker.quotas import admit_topic_owner
 from goqueue.broker.reserve import Reserve
+from goqueue.broker.scrub import Scrub
 from goqueue.broker.stages import Stages
 from goqueue.broker.stored_times import StoredTimes
 from goqueue.broker.tenants import attach_tenants
@@ -137,6 +138,7 @@ class Broker:
     delays: DelayKeeper = field(init=False)
     started_ms: int
     recovery: Recovery = field(default_factory=Recovery)
+    scrub: Scrub = field(default_factory=Scrub)
     topics: dict[TopicName, OpenTopic] = field(default_factory=dict)
     topic_counts: Mapping[TopicName, int] = field(default_factory=dict)
     """How many partitions each topic of clients has. Another object whenever that has changed."""

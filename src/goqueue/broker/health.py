@@ -19,6 +19,7 @@ from goqueue.core.telemetry.checks import (
     check_journals,
     check_loop_lag,
     check_partitions,
+    check_scrub,
     check_space,
 )
 from goqueue.core.telemetry.recent_times import RecentTimes
@@ -100,6 +101,8 @@ class Health:
         checks["partitions"] = check_partitions(stopped, len(partitions))
         damaged = [f"{partition.source} ({partition.damage})" for partition in partitions if partition.damage]
         checks["damage"] = check_damage(damaged, len(partitions))
+        places = [f"{source} (segment {base})" for source, base in broker.scrub.bad]
+        checks["scrub"] = check_scrub(places, broker.scrub.bad_frames)
         journals = broker.journal_partitions()
         stopped = [str(partition.source) for partition in journals if partition.is_failed]
         checks["journals"] = check_journals(stopped, len(journals))

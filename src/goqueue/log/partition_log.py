@@ -163,6 +163,11 @@ class PartitionLog:
         return len(self._segments)
 
     @property
+    def sealed_segments(self) -> list[Segment]:
+        """Those that nothing is written to any more, as they are now."""
+        return self._segments[:-1]
+
+    @property
     def is_dirty(self) -> bool:
         """Whether a power failure now could lose something."""
         return self.flushed_offset < self.end_offset or bool(self._unsynced)

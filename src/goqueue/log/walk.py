@@ -44,14 +44,15 @@ def walk_frames(
             problem = problem or _TORN
         wanted = max(PIECE_BYTES, scan.wanted_bytes)
         if problem:
-            behind = _next_frame(file, position + 1, end_position) if pass_damage else None
+            behind = next_frame(file, position + 1, end_position) if pass_damage else None
             if behind is None:
                 return problem
             position = behind
     return ""
 
 
-def _next_frame(file: File, position: int, end_position: int) -> int | None:
+def next_frame(file: File, position: int, end_position: int) -> int | None:
+    """Where the next frame begins whose head matches its checksum; None: there is none."""
     while end_position - position >= _HEAD_BYTES:
         piece = memoryview(file.read(position, min(PIECE_BYTES, end_position - position)))
         found = find_frame(piece, 0)

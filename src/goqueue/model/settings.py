@@ -297,6 +297,8 @@ class BrokerConfig:
     """acks=leader: on disk at the latest after this; acks=all never waits for it."""
     upkeep_interval_ms: int = 5_000
     """How often retention is applied and recovery points are noted."""
+    scrub_bytes_per_s: int = 8 * MiB
+    """How fast sealed segments are read back and checked; 0: never."""
     producer_expiry_ms: int = 24 * HOUR_MS
     """How long an idempotent producer's sequence numbers are remembered after its last batch."""
     stage_expiry_ms: int = HOUR_MS
@@ -315,6 +317,7 @@ class BrokerConfig:
                 "default partitions must be at least 1 and within the limit per topic")  # fmt: skip
         require(self.flush_interval_ms > 0, "the flush interval must be above 0")
         require(self.upkeep_interval_ms > 0, "the upkeep interval must be above 0")
+        require(self.scrub_bytes_per_s >= 0, "the rate of the scrub cannot be below 0")
         require(self.producer_expiry_ms > 0, "the producer expiry must be above 0")
         require(self.stage_expiry_ms > 0, "the stage expiry must be above 0")
         require(self.sink_expiry_ms > 0, "the sink expiry must be above 0")

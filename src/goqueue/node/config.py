@@ -151,6 +151,7 @@ def _broker(reader: _Reader) -> BrokerConfig:
             schemas=_schemas(reader),
             flush_interval_ms=reader(table.FLUSH_INTERVAL_MS),
             upkeep_interval_ms=reader(table.UPKEEP_INTERVAL_MS),
+            scrub_bytes_per_s=reader(table.SCRUB_BYTES_PER_S),
             producer_expiry_ms=reader(table.PRODUCER_EXPIRY_MS),
             stage_expiry_ms=reader(table.STAGE_EXPIRY_MS),
             sink_expiry_ms=reader(table.SINK_EXPIRY_MS),

@@ -191,6 +191,12 @@ UPKEEP_INTERVAL_MS: Setting[int] = Setting(
     read=whole_number(least=1, most=_INT32_MAX),
     help="How often retention is applied and recovery points are noted.",
 )
+SCRUB_BYTES_PER_S: Setting[int] = Setting(
+    name="LOG_SCRUB_BYTES_PER_S",
+    default="8MiB",
+    read=size(least=0, most=_INT32_MAX),
+    help="How fast sealed segments are read back and checked for bytes that have gone bad; 0: never.",
+)
 MESSAGE_BYTES: Setting[int] = Setting(
     name="LIMITS_MESSAGE_BYTES",
     default="16MiB",
@@ -562,6 +568,7 @@ SETTINGS: tuple[Setting[object], ...] = (
     RETENTION_MS,
     RETENTION_BYTES,
     UPKEEP_INTERVAL_MS,
+    SCRUB_BYTES_PER_S,
     MESSAGE_BYTES,
     REQUEST_BYTES,
     JSON_BYTES,

@@ -16,6 +16,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.health import keep_watch
 from goqueue.broker.opening import close_broker, open_broker
 from goqueue.broker.reserve import Reserve
+from goqueue.broker.scrub import keep_scrubbing
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ports import Threads, Workshop
 from goqueue.node.clock import SystemClock
@@ -44,6 +45,7 @@ async def _serve(config: NodeConfig) -> None:
     broker = await _opened_broker(config, threads, workshop)
     try:
         keep_watch(broker)
+        broker.keep(asyncio.get_running_loop().create_task(keep_scrubbing(broker)))
         export = start_trace_export(broker, config.trace_export)
         # Opening and closing may take as long as the disk does, and are not watched.
         async with watched_loop(stuck_ms=config.loop_stuck_ms):

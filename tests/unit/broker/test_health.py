@@ -77,7 +77,7 @@ def test_a_healthy_broker_passes_every_check() -> None:
         return {name: check.verdict for name, check in (await broker.health.check(broker)).items()}
 
     assert World().live(look) == dict.fromkeys(
-        ["storage", "disk_space", "fsync_latency", "loop_lag", "partitions", "damage", "journals"],
+        ["storage", "disk_space", "fsync_latency", "loop_lag", "partitions", "damage", "scrub", "journals"],
         Verdict.PASS,
     )
 

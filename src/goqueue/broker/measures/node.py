@@ -219,6 +219,18 @@ NODE: tuple[Family, ...] = (
         "Partitions that the disk has stopped and that are being opened anew.",
         one(_stopped),
     ),
+    counter(
+        "goqueue_storage_scrubbed_bytes_total",
+        (),
+        "Bytes of sealed segments that were read back and checked.",
+        one(lambda view: view.broker.scrub.scrubbed_bytes),
+    ),
+    gauge(
+        "goqueue_storage_bad_batches",
+        (),
+        "Batches in sealed segments that were found to have gone bad on the disk (docs/repair.md).",
+        one(lambda view: view.broker.scrub.bad_frames),
+    ),
     gauge(
         "goqueue_storage_damaged_partitions",
         (),

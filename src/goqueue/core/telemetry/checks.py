@@ -86,6 +86,14 @@ def check_damage(damaged: Sequence[str], count: int) -> Check:
     return Check(Verdict.FAIL if len(damaged) == count else Verdict.WARN, message)
 
 
+def check_scrub(places: Sequence[str], frames: int) -> Check:
+    """Bytes that have gone bad are served to nobody, and all around them is: people should look, no more."""
+    if not places:
+        return Check(Verdict.PASS, "no bytes are known to have gone bad")
+    count = "a batch" if frames == 1 else f"{frames} batches"
+    return Check(Verdict.WARN, f"{count} gone bad on the disk, in {_named(places)}; see docs/repair.md")
+
+
 def check_journals(stopped: list[str], count: int) -> Check:
     if not stopped:
         return Check(Verdict.PASS, f"{count} journals at work")
