@@ -29,6 +29,7 @@ from goqueue.broker.scrub import Scrub
 from goqueue.broker.stages import Stages
 from goqueue.broker.stored_times import StoredTimes
 from goqueue.broker.tenants import attach_tenants
+from goqueue.broker.to_the_end import to_the_end
 from goqueue.broker.transaction_journal import TransactionJournals
 from goqueue.broker.waiters import ReadWaiter
 from goqueue.core.access.tenants import Tenants
@@ -245,7 +246,7 @@ class Broker:
         task = asyncio.get_running_loop().create_task(in_turn())
         self.changes[task] = None
         task.add_done_callback(self.changes.pop)
-        return await asyncio.shield(task)
+        return await to_the_end(task)
 
     def sink_lock(self, name: str) -> asyncio.Lock:
         """Held while a sink changes."""

@@ -23,6 +23,7 @@ from goqueue.broker.delay_store import DelayStore
 from goqueue.broker.delay_targets import Target
 from goqueue.broker.delay_upkeep import DelayUpkeep
 from goqueue.broker.schedules import keep_up_schedules
+from goqueue.broker.to_the_end import to_the_end
 from goqueue.broker.trace_places import context_in, ids_of
 from goqueue.core.delays.delivered import Step
 from goqueue.core.delays.near import BEGINNING
@@ -447,7 +448,7 @@ class DelayKeeper:
             }
             committed = self.change(changed, list(chosen.values()))
             if committed is not None:
-                await asyncio.shield(committed)
+                await to_the_end(committed)
         return bool(chosen)
 
 

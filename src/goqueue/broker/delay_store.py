@@ -37,6 +37,7 @@ from goqueue.broker.delay_records import (
 from goqueue.broker.delay_runs import InMemory, Run, Runs, Source, kept, unsorted, walk
 from goqueue.broker.delay_targets import Target, Targets
 from goqueue.broker.partition import Partition
+from goqueue.broker.to_the_end import to_the_end
 from goqueue.core.delays.delivered import Delivered
 from goqueue.core.delays.entries import Entries, Fresh, rows
 from goqueue.core.delays.held import Held, HeldMessage
@@ -283,7 +284,7 @@ class DelayStore:
     async def checkpoint(self) -> None:
         """Write down where a restart may begin; to its end, also when whoever asked for it goes away."""
         self._saving = asyncio.get_running_loop().create_task(self._checkpoint())
-        await asyncio.shield(self._saving)
+        await to_the_end(self._saving)
 
     async def settle(self) -> None:
         """Return when no checkpoint is under way."""

@@ -18,6 +18,7 @@ from goqueue.broker.delay_runs import Source, kept, walk
 from goqueue.broker.delay_store import DelayStore
 from goqueue.broker.delay_targets import Target
 from goqueue.broker.quotas import check_due
+from goqueue.broker.to_the_end import to_the_end
 from goqueue.core.delays.entries import Entries, rows
 from goqueue.core.delays.near import BEGINNING
 from goqueue.log.partition_log import storage_error
@@ -104,7 +105,7 @@ async def cancel_delayed(broker: "Broker", topic: str, partition: int, number: i
         broker.telemetry.delayed, number, broker.clock.wall_us()
     )
     if changed is not None:
-        await asyncio.shield(changed)
+        await to_the_end(changed)
 
 
 async def move_delayed(broker: "Broker", topic: str, partition: int, number: int, due_ms: int) -> DelayedView:
@@ -115,7 +116,7 @@ async def move_delayed(broker: "Broker", topic: str, partition: int, number: int
     moved = waiting._replace(due_ms=checked_due(due_ms))
     changed = broker.delays.change({offset: Change(target.index, waiting.due_ms)}, [moved])
     if changed is not None:
-        await asyncio.shield(changed)
+        await to_the_end(changed)
     return _view(TopicName(topic), moved)
 
 
@@ -154,7 +155,7 @@ async def _locate(
     while True:
         offset = store.moved.get(number, number)
         if (change := keeper.changing.get(offset)) is not None:
-            await asyncio.shield(change[1])
+            await to_the_end(change[1])
             continue
         partition_log = store.partition.log
         if not partition_log.start_offset <= offset < partition_log.end_offset or offset in store.dead:

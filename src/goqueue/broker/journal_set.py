@@ -12,6 +12,7 @@ import mmh3
 
 from goqueue.broker.journal import Journal
 from goqueue.broker.partition import Partition
+from goqueue.broker.to_the_end import to_the_end
 from goqueue.log.partition_log import storage_error
 from goqueue.model.ids import TopicName
 from goqueue.model.settings import MiB
@@ -95,7 +96,7 @@ class JournalSet(Generic[J]):
             task = asyncio.get_running_loop().create_task(self._opened_anew(number))
             self._opening[number] = task
             task.add_done_callback(lambda _: self._opening.pop(number))
-        return await asyncio.shield(task)
+        return await to_the_end(task)
 
     async def _opened_anew(self, number: int) -> J:
         journal = self._new_journal(self._new_partition(self._topic, number))

@@ -4,13 +4,13 @@ A schedule and the message that it waits with are written in one step, so that n
 the other or makes a second message.
 """
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import mmh3
 
 from goqueue.broker.delay_records import NEW, Cancelled, Record, Waiting
 from goqueue.broker.quotas import message_bytes_max
+from goqueue.broker.to_the_end import to_the_end
 from goqueue.core.delays.schedules import (
     Schedule,
     ScheduleArmed,
@@ -155,7 +155,7 @@ async def _disarm(broker: "Broker", schedule: Schedule, event: SchedulePaused | 
         broker.telemetry.delayed, armed.number, broker.clock.wall_us()
     )
     if changed is not None:
-        await asyncio.shield(changed)
+        await to_the_end(changed)
 
 
 def _store(broker: "Broker", records: list[Record]) -> int:
