@@ -1,5 +1,6 @@
 """Request bodies: read within a bound, decoded with an error that a client can act on."""
 
+import re
 from typing import TypeVar
 
 import msgspec
@@ -16,6 +17,11 @@ PARTS_MAX = 100_000
 Each may stand for an object, an element or a field that is made in one go while everybody waits: a MiB of
 `{},{},…` takes 40 ms to read, and a MiB of text 1 ms.
 """
+_HALF_PAIR = re.compile(
+    rb"(?<!\\)(?:\\\\)*"  # escaped backslashes escape nothing behind them
+    rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
+    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F])"
+)
 _UNCOUNTED_BYTES = 256 * KiB
 """Below this nothing can take long."""
 
@@ -35,9 +41,19 @@ def decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     try:
         return decoder.decode(body)
     except msgspec.DecodeError as error:  # its ValidationError says where: "at `$.messages[0].value`"
+        if half := _half_pair(body):
+            raise Invalid(f"the body is not JSON that can be read: {half}") from error
         raise Invalid(f"the body is not what this request needs: {error}") from error
     except (UnicodeError, RecursionError) as error:
         raise Invalid(f"the body is not JSON that can be read: {error}") from error
+
+
+def _half_pair(body: bytes) -> str:
+    """What is wrong with a character that takes two escapes and has one, which msgspec calls truncated."""
+    match = _HALF_PAIR.search(body, 0, _UNCOUNTED_BYTES)
+    if match is None:
+        return ""
+    return f"the escape that ends at byte {match.end()} is half of a surrogate pair: write both halves"
 
 
 def admit_parts(body: bytes) -> None:
