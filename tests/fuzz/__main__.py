@@ -8,10 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.fuzz.frame import Door, Failed, Run, fuzz
+from tests.fuzz.http_door import HttpDoor
 from tests.fuzz.kafka_door import KafkaDoor
 from tests.integration.running_broker import RunningBroker
 
-DOORS: dict[str, Callable[[RunningBroker], Door]] = {"kafka": KafkaDoor}
+DOORS: dict[str, Callable[[RunningBroker], Door]] = {"http": HttpDoor, "kafka": KafkaDoor}
 
 
 def main() -> int:

@@ -135,6 +135,20 @@ def test_an_offer_to_speak_http_2_is_declined_and_the_request_served(
     assert is_served(running)
 
 
+def test_an_offer_of_a_request_that_ends_nobody_knows_where_is_refused(running: RunningDoor) -> None:
+    lengths = b"content-length: 5\r\ntransfer-encoding: identity\r\n"
+
+    assert exchange(running, PUBLISH + OFFER + lengths + b"\r\nhello").startswith(b"HTTP/1.1 400 ")
+    assert is_served(running)
+
+
+def test_what_is_not_http_behind_a_request_leaves_its_reply_the_last_one(running: RunningDoor) -> None:
+    received = exchange(running, PUBLISH + b"content-length: %d\r\n\r\n%s\x00 rubbish" % (len(BODY), BODY))
+
+    assert received.startswith(b"HTTP/1.1 200 ")
+    assert received.count(b"HTTP/1.1 ") == 1
+
+
 def test_a_body_too_large_is_refused_before_it_is_sent(running: RunningDoor) -> None:
     received = exchange(running, PUBLISH + b"content-length: 99999999999\r\nexpect: 100-continue\r\n\r\n")
 

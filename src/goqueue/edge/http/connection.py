@@ -195,8 +195,13 @@ class GuardedConnection(HttpToolsProtocol):
         ]
         self.parser = httptools.HttpRequestParser(self)
         self._is_repeating_head = True
-        self.parser.feed_data(b"POST / HTTP/1.1\r\n%s\r\n" % b"".join(framing))
-        self._is_repeating_head = False
+        try:
+            self.parser.feed_data(b"POST / HTTP/1.1\r\n%s\r\n" % b"".join(framing))
+        except httptools.HttpParserError:
+            self._refuse(400, "invalid", "it cannot be told where this request ends")
+            return
+        finally:
+            self._is_repeating_head = False
         self.data_received(rest)
 
     def _stalled(self) -> None:
@@ -236,14 +241,32 @@ class GuardedConnection(HttpToolsProtocol):
             self._stall = None
 
     def _refuse(self, status: int, code: str, text: str) -> None:
-        """Answer on our own, without the app, and hang up: what follows on the wire cannot be trusted."""
+        """Answer on our own, without the app, and hang up: what follows on the wire cannot be trusted.
+
+        Whoever waits for the reply to a request before it gets that, as the last one.
+        """
+        self._end_stall()
+        is_in_body = not (self._is_whole or self._is_in_head)
+        self._is_whole = False  # it may be going on
+        served = self._served
+        if served is not None and not served.response_complete:
+            if served is not self.cycle or not is_in_body:
+                self.pipeline.clear()
+                served.keep_alive = False
+                self._is_leaving = True
+                self.flow.resume_reading()
+                return
+            # It is this one, and whoever serves it waits for a body that will never be whole.
+            served.disconnected = True
+            served.message_event.set()
+            if served.response_started:
+                self.hang_up()
+                return
         request_id = request_id_for(())
         logger.debug(
             "http_request_refused status=%d reason=%s request_id=%s", status, text, request_id.decode("ascii")
         )
         body = msgspec.json.encode(ErrorBody(text, status, code)) + b"\n"
-        self._end_stall()
-        self._is_whole = False  # it may be going on
         self.transport.write(
             b"%scontent-type: application/json\r\n%s: %s\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%s"
             % (STATUS_LINE[status], HEADER, request_id, len(body), body)

@@ -12,9 +12,10 @@ import msgspec
 from litestar import Request, Response
 from litestar.datastructures import State
 from litestar.enums import ScopeType
-from litestar.exceptions import HTTPException
+from litestar.exceptions import HTTPException, InternalServerException
 from litestar.types import ExceptionHandlersMap, Scope
 
+from goqueue.edge.http.caller import caller_of
 from goqueue.edge.http.request_ids import request_id_of
 from goqueue.edge.http.slashes import shown_path
 from goqueue.model.errors import (
@@ -204,6 +205,8 @@ def _from_the_house(request: Request[object, object, State], error: GoQueueError
 def _from_litestar(request: Request[object, object, State], error: HTTPException) -> Response[ErrorBody]:
     status = error.status_code
     if status >= 500:
+        if isinstance(error, InternalServerException) and caller_of(request.scope).has_hung_up:
+            return Response(INTERNAL, status_code=INTERNAL.status)  # to nobody: its body will never be whole
         return _from_a_bug(request, error)
     text = (
         f"{request.method} {shown_path(request.scope['path'])}: {error.detail}"

@@ -23,7 +23,8 @@ class PoliteTransport:
         self._is_leaving = False
 
     def write(self, data: Buffer) -> None:
-        self._transport.write(data)
+        if not self._is_leaving:
+            self._transport.write(data)
 
     def is_closing(self) -> bool:
         return self._is_leaving or self._transport.is_closing()
