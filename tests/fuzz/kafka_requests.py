@@ -38,6 +38,24 @@ _SETTINGS = (
     "goqueue.retries.max",
 )
 _REGEXES = ("fuzz-.*", "(a+)+$", "(" * 100, "[", ".*" * 50, "^(?:x{1,1000}){1,1000}$")
+_USUAL = {
+    "replication_factor": (-1, 1, 1, 1, 2),
+    "resource_type": (2, 2, 2, 2, 4, 32),
+    "session_id": (0, 0, 0, 1),
+    "session_epoch": (-1, -1, 0),
+    "share_session_epoch": (0, 0, 0, 1, 1, 2, -1),
+    "member_epoch": (0, 0, 0, 1, 2, -1),
+    "current_leader_epoch": (-1, -1, -1, 0, 1),
+    "config_operation": (0, 0, 1, 2, 3),
+    "endpoint_type": (1, 1, 2),
+}
+_SHARE = (
+    ApiKey.SHARE_FETCH,
+    ApiKey.SHARE_ACKNOWLEDGE,
+    ApiKey.SHARE_GROUP_HEARTBEAT,
+    ApiKey.SHARE_GROUP_DESCRIBE,
+)
+_CONSUMER = (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE)
 _VARINT_LIES = (0, 1, 2, 127, 1 << 16, 1 << 28, (1 << 31) - 1, 1 << 31, (1 << 35) - 1)
 
 
@@ -64,9 +82,15 @@ class Maker:
         self._stock = stock
         self._lies = lies
         self._nulls = lies if nulls is None else nulls
+        self._groups = stock.groups
+        self._is_about_settings = False
 
     def request(self, api_key: int, version: int) -> bytes:
         """A whole frame without its size."""
+        if self._chance.random() < 0.9:
+            # Requests of one protocol meet in groups of their own; now and then one comes to the others'.
+            first = 0 if api_key in _SHARE else 2 if api_key in _CONSUMER else 4
+            self._groups = self._stock.groups[first : first + 2]
         # kio does not know the oldest versions of Produce, which are the third without its first field.
         is_old = api_key == ApiKey.PRODUCE and version < _PRODUCE_KNOWN
         schema: Any = load_request_schema(api_key, _PRODUCE_KNOWN if is_old else version)
@@ -104,9 +128,12 @@ class Maker:
             return self._value(one, declared, flexible, is_null=is_null)
         if is_null:
             return _count(-1, flexible)
+        self._is_about_settings = one.name == "configs"
         items = [
             self._value(one, get_args(declared)[0], flexible, is_null=self._chance.random() < self._nulls)
-            for _ in range(self._chance.choice((0, 1, 1, 1, 2, 3)))
+            for _ in range(
+                self._chance.choice((0, 0, 0, 1) if "assignments" in one.name else (0, 1, 1, 1, 2, 3))
+            )
         ]
         said = self._varint_lie() - 1 if self._lie() else len(items)
         return _count(said, flexible) + b"".join(items)
@@ -155,7 +182,7 @@ class Maker:
         if "regex" in name:
             return chance.choice(_REGEXES)
         for part, words in (
-            ("group", stock.groups),
+            ("group", self._groups),
             ("member_id", stock.members),
             ("instance", ["i1", "i2"]),
             ("transactional", stock.transactional_ids),
@@ -167,7 +194,7 @@ class Maker:
         ):
             if part in name:
                 return chance.choice(words)
-        return chance.choice(stock.topics if chance.random() < 0.9 else _SETTINGS)
+        return chance.choice(_SETTINGS if self._is_about_settings else stock.topics)
 
     def _content(self, name: str) -> bytes:
         if name != "records":
@@ -201,10 +228,12 @@ class Maker:
         largest = (1 << bits - 1) - 1
         if self._lie():
             return chance.choice((largest, -largest - 1, largest - 1, -2, largest >> 1, 1 << bits // 2))
-        if "wait" in name or "timeout" in name:
-            return min(
-                chance.choice((0, 1, 20, 6_000)) if "wait" not in name else chance.choice((0, 1)), largest
-            )
+        if "wait" in name:
+            return chance.choice((0, 1))
+        if "timeout" in name:
+            return min(chance.choice((6_000, 6_000, 6_000, 10_000, 0, 20)), largest)
+        if name in _USUAL:
+            return chance.choice(_USUAL[name])
         if "producer_id" in name:
             return chance.choice(self._stock.producer_ids)
         if "epoch" in name or "generation" in name:
