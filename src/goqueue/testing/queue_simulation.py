@@ -86,6 +86,7 @@ class QueueSimulation(RoomSimulation):
         if self.has_lost_power or self._state.is_clock_ahead:
             # A lease is written and not waited for: the power may take it, and the message comes again.
             self._state.out_until_ms.clear()
+            self._state.unsettled = [one._replace(until_ms=0) for one in self._state.unsettled]
         self._state.is_clock_ahead = False
         return _Life(self, broker, answers, self._state)
 
@@ -181,8 +182,12 @@ class _Life(RoomLife):
         state.unanswered -= answered
         if not is_settled:
             state.out_until_ms[one.value] = out_until_ms
-        elif action is Action.ACK and is_in_time:  # a late one may find it settled as a dead letter
+        elif action is Action.ACK and is_in_time:
             state.acked.add(one.value)
+        elif action is Action.ACK:
+            # A late one may find it settled as a dead letter; or in time, where a clock that was set back
+            # before a restart has made the lease last for longer.
+            state.unanswered.add(one.value)
         elif action is Action.REJECT:
             state.rejected.add(one.value)
 

@@ -394,3 +394,19 @@ def test_what_the_disk_has_spoilt_is_left_out_and_told(queue: Queue, door: Runni
     metrics = queue.client.get("/metrics").text
     [line] = [one for one in metrics.splitlines() if "passed_over_total{" in one and queue.group in one]
     assert float(line.split()[-1]) == 1
+
+
+def test_a_member_may_have_committed_by_its_next_poll_what_it_was_given(queue: Queue) -> None:
+    queue.publish(*({"value": f"{number}", "partition": 0} for number in range(4)))
+
+    first = queue.poll(limit=2, auto_commit="true")
+    offsets = queue.client.get(f"/groups/{queue.group}/offsets").json()["offsets"]
+    second = queue.poll(limit=2, auto_commit="true")
+    left = queue.poll(auto_commit="true")
+
+    assert [message["value"] for message in (*first, *second)] == ["0", "1", "2", "3"]
+    assert offsets[queue.topic]["0"] == 0, "what was given is not done before the next poll"
+    assert left == []
+    assert queue.client.get(f"/groups/{queue.group}/offsets").json()["offsets"][queue.topic]["0"] == 4
+    stranger = {"member_id": "nobody", "auto_commit": "true"}
+    assert queue.client.get(f"/groups/{queue.group}/poll", params=stranger).status_code == 404

@@ -18,6 +18,7 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, QueryParameter
 from litestar.types import Scope
 
+from goqueue.broker.auto_commit import commit_polled
 from goqueue.broker.broker import Broker
 from goqueue.broker.poll import poll
 from goqueue.broker.trace_places import traceparents_of
@@ -31,6 +32,7 @@ from goqueue.edge.http.settle_bodies import PolledMessage, PollReply
 from goqueue.edge.http.times import DURATION_PATTERN, format_time, parse_duration_ns
 from goqueue.model.delivery import Poll, Polled, PolledPart
 from goqueue.model.errors import Invalid
+from goqueue.model.groups import Membership
 from goqueue.model.messages import StoredMessage
 from goqueue.model.telemetry import TRACEPARENT
 
@@ -92,7 +94,13 @@ async def poll_route(
     encoding: Annotated[
         EncodingWord | None, QueryParameter(description="base64: give every value and key in base64.")
     ] = None,
+    auto_commit: Annotated[
+        bool,
+        QueryParameter(description="Acknowledge first what the member was given before and has not settled."),
+    ] = False,
 ) -> PollReply:
+    if auto_commit:
+        await commit_polled(broker, Membership(group, member_id, max(generation, 0)))
     command = Poll(
         group=group,
         member_id=member_id,
@@ -129,6 +137,8 @@ def _known_poll(path: str, query: bytes, config: HttpConfig) -> WantedPoll | Non
     if any(text is not None and not _COUNT.fullmatch(text) for text in (limit, max_messages, max_bytes)):
         return None
     generation, encoding = given.get("generation", "0"), given.get("encoding", "text")
+    if "auto_commit" in given:
+        return None  # that asks for two things
     if "member_id" not in given or not _GENERATION.fullmatch(generation) or encoding not in _ENCODINGS:
         return None
     try:
