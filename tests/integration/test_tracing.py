@@ -38,12 +38,12 @@ def test_what_a_kafka_client_does_is_told_by_place_and_by_trace_id(broker: Runni
     assert stages["consume.acked"]["consumer_group"] == "workers"
     assert traced["status"] == "completed"
     behind = _get(broker, "/topics/orders/partitions/0/offsets/60/trace")
-    assert behind["status"] == "in_progress", "the group has not come to it"
+    assert behind["state"] == "in_progress", "the group has not come to it"
 
     broker.kill()
     broker.start()
     again = _get(broker, f"/traces/{behind['trace_id']}")
-    assert (again["offset"], again["status"]) == (60, "in_progress")
+    assert (again["offset"], again["status"]) == (60, "pending")
     by_place = _get(broker, "/topics/orders/partitions/0/offsets/50/trace")
     assert (by_place["trace_id"], by_place["status"]) == (TRACE_ID, "completed")
     assert {span["attributes"]["source"] for span in by_place["spans"]} == {"log", "journal"}

@@ -41,7 +41,7 @@ _LISTED: Columns = {
     "TOPIC": "topic",
     "PARTITION": lambda row: number_text(row["partition"]),
     "OFFSET": lambda row: number_text(row["offset"]),
-    "STATUS": "status",
+    "STATUS": "state",
     "DURATION": took_text,
 }
 _FIELDS: Columns = {
@@ -49,7 +49,7 @@ _FIELDS: Columns = {
     "Message": lambda row: "/".join(
         (str(row["topic"]), number_text(row["partition"]), number_text(row["offset"]))
     ),
-    "Status": "status",
+    "Status": "state",
     "Start": "start_time",
     "Duration": took_text,
 }

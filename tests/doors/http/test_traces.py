@@ -80,7 +80,8 @@ def test_events_tell_the_same_for_clients_that_look_for_them(client: httpx.Clien
     for event, span in zip(trace["events"], trace["spans"], strict=True):
         assert event["event_type"] == event["type"] == span["event_type"]
         assert event["timestamp"] == span["timestamp"]
-        assert event["details"].startswith(f"{topic}/0@0")
+        place = {name: event["details"][name] for name in ("topic", "partition", "offset")}
+        assert place == {"topic": topic, "partition": 0, "offset": 0}
 
 
 def test_a_made_id_leads_to_the_same_story_in_either_letter_case(client: httpx.Client, topic: str) -> None:
@@ -155,6 +156,17 @@ def test_a_place_that_is_none_is_refused(client: httpx.Client, topic: str, path:
     assert client.get(path.format(topic=topic)).status_code == status
 
 
+def test_clients_in_go_get_the_details_of_events_as_text(client: httpx.Client, topic: str) -> None:
+    publish(client, topic, {"value": "a"})
+    place = f"/topics/{topic}/partitions/0/offsets/0/trace"
+    by_place = client.get(place, headers={"User-Agent": "Go-http-client/1.1"}).json()
+    by_id = client.get(f"/traces/{by_place['trace_id']}", headers={"User-Agent": "Go-http-client/2.0"}).json()
+
+    for trace in (by_place, by_id):
+        assert all(event["details"].startswith(f"{topic}/0@0") for event in trace["events"])
+    assert all(isinstance(event["details"], dict) for event in client.get(place).json()["events"])
+
+
 def test_the_newest_traces_come_first(client: httpx.Client, topic: str) -> None:
     for value in "abc":
         publish(client, topic, {"value": value})
@@ -163,7 +175,7 @@ def test_the_newest_traces_come_first(client: httpx.Client, topic: str) -> None:
 
     assert reply["total"] == 2
     assert [(trace["topic"], trace["offset"]) for trace in reply["traces"]] == [(topic, 2), (topic, 1)]
-    assert all(trace["status"] == "in_progress" for trace in reply["traces"])
+    assert {(trace["status"], trace["state"]) for trace in reply["traces"]} == {("pending", "in_progress")}
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "1001", "x", "", "9" * 30])
@@ -204,6 +216,7 @@ def test_a_rejected_message_is_found_under_the_servers_word_and_under_the_client
         reply = client.get("/traces/search", params={"topic": topic, "status": word}).json()
         assert [trace["offset"] for trace in reply["traces"]] == [0], reply
         assert reply["query"]["status"] == word
+        assert [(trace["status"], trace["state"]) for trace in reply["traces"]] == [("error", "failed")]
 
 
 def test_a_time_range_counts_when_both_its_ends_are_given(client: httpx.Client, topic: str) -> None:

@@ -21,6 +21,8 @@ class TraceSummary(msgspec.Struct, frozen=True):
     duration_ms: float = 0.0
     duration_us: int = 0
     span_count: int = 0
+    state: str = ""
+    """The status told apart: in_progress, completed, failed, retrying, delayed or expired."""
 
 
 class Span(msgspec.Struct, frozen=True, omit_defaults=True):

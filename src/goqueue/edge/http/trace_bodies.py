@@ -13,6 +13,11 @@ CLIENT_STATUS = {
     "pending": frozenset({TraceStatus.IN_PROGRESS, TraceStatus.RETRYING, TraceStatus.DELAYED}),
 }
 """What existing clients call several statuses by one word. `completed` is the same for all."""
+_WORD_OF = {status: word for word, statuses in CLIENT_STATUS.items() for status in statuses}
+
+
+_GO_AGENT = "Go-http-client/"
+"""How Go's own HTTP client calls itself, on which the client in Go is built."""
 
 
 class TraceSummary(Struct):
@@ -26,7 +31,11 @@ class TraceSummary(Struct):
     end_time: str
     duration_ms: int
     duration_us: int
-    status: Annotated[str, Meta(description="in_progress, completed, failed, retrying, delayed or expired.")]
+    status: Annotated[str, Meta(description="completed, pending or error.")]
+    state: Annotated[
+        str,
+        Meta(description="The same told apart: in_progress, completed, failed, retrying, delayed, expired."),
+    ]
     span_count: int
 
 
@@ -53,7 +62,9 @@ class TraceEvent(Struct):
     timestamp: str
     event_type: str
     type: str
-    details: str
+    details: Annotated[
+        dict[str, Fact] | str, Meta(description="A text for clients in Go, which know it as one.")
+    ]
 
 
 class TraceBody(TraceSummary, kw_only=True):
@@ -125,11 +136,15 @@ def trace_summary(trace: Trace) -> TraceSummary:
     return TraceSummary(*_summary(trace))
 
 
-def trace_body(trace: Trace) -> TraceBody:
+def trace_body(trace: Trace, *, user_agent: str = "") -> TraceBody:
+    details = _details_text if user_agent.startswith(_GO_AGENT) else _details
     return TraceBody(
         *_summary(trace),
         spans=[span_body(span) for span in trace.spans],
-        events=[_event_body(span) for span in trace.spans],
+        events=[
+            TraceEvent(format_time_us(span.time_us), span.stage.value, span.stage.value, details(span))
+            for span in trace.spans
+        ],
     )
 
 
@@ -182,7 +197,7 @@ def stats_body(stats: TraceStats, exports: list[ExportStatus]) -> TraceStatsBody
     )
 
 
-def _summary(trace: Trace) -> tuple[str, str, int, int, str, str, int, int, str, int]:
+def _summary(trace: Trace) -> tuple[str, str, int, int, str, str, int, int, str, str, int]:
     took_us = trace.end_us - trace.start_us
     return (
         trace.trace_id,
@@ -193,17 +208,21 @@ def _summary(trace: Trace) -> tuple[str, str, int, int, str, str, int, int, str,
         format_time_us(trace.end_us),
         round(took_us / 1000),
         took_us,
+        _WORD_OF.get(trace.status, trace.status.value),
         trace.status.value,
         len(trace.spans),
     )
 
 
-def _event_body(span: Span) -> TraceEvent:
-    return TraceEvent(format_time_us(span.time_us), span.stage.value, span.stage.value, _details(span))
+def _details(span: Span) -> dict[str, Fact]:
+    """Where a stage was, with whom, and what else is known."""
+    told: dict[str, Fact] = {"topic": span.topic, "partition": span.partition, "offset": span.offset}
+    named = (("group", span.group), ("consumer", span.consumer), ("error", span.error))
+    return told | {name: value for name, value in named if value} | dict(span.facts)
 
 
-def _details(span: Span) -> str:
-    """A stage in one line for people: where, with whom, and what else is known."""
+def _details_text(span: Span) -> str:
+    """The same in one line."""
     place = str(span.topic) if span.partition < 0 else str(TopicPartition(span.topic, span.partition))
     words = [place if span.offset < 0 else f"{place}@{span.offset}"]
     words += [

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from litestar import get
 from litestar.di import NamedDependency
-from litestar.params import PathParameter, QueryParameter
+from litestar.params import HeaderParameter, PathParameter, QueryParameter
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.slices import Slices
@@ -35,6 +35,9 @@ _INT32_MAX = 2**31 - 1
 _INT64_MAX = 2**63 - 1
 _TAGS = ["traces"]
 
+_Agent = Annotated[
+    str, HeaderParameter(name="User-Agent", description="Clients in Go get the details of events as text.")
+]
 _Limit = Annotated[
     str | None, QueryParameter(description="At most so many, 1 to 1000; anything else counts as 100.")
 ]
@@ -123,10 +126,11 @@ async def get_trace_route(
             schema_extra={"pattern": "^[0-9a-fA-F]{32}$"},
         ),
     ],
+    user_agent: _Agent = "",
 ) -> TraceBody:
     if len(trace_id) != 32 or not set(trace_id) <= _HEX_DIGITS:
         raise Invalid("a trace id has 32 hexadecimal digits")
-    return trace_body(await trace_by_id(broker, trace_id.lower()))
+    return trace_body(await trace_by_id(broker, trace_id.lower()), user_agent=user_agent)
 
 
 @get(
@@ -141,8 +145,10 @@ async def trace_message_route(
     topic: Annotated[str, PathParameter(description="The topic's name.")],
     partition: Annotated[int, PathParameter(ge=0, le=_INT32_MAX, description="The partition's number.")],
     offset: Annotated[int, PathParameter(ge=0, le=_INT64_MAX, description="The message's offset.")],
+    user_agent: _Agent = "",
 ) -> TraceBody:
-    return trace_body(await trace_of(broker, TopicPartition(TopicName(topic), partition), offset))
+    trace = await trace_of(broker, TopicPartition(TopicName(topic), partition), offset)
+    return trace_body(trace, user_agent=user_agent)
 
 
 _HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
