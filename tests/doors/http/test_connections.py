@@ -142,6 +142,17 @@ def test_an_offer_of_a_request_that_ends_nobody_knows_where_is_refused(running: 
     assert is_served(running)
 
 
+@pytest.mark.parametrize("path", [b"/topics", b"/topics/orders/messages"])
+def test_a_body_that_turns_bad_is_the_clients_fault(
+    running: RunningDoor, caplog: pytest.LogCaptureFixture, path: bytes
+) -> None:
+    head = b"POST %s HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n" % path
+
+    assert exchange(running, head + b"2\r\n{}\r\n", b"zz\r\n").startswith(b"HTTP/1.1 400 ")
+    assert is_served(running)
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
 def test_what_is_not_http_behind_a_request_leaves_its_reply_the_last_one(running: RunningDoor) -> None:
     received = exchange(running, PUBLISH + b"content-length: %d\r\n\r\n%s\x00 rubbish" % (len(BODY), BODY))
 

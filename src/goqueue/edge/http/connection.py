@@ -259,6 +259,7 @@ class GuardedConnection(HttpToolsProtocol):
             # It is this one, and whoever serves it waits for a body that will never be whole.
             served.disconnected = True
             served.message_event.set()
+            self._caller.hang_up()
             if served.response_started:
                 self.hang_up()
                 return
