@@ -6,7 +6,7 @@ first.
 """
 
 from collections import OrderedDict
-from typing import NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from goqueue.model.messages import StoredMessage
@@ -32,15 +32,38 @@ class OpenedBatch(NamedTuple):
     size: int
     """The bytes of its messages, about."""
 
+    @property
+    def message_count(self) -> int:
+        return len(self.messages)
 
-class OpenedBatches:
+
+class Keepable(Protocol):
+    """What was made of a batch: which offsets it stands for, how many messages, and how many bytes."""
+
+    @property
+    def first(self) -> int: ...
+
+    @property
+    def end(self) -> int: ...
+
+    @property
+    def message_count(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
+
+
+B = TypeVar("B", bound=Keepable)
+
+
+class OpenedBatches(Generic[B]):
     """The last opened batch of each partition that is worth keeping."""
 
     def __init__(self) -> None:
-        self._batches: OrderedDict[LogPlace, OpenedBatch] = OrderedDict()
+        self._batches: OrderedDict[LogPlace, B] = OrderedDict()
         self._count = self._size = 0
 
-    def find(self, place: LogPlace, offset: int) -> OpenedBatch | None:
+    def find(self, place: LogPlace, offset: int) -> B | None:
         """The opened batch that holds an offset, if it is here."""
         batch = self._batches.get(place)
         if batch is None or not batch.first <= offset < batch.end:
@@ -48,16 +71,16 @@ class OpenedBatches:
         self._batches.move_to_end(place)
         return batch
 
-    def keep(self, place: LogPlace, batch: OpenedBatch) -> None:
+    def keep(self, place: LogPlace, batch: B) -> None:
         if place in self._batches:
             self._forget(place)
         self._batches[place] = batch
-        self._count += len(batch.messages)
+        self._count += batch.message_count
         self._size += batch.size
         while (self._count > _MESSAGES_MAX or self._size > _BYTES_MAX) and len(self._batches) > 1:
             self._forget(next(iter(self._batches)))
 
     def _forget(self, place: LogPlace) -> None:
         batch = self._batches.pop(place)
-        self._count -= len(batch.messages)
+        self._count -= batch.message_count
         self._size -= batch.size

@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.delivery import StoredBatch, damaged, stored_batches
-from goqueue.broker.delivery_cache import LogPlace, OpenedBatch
+from goqueue.broker.delivery_cache import OpenedBatch
+from goqueue.broker.large_batches import open_large, place_of
 from goqueue.broker.read import read, visible
+from goqueue.broker.slices import Slices
 from goqueue.core.delivery.runs import Run, Runs
 from goqueue.model.commands import PartitionRead, PartitionReadFailed, Read
 from goqueue.model.delivery import PassedRun
@@ -17,6 +19,7 @@ from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import StoredMessage
 from goqueue.model.settings import KiB
 from goqueue.records.batch import open_batch
+from goqueue.records.large_batch import is_large
 from goqueue.records.layout import Codec, read_header
 
 _READ_BYTES = 256 * KiB
@@ -54,13 +57,17 @@ async def open_runs(
     unreadable: list[PassedRun] = []
     found: dict[int, StoredMessage] = {}
     size = unopened_count = 0
-    place = _place(broker, source)
-    cache = broker.delivery_room.opened
+    place = place_of(broker, source)
+    cache, large_batches = broker.delivery_room.opened, broker.delivery_room.large
+    slices = Slices(broker.clock)
     batches = deque(batch for batch in at_hand if batch[1] > wanted.first)
     while wanted and (not found or size < max_bytes) and (is_patient or unopened_count < _UNOPENED_MAX):
+        if slices.is_over:
+            await slices.pause()
         opened = cache.find(place, wanted.first)
         if opened is None:
-            if not batches or batches[0][0] > wanted.first:
+            large = large_batches.find(place, wanted.first)
+            if large is None and (not batches or batches[0][0] > wanted.first):
                 offset = wanted.first
                 try:
                     read_batches, end_offset = await batches_from(broker, source, offset)
@@ -80,11 +87,20 @@ async def open_runs(
                         void.add(*run)
                     wanted.remove(offset, behind)
                     continue
-            first, end, body, lane = batches.popleft()
-            if not wanted.within(first, end):
-                continue
             try:
-                messages = {message[0]: message for message in open_batch(body, lane)}
+                if large is None:
+                    first, end, body, lane = batches.popleft()
+                    if not wanted.within(first, end):
+                        continue
+                    if is_large(body):
+                        large = await open_large(broker, place, body, lane, wanted.first)
+                    else:
+                        messages = {message[0]: message for message in open_batch(body, lane)}
+                        size_here = _size(body, messages)
+                if large is not None:
+                    first, end = large.borders(wanted.first)
+                    messages = {message[0]: message for message in large.window(wanted.first)}
+                    size_here = large.size * len(messages) // large.count
             except InvalidRecord as error:
                 # Whoever polls would else stand before it for ever. It stays in the log, and who reads by
                 # offset is told.
@@ -94,7 +110,7 @@ async def open_runs(
                 unopened_count += 1
                 await asyncio.sleep(0)  # others are served meanwhile
                 continue
-            opened = OpenedBatch(first, end, messages, _size(body, messages))
+            opened = OpenedBatch(first, end, messages, size_here)
             if not wanted.covers(first, end):
                 cache.keep(place, opened)
         size += _take(opened, wanted, found, void)
@@ -135,11 +151,6 @@ def _take(opened: OpenedBatch, wanted: Runs, found: dict[int, StoredMessage], vo
             void.add(offset, offset + 1)
     wanted.remove(first, end)
     return size * len(taken) // max(len(messages), 1)
-
-
-def _place(broker: Broker, source: TopicPartition) -> LogPlace:
-    topic_id = broker.metadata.topic(source.topic).topic_id
-    return LogPlace(topic_id, source.partition, broker.partition(source).leader_epoch)
 
 
 async def batches_from(broker: Broker, source: TopicPartition, offset: int) -> tuple[list[StoredBatch], int]:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from weakref import WeakKeyDictionary
 
-from goqueue.broker.delivery_cache import OpenedBatches
+from goqueue.broker.delivery_cache import OpenedBatch, OpenedBatches
 from goqueue.broker.waiters import ReadWaiter, tell_in_turn
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.lane_turns import LANE_COUNT
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import StoredMessage
+from goqueue.records.large_batch import LargeBatch
 
 _lane_of = itemgetter(StoredMessage._fields.index("lane"))
 _time_of = itemgetter(StoredMessage._fields.index("timestamp_ms"))
@@ -56,7 +57,9 @@ class QueueCounters:
 class DeliveryRoom:
     def __init__(self) -> None:
         self.counters = QueueCounters()
-        self.opened = OpenedBatches()
+        self.opened: OpenedBatches[OpenedBatch] = OpenedBatches()
+        self.large: OpenedBatches[LargeBatch] = OpenedBatches()
+        """Out of their compression; messages are made a window at a time."""
         self.changes: Counter[str] = Counter()
         """How often the polls of a group were woken: one that was reading meanwhile looks again."""
         self._polls: dict[str, dict[ReadWaiter, str]] = {}

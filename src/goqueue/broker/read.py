@@ -2,11 +2,12 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.find_offset import find_offset
+from goqueue.broker.large_batches import open_large, place_of
 from goqueue.broker.partition import Partition
 from goqueue.broker.quotas import admit_owner, admit_reader, charge_reader
 from goqueue.broker.slices import Slices
@@ -35,6 +36,7 @@ from goqueue.model.transactions import Isolation
 from goqueue.records.batch import open_batch
 from goqueue.records.control import is_transactional
 from goqueue.records.frame import FLAG_TRANSACTIONAL, FRAME_BYTES, frame_borders
+from goqueue.records.large_batch import is_large
 from goqueue.records.layout import CONTROL, TRANSACTIONAL, read_header
 
 ReadOutcome = BatchesRead | PartitionReadFailed
@@ -115,26 +117,36 @@ async def _open_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
             break
         outcome = visible(found)
         for body, lane in zip(outcome.batches, outcome.lanes, strict=True):
-            if len(messages) == command.limit:
-                return MessagesRead(messages=messages, next_offset=offset)
-            await slices.pause()
             try:
-                opened = open_batch(body, lane)
+                for piece in await _pieces(broker, command.source, body, lane, offset):
+                    if len(messages) == command.limit:
+                        return MessagesRead(messages=messages, next_offset=offset)
+                    await slices.pause()
+                    for message in open_batch(piece, lane):
+                        if message.offset < offset:
+                            continue
+                        size = len(message.value or b"") + len(message.key or b"")
+                        if len(messages) == command.limit or (messages and size > room_bytes):
+                            return MessagesRead(messages=messages, next_offset=offset)
+                        messages.append(message)
+                        room_bytes -= size
+                        offset = message.offset + 1
             except InvalidRecord as error:
                 if messages:
                     return MessagesRead(messages=messages, next_offset=offset)
                 raise _unreadable(command.source, body, error) from error
-            for message in opened:
-                if message.offset < offset:
-                    continue
-                size = len(message.value or b"") + len(message.key or b"")
-                if len(messages) == command.limit or (messages and size > room_bytes):
-                    return MessagesRead(messages=messages, next_offset=offset)
-                messages.append(message)
-                room_bytes -= size
-                offset = message.offset + 1
         offset = max(offset, outcome.end_offset)
     return MessagesRead(messages=messages, next_offset=offset)
+
+
+async def _pieces(
+    broker: Broker, source: TopicPartition, body: memoryview, lane: int, offset: int
+) -> Iterable[memoryview]:
+    """The batch itself, or of a large one its windows, from the one that holds the offset on."""
+    if not is_large(body):
+        return (body,)
+    large = await open_large(broker, place_of(broker, source), body, lane, offset)
+    return large.windows(offset)
 
 
 def visible(outcome: BatchesRead) -> BatchesRead:

@@ -111,16 +111,21 @@ def open_batch(body: memoryview, lane: int) -> list[StoredMessage]:
 
 
 def _records(body: memoryview | bytes, header: BatchHeader) -> DefaultRecordBatch:
-    """The records of a batch, one by one; of a compressed one out of a copy that is not."""
-    if header.codec == Codec.NONE:
-        plain = memoryview(body)
-    else:
-        stored = memoryview(body)[HEADER_BYTES:]
-        plain = decompress(stored, header.codec, bytes_max=OPENED_BYTES_MAX, margin=HEADER_BYTES)
-        plain[:HEADER_BYTES] = body[:HEADER_BYTES]
-        plain[ATTRIBUTES_POSITION] &= ~CODEC_MASK
+    """The records of a batch, one by one."""
+    plain = plain_batch(body, header)
     check_headers(plain[HEADER_BYTES:], header.record_count)
     return DefaultRecordBatch(plain)
+
+
+def plain_batch(body: memoryview | bytes, header: BatchHeader) -> memoryview:
+    """The batch itself; of a compressed one a copy that is not."""
+    if header.codec == Codec.NONE:
+        return memoryview(body)
+    stored = memoryview(body)[HEADER_BYTES:]
+    plain = decompress(stored, header.codec, bytes_max=OPENED_BYTES_MAX, margin=HEADER_BYTES)
+    plain[:HEADER_BYTES] = body[:HEADER_BYTES]
+    plain[ATTRIBUTES_POSITION] &= ~CODEC_MASK
+    return plain
 
 
 def headers_at(body: bytes, offsets: Set[int]) -> dict[int, Headers]:

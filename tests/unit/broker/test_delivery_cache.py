@@ -17,7 +17,7 @@ def batch(*, size: int = 100, count: int = 1) -> OpenedBatch:
 
 
 def test_batches_that_are_large_when_opened_make_room_for_each_other() -> None:
-    opened = OpenedBatches()
+    opened: OpenedBatches[OpenedBatch] = OpenedBatches()
     for number in range(4):
         opened.keep(place(number), batch(size=30 * MiB))
 
@@ -25,7 +25,7 @@ def test_batches_that_are_large_when_opened_make_room_for_each_other() -> None:
 
 
 def test_one_batch_is_kept_however_large_it_is_and_what_replaces_it_counts_anew() -> None:
-    opened = OpenedBatches()
+    opened: OpenedBatches[OpenedBatch] = OpenedBatches()
     for _ in range(3):
         opened.keep(place(1), batch(size=100 * MiB, count=60_000))
     opened.keep(place(2), batch())

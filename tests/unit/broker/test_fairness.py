@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -10,8 +11,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from goqueue.broker import poll as poll_module
+from goqueue.broker.append import append
 from goqueue.broker.assigned_groups import heartbeat_assigned
 from goqueue.broker.broker import Broker
 from goqueue.broker.delivery_read import Opened, open_runs
@@ -19,18 +22,20 @@ from goqueue.broker.delivery_upkeep import keep_up_deliveries
 from goqueue.broker.lag import group_lag
 from goqueue.broker.measures.view import View
 from goqueue.broker.publish import publish
+from goqueue.broker.read import read_messages
 from goqueue.broker.topics import alter_settings, create_topic, delete_topic, describe_topic
 from goqueue.broker.upkeep import keep_up_partitions
 from goqueue.broker.waiters import ReadWaiter, tell_in_turn
-from goqueue.model.commands import CreateTopic, Publish, SettingChange
+from goqueue.model.commands import Append, CreateTopic, Publish, ReadMessages, SettingChange
 from goqueue.model.groups import Membership, Sharing
-from goqueue.model.messages import Message
+from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import BrokerConfig
 from goqueue.node.disk import FolderDisk
+from goqueue.records.layout import MAGIC, Codec
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.holds import HOLD_MS_MAX, longest_hold
 from tests.unit.broker.queue_steps import Consumer, join, orders, put, take
-from tests.unit.broker.running import ORDERS, running, until
+from tests.unit.broker.running import ORDERS, ORDERS_0, running, until
 
 PARTITIONS = 10_000
 POLLS = 2_000
@@ -94,6 +99,40 @@ async def _holds_of_use(broker: Broker, ann: Consumer) -> dict[str, float]:
         "upkeep of deliveries": await longest_hold(lambda: keep_up_deliveries(broker)),
         "settings": await longest_hold(lambda: alter_settings(broker, ORDERS, [change])),
     }
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+def test_one_message_of_a_batch_of_very_many_holds_the_loop_for_a_few(tmp_path: Path, codec: Codec) -> None:
+    async def walk() -> None:
+        async with running(FolderDisk(tmp_path)) as broker:
+            await orders(broker)
+            ann = await join(broker)
+            stored = append(
+                broker, Append(target=ORDERS_0, batches=_batch_of_very_many(codec), acks=Acks.ALL)
+            )
+            assert stored.committed is not None
+            await stored.committed
+
+            async def read_one() -> None:
+                found = await read_messages(broker, ReadMessages(source=ORDERS_0, offset=70_123, limit=1))
+                assert [message.value for message in found.messages] == [b"value-0070123"]
+
+            async def poll_one() -> None:
+                [taken] = await take(broker, ann, 1)
+                assert taken.value == f"value-{taken.offset:07d}"
+
+            holds = [await longest_hold(read_one), await longest_hold(poll_one)]
+        assert max(holds) < HOLD_MS_MAX / 2
+
+    asyncio.run(walk())
+
+
+def _batch_of_very_many(codec: Codec) -> memoryview:
+    builder = DefaultRecordBatchBuilder(MAGIC, codec, 0, -1, -1, -1, 2**31 - 1)
+    now_ms = int(time.time() * 1_000)
+    for index in range(100_000):
+        builder.append(index, now_ms, b"k%d" % index, b"value-%07d" % index, [])
+    return memoryview(bytearray(builder.build()))
 
 
 def test_one_message_for_thousands_of_waiting_polls_holds_the_loop_for_one_of_them(tmp_path: Path) -> None:
