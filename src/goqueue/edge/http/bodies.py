@@ -9,6 +9,8 @@ from typing import Annotated, Literal, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
+from goqueue.edge.http.paging import Next
+
 _INT32 = Meta(ge=-(2**31), le=2**31 - 1)
 
 AcksWord = Literal["none", "leader", "all"]
@@ -55,8 +57,9 @@ class TopicDeleted(Struct):
     deleted: Literal[True] = True
 
 
-class TopicList(Struct):
+class TopicList(Struct, omit_defaults=True):
     topics: list[str]
+    next: Next = None
 
 
 class PartitionOffsets(Struct):

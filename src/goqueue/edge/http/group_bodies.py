@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from goqueue.edge.http.paging import Next
+
 _INT32 = Meta(ge=-(2**31), le=2**31 - 1)
 _INT64 = Meta(ge=-(2**63), le=2**63 - 1)
 _NOT_EMPTY = Meta(min_length=1)
@@ -141,11 +143,12 @@ class GroupSummary(Struct):
     kind: KindWord
 
 
-class GroupList(Struct):
+class GroupList(Struct, omit_defaults=True):
     """Names for clients, and more of each for people."""
 
     groups: list[str]
     details: list[GroupSummary]
+    next: Next = None
 
 
 class GroupMemberBody(Struct, omit_defaults=True):

@@ -33,6 +33,7 @@ from goqueue.edge.http.group_bodies import (
 )
 from goqueue.edge.http.lag import lag_body
 from goqueue.edge.http.openapi import errors, takes
+from goqueue.edge.http.paging import After, Limit, names_in_page, shown_in_slices
 from goqueue.edge.http.times import format_second, format_time, parse_duration_ns
 from goqueue.model.groups import (
     GroupState,
@@ -66,10 +67,15 @@ async def list_groups_route(
         bool,
         QueryParameter(description="With the broker's own, in whose names it sends dead letters back."),
     ] = False,
+    limit: Limit = None,
+    after: After = None,
 ) -> GroupList:
-    listings = list_groups(broker, with_own=internal)
-    views = [describe_group(broker, listing.name) for listing in listings]
-    return GroupList([view.name for view in views], [_summary_of(view) for view in views])
+    names = [listing.name for listing in list_groups(broker, with_own=internal)]
+    page = names_in_page(names, limit, after)
+    summaries = await shown_in_slices(
+        broker, page.rows, lambda name: _summary_of(describe_group(broker, name))
+    )
+    return GroupList([summary.id for summary in summaries], summaries, page.next)
 
 
 @get(

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from goqueue.edge.http.paging import Next
 from goqueue.edge.http.times import ZERO_TIME, format_time
 from goqueue.model.errors import InvalidTenant
 from goqueue.model.settings import HOUR_MS
@@ -99,9 +100,10 @@ class TenantBody(Struct, omit_defaults=True):
     metadata: dict[str, str] = {}
 
 
-class TenantList(Struct):
+class TenantList(Struct, omit_defaults=True):
     tenants: list[TenantBody]
     count: int
+    next: Next = None
 
 
 class TenantDeletedBody(Struct):

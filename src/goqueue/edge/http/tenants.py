@@ -23,6 +23,7 @@ from goqueue.broker.tenants import (
 )
 from goqueue.edge.http.decoding import decode, decode_if_any
 from goqueue.edge.http.openapi import errors, takes
+from goqueue.edge.http.paging import After, Limit, names_in_page, shown_in_slices
 from goqueue.edge.http.replies import options_route
 from goqueue.edge.http.tenant_bodies import (
     ChangeTenantBody,
@@ -92,10 +93,13 @@ async def create_tenant_route(broker: NamedDependency[Broker], body: RawBody) ->
 async def list_tenants_route(
     broker: NamedDependency[Broker],
     status: Annotated[StatusWord | None, QueryParameter(description="Only tenants of this status.")] = None,
+    limit: Limit = None,
+    after: After = None,
 ) -> TenantList:
     wanted = None if status is None else TenantStatus(status)
-    tenants = [shown_tenant(tenant) for tenant in list_tenants(broker, wanted)]
-    return TenantList(tenants, len(tenants))
+    page = names_in_page(sorted(tenant.tenant_id for tenant in list_tenants(broker, wanted)), limit, after)
+    tenants = await shown_in_slices(broker, page.rows, lambda name: shown_tenant(get_tenant(broker, name)))
+    return TenantList(tenants, len(tenants), page.next)
 
 
 @get(_ONE, operation_id="getTenant", summary="A tenant", tags=_TAGS, responses=errors(400, 404))

@@ -21,6 +21,7 @@ from goqueue.edge.http.bodies import (
 )
 from goqueue.edge.http.decoding import decode
 from goqueue.edge.http.openapi import errors, takes
+from goqueue.edge.http.paging import After, Limit, names_in_page
 from goqueue.edge.http.times import format_time
 from goqueue.model.commands import CreateTopic, TopicView
 from goqueue.model.settings import HOUR_MS
@@ -45,9 +46,17 @@ async def create_topic_route(broker: NamedDependency[Broker], body: RawBody) -> 
     return TopicCreated(created.name, count, count)
 
 
-@get("/topics", operation_id="listTopics", summary="Names of all topics", tags=["topics"])
-async def list_topics_route(broker: NamedDependency[Broker]) -> TopicList:
-    return TopicList(sorted(broker.topics))
+@get(
+    "/topics",
+    operation_id="listTopics",
+    summary="Names of all topics",
+    tags=["topics"],
+    responses=errors(400),
+)
+async def list_topics_route(
+    broker: NamedDependency[Broker], limit: Limit = None, after: After = None
+) -> TopicList:
+    return TopicList(*names_in_page(sorted(broker.topics), limit, after))
 
 
 @get(
