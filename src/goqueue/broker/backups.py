@@ -16,7 +16,7 @@ from goqueue.broker.backup_store import KeptBackup
 from goqueue.broker.broker import Broker
 from goqueue.broker.topics import describe_settings
 from goqueue.core.groups.groups import GroupRecord
-from goqueue.core.schemas.events import CompatibilityChanged
+from goqueue.core.schemas.events import CompatibilityChanged, ModeChanged, ValidationChanged
 from goqueue.log.partition_log import storage_error
 from goqueue.model.backups import (
     BACKUP_VERSION,
@@ -198,13 +198,18 @@ def _schemas(broker: Broker) -> Iterator[BackupSchema]:
 
 
 def _registry(broker: Broker) -> BackupRegistry:
-    compatibility, modes = {}, {}
+    compatibility, modes, validation = {}, {}, {}
     for event in broker.registry.settings.whole_state():
-        if isinstance(event, CompatibilityChanged):
-            compatibility[event.subject] = event.level or ""
-        else:
-            modes[event.subject] = event.mode or ""
-    return BackupRegistry(next_id=broker.registry.next_id, compatibility=compatibility, modes=modes)
+        match event:
+            case CompatibilityChanged():
+                compatibility[event.subject] = event.level or ""
+            case ModeChanged():
+                modes[event.subject] = event.mode or ""
+            case ValidationChanged():
+                validation[event.subject] = bool(event.is_enabled)
+    return BackupRegistry(
+        next_id=broker.registry.next_id, compatibility=compatibility, modes=modes, validation=validation
+    )
 
 
 def _time(time_ms: int) -> datetime:

@@ -126,6 +126,7 @@ def _plan_schemas(broker: Broker, backup: Backup, plan: RestorePlan) -> None:
         versions,
         compatibility=registry.compatibility,
         modes=registry.modes,
+        validation=registry.validation,
         next_id=registry.next_id,
     )
     plan.present += plan.schemas.present

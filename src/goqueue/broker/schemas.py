@@ -83,6 +83,12 @@ async def set_compatibility(broker: Broker, subject: str, level: Compatibility |
     await _commit(broker, [broker.registry.settings.set_compatibility(subject, level)])
 
 
+async def set_validation(broker: Broker, subject: str, is_enabled: bool | None) -> None:
+    """Whether messages are checked against a subject's schemas; None goes back to what counts for all."""
+    _admit(broker)
+    await _commit(broker, [broker.registry.settings.set_validation(subject, is_enabled)])
+
+
 async def set_registry_mode(
     broker: Broker, subject: str, mode: RegistryMode | None, *, is_forced: bool = False
 ) -> None:

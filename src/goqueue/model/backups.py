@@ -84,6 +84,7 @@ class BackupRegistry:
     """Ids before it may stand in messages, also when their schemas are gone."""
     compatibility: Mapping[str, str] = field(default_factory=dict)
     modes: Mapping[str, str] = field(default_factory=dict)
+    validation: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,6 +65,60 @@ def test_a_bad_message_is_told_in_its_own_result(checked: httpx.Client) -> None:
     assert [offset for offset, _ in stored(checked, "orders")] == [0, 1, 2]
 
 
+def test_the_only_message_of_a_request_is_refused_with_an_error_and_its_result(
+    checked: httpx.Client,
+) -> None:
+    reply = checked.post("/topics/orders/messages", json={"messages": [{"value": BAD}]})
+
+    assert reply.status_code == 400
+    told = reply.json()
+    assert (told["code"], told["error"]) == ("schema_mismatch", TEXT)
+    assert told["results"] == [
+        {"partition": -1, "offset": -1, "priority": "normal", "error": TEXT, "code": "schema_mismatch"}
+    ]
+    kept = checked.post("/topics/kept/messages", json={"messages": [{"value": BAD}]})
+    assert (kept.status_code, kept.json()["results"][0]["quarantined"]) == (200, "kept.quarantine")
+
+
+def test_checking_is_switched_off_and_on_for_a_subject_and_for_all(checked: httpx.Client) -> None:
+    def is_taken() -> bool:
+        reply = checked.post("/topics/orders/messages", json={"messages": [{"value": BAD}]})
+        return reply.status_code == 200
+
+    def switch(place: str, is_on: bool) -> None:
+        reply = checked.put(f"/schemas/validation{place}", json={"validationEnabled": is_on})
+        assert (reply.status_code, reply.json()) == (200, {"validationEnabled": is_on})
+
+    assert not is_taken()
+    switch("/orders-value", False)
+    assert is_taken()
+    assert _subject_stats(checked, "orders-value")["validationEnabled"] is False
+    assert _subject_stats(checked, "kept-value")["validationEnabled"] is True
+    switch("", False)
+    switch("/orders-value", True)
+    assert not is_taken()
+    assert checked.delete("/schemas/validation/orders-value").json() == {"validationEnabled": False}
+    assert is_taken()
+    assert checked.delete("/schemas/validation/orders-value").status_code == 404
+    assert checked.get("/schemas/stats").json()["validationEnabled"] is False
+    switch("", True)
+    assert not is_taken()
+
+
+def test_the_registry_tells_how_many_schemas_are_ready_to_check(checked: httpx.Client) -> None:
+    assert checked.get("/schemas/stats").json()["cachedValidators"] == 0
+
+    publish(checked, "orders", {"value": GOOD})
+
+    stats = checked.get("/schemas/stats").json()
+    assert (stats["cachedValidators"], stats["slowSchemas"]) == (1, [])
+
+
+def _subject_stats(client: httpx.Client, subject: str) -> dict[str, Any]:
+    details: list[dict[str, Any]] = client.get("/schemas/stats").json()["details"]
+    return next(each for each in details if each["subject"] == subject)
+
+
 def test_a_bad_message_is_kept_and_told_so(checked: httpx.Client) -> None:
     good, bad = publish(checked, "kept", {"value": GOOD}, {"value": BAD})
 

@@ -26,6 +26,7 @@ from goqueue.broker.schemas import (
     register_schema,
     set_compatibility,
     set_registry_mode,
+    set_validation,
 )
 from goqueue.broker.tenants import create_tenant, get_tenant, set_status
 from goqueue.broker.topics import create_topic, delete_records, delete_topic, describe_topic
@@ -77,6 +78,7 @@ async def furnish(broker: Broker) -> None:
     await delete_schema_version(broker, "number", 1)
     await set_compatibility(broker, "order", Compatibility.FULL)
     await set_registry_mode(broker, "address", RegistryMode.READONLY)
+    await set_validation(broker, "number", False)
 
 
 async def put(broker: Broker, count: int) -> None:
@@ -168,6 +170,7 @@ def test_an_empty_broker_becomes_what_the_other_was(tmp_path: Path) -> None:
         assert new.registry.all_versions() == old.registry.all_versions()
         assert new.registry.settings.compatibility("order") is Compatibility.FULL
         assert new.registry.settings.mode("address") is RegistryMode.READONLY
+        assert not new.registry.settings.is_validating("number")
         [offsets] = await fetch_offsets(new, "workers", [(ORDERS, [0])])
         assert offsets.rows[0][3] == "seven"
 

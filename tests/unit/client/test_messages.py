@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import goqueue.client
 from goqueue.client import AsyncGoQueue, Conflict, GoQueue, Outgoing, Refused
 from goqueue.client import nouns as nouns_module
-from goqueue.client.call import path
+from goqueue.client.call import Reply, path
 from goqueue.client.calls import messages, queue
 from goqueue.client.errors import kind_of, refusal
 from goqueue.client.nouns import AsyncNoun, Noun
@@ -73,6 +73,18 @@ def test_a_node_is_given_time_for_what_it_is_asked_to_wait() -> None:
     assert messages.read_page("t", at=datetime(2030, 1, 1, tzinfo=UTC)).query == {
         "from_time": "2030-01-01T00:00:00+00:00"
     }
+
+
+def test_the_only_message_that_does_not_fit_stands_in_its_place_as_one_among_many_does() -> None:
+    call = messages.publish_many("orders", [Outgoing("x")])
+    result = b'{"partition":-1,"offset":-1,"error":"value: no","code":"schema_mismatch"}'
+    told = b'{"error":"value: no","status":400,"code":"schema_mismatch","results":[' + result + b"]}"
+
+    [outcome] = call.read(Reply(400, {}, told))
+
+    assert isinstance(outcome, Refused) and outcome.code == "schema_mismatch"
+    with pytest.raises(Refused, match="acks is none"):
+        call.read(Reply(400, {}, b'{"error":"acks is none, leader or all","status":400,"code":"invalid"}'))
 
 
 def test_a_refusal_is_of_the_family_that_its_code_has_in_the_house() -> None:

@@ -7,6 +7,7 @@ import pytest
 from goqueue.core.schemas.events import Event, SchemaRegistered
 from goqueue.core.schemas.registry import Registry
 from goqueue.core.schemas.settings import GLOBAL
+from goqueue.core.schemas.sources import SOURCES_MAX
 from goqueue.model.errors import (
     IncompatibleSchema,
     InvalidSchema,
@@ -28,7 +29,7 @@ from goqueue.model.schemas import (
     SchemaText,
     SchemaVersion,
 )
-from tests.unit.core.schema_steps import decide, problems
+from tests.unit.core.schema_steps import decide, digest_of, problems
 
 
 def avro(*names: str, default: int | None = 0) -> SchemaText:
@@ -274,3 +275,32 @@ def test_a_schema_that_nobody_understands_any_more_does_not_keep_a_broker_from_s
     delete(registry, "b")
     delete(registry, "b", is_permanent=True)
     assert registry.subjects(with_deleted=True) == ["a"]
+
+
+def test_a_journal_from_before_digests_were_kept_is_found_out_about_when_needed() -> None:
+    registry = Registry()
+    schema = SchemaText(SchemaKind.JSON, '{"type":"object","title":"t"}')
+    registry.apply(SchemaRegistered("a", 1, 1, "JSON", schema.text, ()))
+
+    assert (registry.digest(schema), registry.undigested(SchemaKind.JSON)) == (None, [1])
+    registry.note_digest(1, digest_of(registry, schema))
+
+    respelt = SchemaText(SchemaKind.JSON, '{ "title": "t", "type": "object" }')
+    assert decide(registry, "a", respelt)[0].schema_id == 1
+    assert registry.undigested(SchemaKind.JSON) == []
+    rebuilt = Registry()
+    for event in registry.whole_state():
+        rebuilt.apply(event)
+    assert rebuilt.digest(schema) == registry.digest(schema)
+
+
+def test_a_schema_is_built_on_no_more_others_than_may_be() -> None:
+    registry = Registry()
+    for n in range(SOURCES_MAX + 1):
+        references = (SchemaReference("a", f"s{n - 1}", 1), SchemaReference("b", f"s{n - 1}", 1)) if n else ()
+        registry.apply(SchemaRegistered(f"s{n}", 1, n + 1, "JSON", "{}", references))
+
+    # Each refers twice to the one before: as many paths as nobody could follow, but each is taken once.
+    assert len(registry.sources(registry.schema(50))) == 50
+    with pytest.raises(InvalidSchema, match="built on 200 others"):
+        registry.sources(registry.schema(SOURCES_MAX + 1))

@@ -8,7 +8,7 @@ import msgspec
 from goqueue.client.call import BYTES, Call, Reply, json_of, path, query_of
 from goqueue.client.calls import log
 from goqueue.client.calls.log import Extents
-from goqueue.client.errors import Refused
+from goqueue.client.errors import Refused, refusal
 from goqueue.client.messages import Acks, Content, GivenHeaders, Json, Outgoing, Page, Placed, Priority
 from goqueue.client.times import Duration, milliseconds, time_text
 from goqueue.client.wire import MessageOnWire, ResultOnWire, on_wire
@@ -36,6 +36,7 @@ class _Places(msgspec.Struct):
     placed: list[BatchPlace]
 
 
+_BAD_REQUEST = 400
 _decode_results = json_of(_Results)
 _decode_read = json_of(_Read)
 
@@ -48,10 +49,18 @@ def publish_many(
     return Call(
         method="POST",
         path=path("topics", topic, "messages"),
-        decode=lambda reply: [result.outcome() for result in _decode_results(reply).results],
+        decode=_outcomes,
         body=body,
         is_repeatable=False,
+        accepts=(_BAD_REQUEST,),
     )
+
+
+def _outcomes(reply: Reply) -> list[Placed | Refused]:
+    """One for each message, also where the only one was refused, which is an error that has results."""
+    if reply.status == _BAD_REQUEST and b'"results"' not in reply.body:
+        raise refusal(reply.status, reply.body, None)
+    return [result.outcome() for result in _decode_results(reply).results]
 
 
 def publish(

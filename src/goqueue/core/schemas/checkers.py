@@ -55,6 +55,12 @@ class Content:
             return _too_much
         return self._checker.judges(self.indexes, CHECK_NS_MAX // prepared.ns_a_byte)
 
+    def unwatched(self) -> "Content":
+        """The same for data that is not to be checked."""
+        passing = Content(self._checker, self.indexes, self.record_name)
+        passing.__dict__["misfit"] = _passes
+        return passing
+
     def distrust(self) -> None:
         """Check nothing here any more."""
         self.__dict__["misfit"] = _too_much
@@ -114,6 +120,10 @@ def judges_of(prepared: Prepared) -> Judges:
 def place_text(indexes: Iterable[int]) -> str:
     """The place of a message in a Protobuf file."""
     return "/".join(map(str, indexes))
+
+
+def _passes(_: bytes) -> str | None:
+    return None
 
 
 def _too_much(_: bytes) -> str | None:

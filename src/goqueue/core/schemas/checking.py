@@ -65,6 +65,11 @@ class MessageCheck:
         self._topic = topic
         self._is_full = settings.schema_validation is SchemaValidation.FULL
         self._strategy = settings.schema_subject_strategy
+        is_value_watched = is_key_watched = True
+        if registry.settings.has_switches and self._strategy is SubjectStrategy.TOPIC_NAME:
+            is_value_watched = registry.settings.is_validating(*self._subjects(_VALUE, None))
+            is_key_watched = registry.settings.is_validating(*self._subjects(_KEY, None))
+        self._is_value_watched, self._is_key_watched = is_value_watched, is_key_watched
         self.answers: dict[Question, str | None] = {}
         """What was found out elsewhere."""
         self._ready: dict[int, Checker | str] = {}
@@ -74,7 +79,7 @@ class MessageCheck:
 
     def problem(self, value: bytes | None, key: bytes | None, headers: Headers) -> str | None:
         """What is wrong with a message, and where; None when nothing is."""
-        if value is not None:
+        if value is not None and self._is_value_watched:
             named = None
             if headers:
                 named = named_in_header(value, headers) or self._named_by_guid(_VALUE, value, headers)
@@ -93,7 +98,7 @@ class MessageCheck:
                 text = self._problem_of_unnamed(value)
             if text is not None:
                 return _told(_VALUE, text)
-        if key is not None and (named := self._named_key(key, headers)) is not None:
+        if key is not None and self._is_key_watched and (named := self._named_key(key, headers)) is not None:
             text = self._problem(_KEY, named)
             if text is not None:
                 return _told(_KEY, text)
@@ -214,7 +219,7 @@ class MessageCheck:
             return f"schema {schema_id} has no name for data of it, which the topic's subjects go by"
         if not any(self._registry.stands_in(subject, schema_id) for subject in subjects):
             return f"schema {schema_id} does not stand in subject {' or '.join(subjects)}"
-        return content
+        return content if self._registry.settings.is_validating(*subjects) else content.unwatched()
 
     def _subjects(self, part: str, record_name: str | None) -> tuple[str, ...]:
         """Where a schema may stand to count. The topic's own name is what GoQueue's older clients use."""

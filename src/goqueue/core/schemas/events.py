@@ -52,6 +52,14 @@ class ModeChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class ValidationChanged:
+    """is_enabled None: back to what counts for all subjects, or to on when it is that."""
+
+    subject: str
+    is_enabled: bool | None
+
+
+@dataclass(frozen=True, slots=True)
 class IdsUsedUp:
     """Ids before this one were given elsewhere, to schemas that are not here: they are not given again."""
 
@@ -72,6 +80,7 @@ Event = (
     | VersionRemoved
     | CompatibilityChanged
     | ModeChanged
+    | ValidationChanged
     | IdsUsedUp
     | StateReset
 )
@@ -83,6 +92,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
         VersionRemoved,
         CompatibilityChanged,
         ModeChanged,
+        ValidationChanged,
         IdsUsedUp,
         StateReset,
     )

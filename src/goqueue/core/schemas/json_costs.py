@@ -117,7 +117,7 @@ class _Reading:
 def _own_units(schema: dict[str, Json]) -> int:
     units = len(mapping_of(schema, "properties")) + _length(schema.get("required"))
     units += sum(_length(each) for each in mapping_of(schema, "dependentRequired").values())
-    units += 2 * _size(schema.get("enum")) + 2 * _size(schema.get("const"))
+    units += 2 * sum(_size(schema[word]) for word in ("enum", "const") if word in schema)
     patterns = list(mapping_of(schema, "patternProperties"))
     if isinstance(schema.get("pattern"), str):
         patterns.append(schema["pattern"])

@@ -20,6 +20,7 @@ from goqueue.core.schemas.events import (
     ModeChanged,
     SchemaRegistered,
     StateReset,
+    ValidationChanged,
     VersionDeleted,
     VersionRemoved,
 )
@@ -368,7 +369,7 @@ class Registry:
                 self._subjects[event.subject].deleted.add(event.version)
             case VersionRemoved():
                 self._remove(event.subject, event.version)
-            case CompatibilityChanged() | ModeChanged():
+            case CompatibilityChanged() | ModeChanged() | ValidationChanged():
                 self.settings.apply(event)
             case IdsUsedUp():
                 self._next_id = max(self._next_id, event.next_id)

@@ -13,6 +13,7 @@ from goqueue.core.schemas.events import (
     IdsUsedUp,
     ModeChanged,
     SchemaRegistered,
+    ValidationChanged,
     VersionDeleted,
 )
 from goqueue.core.schemas.registry import Registry
@@ -45,6 +46,7 @@ def plan_schemas(
     *,
     compatibility: Mapping[str, str],
     modes: Mapping[str, str],
+    validation: Mapping[str, bool],
     next_id: int,
 ) -> SchemasPlan:
     """What to do with these versions and settings. Schemas come before those built on them."""
@@ -66,6 +68,8 @@ def plan_schemas(
         _plan_setting(plan, trial, CompatibilityChanged(subject, level))
     for subject, mode in modes.items():
         _plan_setting(plan, trial, ModeChanged(subject, mode))
+    for subject, is_enabled in validation.items():
+        _plan_setting(plan, trial, ValidationChanged(subject, is_enabled))
     return plan._replace(version_count=count)
 
 
@@ -112,7 +116,9 @@ def _registered(place: SchemaVersion) -> list[Event]:
     return events
 
 
-def _plan_setting(plan: SchemasPlan, registry: Registry, wanted: CompatibilityChanged | ModeChanged) -> None:
+def _plan_setting(
+    plan: SchemasPlan, registry: Registry, wanted: CompatibilityChanged | ModeChanged | ValidationChanged
+) -> None:
     whose = f"subject {wanted.subject}" if wanted.subject != GLOBAL else "all subjects"
     try:
         if wanted.subject != GLOBAL:
@@ -124,6 +130,9 @@ def _plan_setting(plan: SchemasPlan, registry: Registry, wanted: CompatibilityCh
             case ModeChanged(subject, mode):
                 what, value = f"mode of {whose}", RegistryMode(mode).value
                 present = registry.settings.own_mode(subject).value
+            case ValidationChanged(subject, is_enabled):
+                what, value = f"validation of {whose}", str(is_enabled)
+                present = str(registry.settings.own_validation(subject))
     except (ValueError, InvalidSubject) as error:
         plan.conflicts.append(f"a setting of {whose} cannot be understood: {error}")
     except RegistrySettingNotFound:

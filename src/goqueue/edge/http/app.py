@@ -1,9 +1,9 @@
 """The ASGI app of the HTTP door: all routes, at the root and under /v1, behind the fast lane."""
 
 from functools import cache
-from typing import Annotated
+from typing import Annotated, cast
 
-from litestar import Router, post
+from litestar import Response, Router, post
 from litestar.di import NamedDependency, Provide
 from litestar.params import HeaderParameter, PathParameter, QueryParameter, RawBody
 from litestar.types import ASGIApp
@@ -29,7 +29,7 @@ from goqueue.edge.http.damage import DAMAGE_REQUESTS, DAMAGE_ROUTES
 from goqueue.edge.http.dead_letters import dead_letters_route, redrive_route
 from goqueue.edge.http.delay_bodies import CreateScheduleBody, MoveBody
 from goqueue.edge.http.delayed import DELAY_ROUTES
-from goqueue.edge.http.errors import EXCEPTION_HANDLERS
+from goqueue.edge.http.errors import EXCEPTION_HANDLERS, ErrorBody
 from goqueue.edge.http.fast_lane import FastLane, served
 from goqueue.edge.http.frames import read_frames_route, split_route
 from goqueue.edge.http.framework import MsgspecLitestar
@@ -136,9 +136,12 @@ async def publish_route(
         str | None,
         HeaderParameter(description="W3C trace context of messages that have none in their own headers."),
     ] = None,
-) -> PublishReply:
+) -> Response[PublishReply]:
     given = None if traceparent is None else traceparent.encode()
-    return await publish_messages(broker, config, topic, body, acks, given)
+    reply = await publish_messages(broker, config, topic, body, acks, given)
+    status = reply.status if isinstance(reply, ErrorBody) else 200
+    # The framework describes the usual reply; the other is one of the documented errors, with more in it.
+    return Response(cast(PublishReply, reply), status_code=status)
 
 
 _API_ROUTES = [

@@ -93,6 +93,8 @@ class FastLane:
         reply: object
         try:
             reply = await work
+            if isinstance(reply, ErrorBody):
+                status = reply.status
         except ClientGone:
             return
         except GoQueueError as error:

@@ -30,11 +30,12 @@ from goqueue.edge.http.bodies import (
 )
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.decoding import admit_parts, decode
+from goqueue.edge.http.errors import ErrorBody, body_of
 from goqueue.edge.http.times import format_time, parse_duration_ns, parse_time
 from goqueue.model.commands import Placed, Publish, Quarantined
 from goqueue.model.delays import Postponed
 from goqueue.model.delivery import TTL_HEADER
-from goqueue.model.errors import GoQueueError, Invalid
+from goqueue.model.errors import GoQueueError, Invalid, SchemaMismatch
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Acks, Headers, Lane, Message
 from goqueue.model.telemetry import TRACEPARENT
@@ -52,6 +53,12 @@ class PlainBody(Struct, gc=False, forbid_unknown_fields=True):
 
     messages: Annotated[list[PlainMessage], Meta(min_length=1)]
     acks: AcksWord | None = None
+
+
+class OneRefused(ErrorBody, kw_only=True):
+    """The answer where the only message does not fit its topic's schemas: an error, and the result."""
+
+    results: list[PublishResult]
 
 
 class Given(NamedTuple):
@@ -81,7 +88,7 @@ async def publish_messages(
     body: bytes,
     acks: str | None,
     traceparent: bytes | None = None,
-) -> PublishReply:
+) -> PublishReply | OneRefused:
     """Store what a publish request holds. `acks` from the query goes before the body's.
 
     Messages that name no trace themselves are part of the request's.
@@ -110,6 +117,9 @@ async def publish_messages(
         ]
     for index, refusal in refused.items():  # in rising order, so each lands where its message stood
         results.insert(index, refusal)
+    if len(results) == 1 and isinstance(published[0], SchemaMismatch):
+        told = body_of(published[0])
+        return OneRefused(error=told.error, status=told.status, code=told.code, results=results)
     return PublishReply(results)
 
 

@@ -6,15 +6,18 @@ from msgspec import Meta, Struct
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.schema_jobs import descriptor_of, schema_of
+from goqueue.broker.slices import Slices
 from goqueue.core.schemas.registry import Registry
-from goqueue.model.errors import InvalidCompatibility, InvalidRegistryMode, InvalidSchema
+from goqueue.model.errors import InvalidCompatibility, InvalidRegistryMode, InvalidSchema, SchemaNotFound
 from goqueue.model.schemas import (
     Compatibility,
     RegistryMode,
     SchemaKind,
     SchemaReference,
     SchemaText,
+    SchemaValidation,
     SchemaVersion,
+    SubjectStrategy,
 )
 
 _INT31 = Meta(ge=1, le=2**31 - 1)
@@ -69,6 +72,12 @@ class CompatibilityBody(Struct, rename="camel"):
         except ValueError as error:
             levels = ", ".join(level.value for level in Compatibility)
             raise InvalidCompatibility(f"{word!r} is none of {levels}") from error
+
+
+class ValidationBody(Struct, rename="camel"):
+    """Whether messages are checked against the schemas of a subject, or of all."""
+
+    validation_enabled: bool
 
 
 class ModeBody(Struct):
@@ -142,6 +151,15 @@ class SubjectStats(Struct, rename="camel"):
     latest_version: int
     latest_schema_id: int
     compatibility: str
+    validation_enabled: Annotated[bool, Meta(description="Some topic checks its messages by this subject.")]
+
+
+class SlowSchema(Struct):
+    """A schema that took too long on data."""
+
+    id: int
+    subjects: list[str]
+    reason: str
 
 
 class RegistryStats(Struct, rename="camel"):
@@ -154,6 +172,8 @@ class RegistryStats(Struct, rename="camel"):
     schemas: int
     versions: int
     validation_enabled: Annotated[bool, Meta(description="Some topic checks its messages.")]
+    cached_validators: Annotated[int, Meta(description="Schemas that are ready to check messages.")]
+    slow_schemas: Annotated[list[SlowSchema], Meta(description="Those that took too long on data.")]
     details: list[SubjectStats]
 
 
@@ -191,9 +211,15 @@ async def _text(broker: Broker, schema_id: int, schema: SchemaText, form: str | 
     return schema.text
 
 
-def stats_body(registry: Registry, *, is_checking: bool) -> RegistryStats:
+async def stats_body(broker: Broker) -> RegistryStats:
+    registry = broker.registry
     details = []
+    slices = Slices(broker.clock)
+    watch = _Watch(broker)
     for name in registry.subjects():
+        await slices.pause()
+        if registry.latest_id(name) is None:
+            continue  # it has gone meanwhile
         latest = registry.version(name, "latest")
         details.append(
             SubjectStats(
@@ -202,6 +228,7 @@ def stats_body(registry: Registry, *, is_checking: bool) -> RegistryStats:
                 latest.version,
                 latest.schema_id,
                 registry.settings.compatibility(name).value,
+                watch.is_on(name),
             )
         )
     version_count = sum(each.version_count for each in details)
@@ -212,6 +239,43 @@ def stats_body(registry: Registry, *, is_checking: bool) -> RegistryStats:
         len(details),
         registry.schema_count,
         version_count,
-        is_checking,
+        watch.is_on_somewhere,
+        len(broker.checkers),
+        [_slow(registry, schema_id, reason) for schema_id, reason in broker.checkers.slow.items()],
         details,
     )
+
+
+class _Watch:
+    """Which subjects topics go by when they check their messages."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._settings = broker.registry.settings
+        self._names: set[str] = set()
+        self._prefixes: list[str] = []
+        for topic in broker.metadata.topics.values():
+            if topic.settings.schema_validation is SchemaValidation.NONE:
+                continue
+            match topic.settings.schema_subject_strategy:
+                case SubjectStrategy.TOPIC_NAME:
+                    self._names |= {topic.name, f"{topic.name}-value", f"{topic.name}-key"}
+                case SubjectStrategy.RECORD_NAME:
+                    self._prefixes.append("")
+                case SubjectStrategy.TOPIC_RECORD_NAME:
+                    self._prefixes.append(f"{topic.name}-")
+
+    @property
+    def is_on_somewhere(self) -> bool:
+        return bool(self._prefixes) or any(map(self._settings.is_validating, self._names))
+
+    def is_on(self, subject: str) -> bool:
+        is_asked_for = subject in self._names or subject.startswith(tuple(self._prefixes))
+        return is_asked_for and self._settings.is_validating(subject)
+
+
+def _slow(registry: Registry, schema_id: int, reason: str) -> SlowSchema:
+    try:
+        places = registry.places(schema_id)
+    except SchemaNotFound:
+        places = []
+    return SlowSchema(schema_id, sorted({place.subject for place in places}), reason)

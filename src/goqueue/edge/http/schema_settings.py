@@ -1,4 +1,6 @@
-"""The registry's own settings over HTTP: what may follow what (config), and who may write (mode)."""
+"""The registry's own settings over HTTP: what may follow what (config), who may write (mode), and whether
+messages are checked (validation).
+"""
 
 import msgspec
 from litestar import delete, get, put
@@ -6,17 +8,18 @@ from litestar.di import NamedDependency
 from litestar.params import RawBody
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.schemas import set_compatibility, set_registry_mode
+from goqueue.broker.schemas import set_compatibility, set_registry_mode, set_validation
 from goqueue.core.schemas.settings import GLOBAL
 from goqueue.edge.http.decoding import decode
 from goqueue.edge.http.openapi import errors, takes
 from goqueue.edge.http.replies import options_route
-from goqueue.edge.http.schema_bodies import CompatibilityBody, LevelReply, ModeBody, ModeReply
+from goqueue.edge.http.schema_bodies import CompatibilityBody, LevelReply, ModeBody, ModeReply, ValidationBody
 from goqueue.edge.http.schema_parameters import Flag, SubjectInPath, WithDefault, is_set
 from goqueue.model.schemas import Compatibility, RegistryMode
 
 _level_decoder = msgspec.json.Decoder(CompatibilityBody)
 _mode_decoder = msgspec.json.Decoder(ModeBody)
+_validation_decoder = msgspec.json.Decoder(ValidationBody)
 _TAGS = ["schemas"]
 
 
@@ -95,6 +98,70 @@ async def delete_subject_config_route(broker: NamedDependency[Broker], subject: 
     return _level(broker.registry.settings.compatibility(subject))
 
 
+@get(
+    "/schemas/validation",
+    operation_id="getValidation",
+    summary="Whether messages are checked, for all subjects that do not say otherwise",
+    tags=_TAGS,
+)
+async def get_validation_route(broker: NamedDependency[Broker]) -> ValidationBody:
+    return ValidationBody(broker.registry.settings.is_validating())
+
+
+@put(
+    "/schemas/validation",
+    operation_id="setValidation",
+    summary="Have messages checked or not, for all subjects that do not say otherwise",
+    tags=_TAGS,
+    operation_class=takes(ValidationBody),
+    responses=errors(400, 413, 503, 507),
+)
+async def put_validation_route(broker: NamedDependency[Broker], body: RawBody) -> ValidationBody:
+    return await _set_validation(broker, GLOBAL, body)
+
+
+@get(
+    "/schemas/validation/{subject:str}",
+    operation_id="getSubjectValidation",
+    summary="Whether messages are checked against the schemas of a subject",
+    tags=_TAGS,
+    responses=errors(400),
+)
+async def get_subject_validation_route(
+    broker: NamedDependency[Broker], subject: SubjectInPath
+) -> ValidationBody:
+    return ValidationBody(broker.registry.settings.is_validating(subject))
+
+
+@put(
+    "/schemas/validation/{subject:str}",
+    operation_id="setSubjectValidation",
+    summary="Have messages checked against the schemas of a subject or not",
+    tags=_TAGS,
+    operation_class=takes(ValidationBody),
+    responses=errors(400, 413, 422, 503, 507),
+)
+async def put_subject_validation_route(
+    broker: NamedDependency[Broker], subject: SubjectInPath, body: RawBody
+) -> ValidationBody:
+    return await _set_validation(broker, subject, body)
+
+
+@delete(
+    "/schemas/validation/{subject:str}",
+    status_code=200,
+    operation_id="resetSubjectValidation",
+    summary="Go back to what counts for all subjects",
+    tags=_TAGS,
+    responses=errors(400, 404, 503, 507),
+)
+async def delete_subject_validation_route(
+    broker: NamedDependency[Broker], subject: SubjectInPath
+) -> ValidationBody:
+    await set_validation(broker, subject, None)
+    return ValidationBody(broker.registry.settings.is_validating(subject))
+
+
 @get("/schemas/mode", operation_id="getRegistryMode", summary="The mode for all subjects", tags=_TAGS)
 async def get_mode_route(broker: NamedDependency[Broker]) -> ModeReply:
     return ModeReply(broker.registry.settings.mode().value)
@@ -169,6 +236,12 @@ async def _set_mode(broker: Broker, subject: str, body: bytes, force: str | None
     return ModeReply(mode.value)
 
 
+async def _set_validation(broker: Broker, subject: str, body: bytes) -> ValidationBody:
+    wanted: ValidationBody = decode(_validation_decoder, body)
+    await set_validation(broker, subject, wanted.validation_enabled)
+    return wanted
+
+
 def _level(level: Compatibility) -> LevelReply:
     return LevelReply(level.value, level.value)
 
@@ -176,6 +249,8 @@ def _level(level: Compatibility) -> LevelReply:
 SETTINGS_OPTIONS = [
     options_route("/schemas/config", "GET", "PUT", "DELETE"),
     options_route("/schemas/config/{subject:str}", "GET", "PUT", "DELETE"),
+    options_route("/schemas/validation", "GET", "PUT"),
+    options_route("/schemas/validation/{subject:str}", "GET", "PUT", "DELETE"),
     options_route("/schemas/mode", "GET", "PUT"),
     options_route("/schemas/mode/{subject:str}", "GET", "PUT", "DELETE"),
 ]
@@ -186,10 +261,15 @@ SETTINGS_ROUTES = [
     get_subject_config_route,
     put_subject_config_route,
     delete_subject_config_route,
+    get_validation_route,
+    put_validation_route,
+    get_subject_validation_route,
+    put_subject_validation_route,
+    delete_subject_validation_route,
     get_mode_route,
     put_mode_route,
     get_subject_mode_route,
     put_subject_mode_route,
     delete_subject_mode_route,
 ]
-SETTINGS_REQUESTS = (CompatibilityBody, ModeBody)
+SETTINGS_REQUESTS = (CompatibilityBody, ModeBody, ValidationBody)

@@ -51,7 +51,7 @@ from goqueue.edge.http.schema_parameters import (
     version_of,
 )
 from goqueue.edge.http.schema_settings import SETTINGS_OPTIONS, SETTINGS_REQUESTS, SETTINGS_ROUTES
-from goqueue.model.schemas import SchemaKind, SchemaValidation
+from goqueue.model.schemas import SchemaKind
 
 _schema_decoder = msgspec.json.Decoder(SchemaBody)
 _TAGS = ["schemas"]
@@ -337,9 +337,7 @@ async def test_versions_route(
 
 @get("/schemas/stats", operation_id="getSchemaStats", summary="Numbers of the registry", tags=_TAGS)
 async def schema_stats_route(broker: NamedDependency[Broker]) -> RegistryStats:
-    settings = (topic.settings for topic in broker.metadata.topics.values())
-    is_checking = any(each.schema_validation is not SchemaValidation.NONE for each in settings)
-    return stats_body(broker.registry, is_checking=is_checking)
+    return await stats_body(broker)
 
 
 SCHEMA_OPTIONS = [
