@@ -88,6 +88,8 @@ class Recovery:
     checked_bytes: int = 0
     cut_bytes: int = 0
     rebuilt_indexes: int = 0
+    offsets_above_end: int = 0
+    """Committed offsets behind the end of their partition: of messages that are gone."""
 
     def add(self, source: TopicPartition, recovered: Recovered) -> None:
         self.partition_count += 1

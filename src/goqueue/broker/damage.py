@@ -47,6 +47,35 @@ async def _accept_loss(broker: Broker, partition: Partition, end_offset: int) ->
     return damage
 
 
+def tell_offsets_above_end(broker: Broker) -> int:
+    """After a start: which groups stand behind the end of a partition, where new messages would pass them by.
+
+    A power failure does that to messages that were not waited for (acks=leader), a disk to any.
+    """
+    count = 0
+    for journal in broker.coordinator.journals:
+        for record in journal.groups:
+            for kept in record.offsets.topics():
+                topic = broker.metadata.topics.get(kept.topic)
+                if topic is None or topic.topic_id != kept.topic_id:
+                    continue
+                partitions = broker.topic(kept.topic).partitions
+                for number, offset, *_ in kept.rows:
+                    if number >= len(partitions) or partitions[number].is_failed:
+                        continue
+                    end_offset = partitions[number].log.end_offset
+                    if offset > end_offset:
+                        count += 1
+                        log.warning(
+                            "group_above_end group=%s partition=%s offset=%d end_offset=%d",
+                            record.membership.name,
+                            partitions[number].source,
+                            offset,
+                            end_offset,
+                        )
+    return count
+
+
 def highest_known(broker: Broker, source: TopicPartition) -> int:
     """The highest offset that groups have of a partition: before it there were messages once."""
     topic = broker.metadata.topic(source.topic)

@@ -6,6 +6,7 @@ import random
 from goqueue.broker.backup_store import BackupStore
 from goqueue.broker.broker import LOGS_FOLDER, Broker, OpenTopic, remove_folder
 from goqueue.broker.coordinator import Coordinator
+from goqueue.broker.damage import tell_offsets_above_end
 from goqueue.broker.delay_keeper import DelayKeeper
 from goqueue.broker.delay_store import DelayStore
 from goqueue.broker.delivery_upkeep import keep_up_deliveries
@@ -91,6 +92,7 @@ async def open_broker(
     broker.count_topics()
     await recover_sinks(broker)
     await broker.coordinator.start(await _numbers(broker, OFFSETS_TOPIC))
+    broker.recovery.offsets_above_end = tell_offsets_above_end(broker)
     await broker.open_delays()
     await recover_transactions(broker)
     for transaction_journal in broker.transactions:

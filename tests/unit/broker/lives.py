@@ -29,7 +29,7 @@ class Lives:
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
-        self._disk = SimulatedDisk(self._random)
+        self.disk = SimulatedDisk(self._random)
         self.clock = SimulatedClock()
 
     def live(self, work: Work[T], *, cut_after: int = NEVER, is_killed: bool = False) -> T:
@@ -38,18 +38,18 @@ class Lives:
         try:
             return loop.run(self._live(work, cut_after))
         finally:
-            self._disk = self._disk.kill() if is_killed else self._disk.crash()
+            self.disk = self.disk.kill() if is_killed else self.disk.crash()
             loop.abandon()
 
     async def _live(self, work: Work[T], cut_after: int) -> T:
         power_lost = asyncio.get_running_loop().create_future()
         # Opening changes little: the cut may well come before it is done.
-        self._disk.faults.cut_power(after_changes=cut_after, on_power_cut=lambda: power_lost.set_result(None))
+        self.disk.faults.cut_power(after_changes=cut_after, on_power_cut=lambda: power_lost.set_result(None))
 
         async def open_and_work() -> T:
             broker = await open_broker(
                 config=BrokerConfig(),
-                disk=self._disk,
+                disk=self.disk,
                 clock=self.clock,
                 threads=SimulatedThreads(self._random),
                 workshop=WorkshopAtHand(),

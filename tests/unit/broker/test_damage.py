@@ -17,6 +17,7 @@ from goqueue.broker.publish import publish
 from goqueue.broker.read import read_messages
 from goqueue.broker.topics import delete_records, describe_topic
 from goqueue.core.telemetry.checks import Verdict
+from goqueue.log.snapshot import begin_at
 from goqueue.model.commands import Placed, Publish, ReadMessages
 from goqueue.model.errors import Corrupt, JournalDamaged, NotDamaged, PartitionDamaged
 from goqueue.model.ids import TopicPartition
@@ -189,3 +190,17 @@ def test_a_journal_that_has_lost_something_stops_the_start(tmp_path: Path, journ
 
 async def put_nothing(broker: Broker) -> None:
     await put(broker, "more")
+
+
+def test_a_group_that_stands_behind_the_end_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    live(tmp_path, work)
+    folder = tmp_path / "logs/orders/0"
+    for path in folder.iterdir():
+        path.unlink()
+    begin_at(FolderDisk(tmp_path), "logs/orders/0", 2)  # as a broker that had lost it would have gone on
+
+    async def look(broker: Broker) -> int:
+        return broker.recovery.offsets_above_end
+
+    assert live(tmp_path, look) == 1
+    assert "group_above_end group=workers partition=orders/0 offset=5 end_offset=2" in caplog.text

@@ -232,6 +232,12 @@ NODE: tuple[Family, ...] = (
         one(lambda view: view.broker.scrub.bad_frames),
     ),
     gauge(
+        "goqueue_storage_offsets_above_end",
+        (),
+        "Committed offsets that the last start found behind the end of their partition.",
+        one(lambda view: view.broker.recovery.offsets_above_end),
+    ),
+    gauge(
         "goqueue_storage_damaged_partitions",
         (),
         "Partitions that have lost something and take nothing until that is accepted (docs/repair.md).",
