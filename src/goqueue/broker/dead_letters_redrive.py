@@ -15,6 +15,7 @@ from goqueue.broker.delivery import delivery_of, pass_start
 from goqueue.broker.delivery_read import open_runs
 from goqueue.broker.group_journal import GroupJournal
 from goqueue.broker.quotas import admit_topic_owner
+from goqueue.broker.slices import Slices
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.events import MovesBegun
 from goqueue.core.delivery.lease import NO_LEASE
@@ -171,7 +172,9 @@ async def _unsettled(
     partition = broker.partition(source)
     end_offset = partition.last_stable_offset
     offset = max(offset, partition.log.start_offset, 0 if delivery is None else delivery.floor)
+    slices = Slices(broker.clock)
     while offset < end_offset:
+        await slices.pause()  # what is made of a look counts in the next slice
         look_end = min(offset + _LOOK_COUNT, end_offset)
         runs = [(offset, look_end)]
         if delivery is not None:

@@ -18,6 +18,7 @@ from goqueue.broker.delay_runs import Source, kept, walk
 from goqueue.broker.delay_store import DelayStore
 from goqueue.broker.delay_targets import Target
 from goqueue.broker.quotas import check_due
+from goqueue.broker.slices import Slices
 from goqueue.broker.to_the_end import to_the_end
 from goqueue.core.delays.entries import Entries, rows
 from goqueue.core.delays.near import BEGINNING
@@ -81,11 +82,15 @@ async def list_delayed(broker: "Broker", topic: str, *, limit: int, skip: int = 
             continue  # runs were merged meanwhile: what is pending is in others now
         except OSError as error:
             raise storage_error(error, "list of delayed messages") from error
-    return [
-        _view(TopicName(topic), waiting)
-        for offset, waiting in found
-        if store.is_pending(store.targets.at(waiting.topic_id, waiting.partition), waiting.due_ms, offset)
-    ]
+    slices = Slices(broker.clock)
+    views = []
+    for offset, waiting in found:
+        if slices.is_over:
+            await slices.pause()
+        target = store.targets.at(waiting.topic_id, waiting.partition)
+        if store.is_pending(target, waiting.due_ms, offset):
+            views.append(_view(TopicName(topic), waiting))
+    return views
 
 
 async def get_delayed(broker: "Broker", topic: str, number: int, partition: int | None = None) -> DelayedView:

@@ -17,6 +17,8 @@ from goqueue.broker import poll as poll_module
 from goqueue.broker.append import append
 from goqueue.broker.assigned_groups import heartbeat_assigned
 from goqueue.broker.broker import Broker
+from goqueue.broker.dead_letters_redrive import redrive
+from goqueue.broker.delays import list_delayed
 from goqueue.broker.delivery_read import Opened, open_runs
 from goqueue.broker.delivery_upkeep import keep_up_deliveries
 from goqueue.broker.lag import group_lag
@@ -27,6 +29,7 @@ from goqueue.broker.topics import alter_settings, create_topic, delete_topic, de
 from goqueue.broker.upkeep import keep_up_partitions
 from goqueue.broker.waiters import ReadWaiter, tell_in_turn
 from goqueue.model.commands import Append, CreateTopic, Publish, ReadMessages, SettingChange
+from goqueue.model.delivery import Redrive
 from goqueue.model.groups import Membership, Sharing
 from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import BrokerConfig
@@ -34,7 +37,7 @@ from goqueue.node.disk import FolderDisk
 from goqueue.records.layout import MAGIC, Codec
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.holds import HOLD_MS_MAX, longest_hold
-from tests.unit.broker.queue_steps import Consumer, join, orders, put, take
+from tests.unit.broker.queue_steps import DEAD_ORDERS, Consumer, join, orders, put, take
 from tests.unit.broker.running import ORDERS, ORDERS_0, running, until
 
 PARTITIONS = 10_000
@@ -99,6 +102,49 @@ async def _holds_of_use(broker: Broker, ann: Consumer) -> dict[str, float]:
         "upkeep of deliveries": await longest_hold(lambda: keep_up_deliveries(broker)),
         "settings": await longest_hold(lambda: alter_settings(broker, ORDERS, [change])),
     }
+
+
+def test_a_look_through_all_dead_letters_holds_the_loop_for_a_slice(tmp_path: Path) -> None:
+    async def walk() -> None:
+        async with running(FolderDisk(tmp_path)) as broker:
+            await orders(broker)
+            await create_topic(broker, CreateTopic(name=DEAD_ORDERS, partitions=1))
+            letters = [Message(b"x" * 100, b"k", (("goqueue-dlq-reason", b"rejected"),))] * 25_000
+            await publish(broker, Publish(topic=DEAD_ORDERS, messages=letters))
+
+            async def redrive_in_vain() -> None:
+                found = await redrive(broker, Redrive(topic=ORDERS, is_dry_run=True))
+                assert found.matched == 25_000
+
+            hold_ms = await longest_hold(redrive_in_vain)
+        assert hold_ms < HOLD_MS_MAX
+
+    asyncio.run(walk())
+
+
+@pytest.mark.slow
+def test_thousands_of_delayed_messages_are_taken_listed_and_delivered_in_slices(tmp_path: Path) -> None:
+    async def walk() -> None:
+        async with running(FolderDisk(tmp_path)) as broker:
+            await orders(broker)
+
+            async def postpone(due_ms: int) -> None:
+                messages = [Message(b"x" * 100, b"k", (), due_ms=due_ms)] * 10_000
+                await publish(broker, Publish(topic=ORDERS, messages=messages))
+
+            async def deliver() -> None:
+                end_offset = broker.partition(ORDERS_0).log.end_offset + 10_000
+                await postpone(broker.clock.wall_ms() + 500)
+                await until(lambda: broker.partition(ORDERS_0).log.end_offset == end_offset)
+
+            holds = {
+                "publish": await longest_hold(lambda: postpone(broker.clock.wall_ms() + 3_600_000)),
+                "list": await longest_hold(lambda: list_delayed(broker, ORDERS, limit=10_000)),
+                "deliver": await longest_hold(deliver),
+            }
+        assert {name: hold for name, hold in holds.items() if hold > HOLD_MS_MAX} == {}
+
+    asyncio.run(walk())
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
