@@ -15,7 +15,7 @@ from goqueue.broker.append import appended
 from goqueue.broker.broker import Broker, OpenTopic
 from goqueue.broker.delays import postpone
 from goqueue.broker.quarantine import open_quarantine, told
-from goqueue.broker.quotas import admit_messages, message_bytes_max, overdue
+from goqueue.broker.quotas import admit_messages, message_bytes_max, note_too_large, overdue
 from goqueue.broker.schema_check import misfits, quarantine_for
 from goqueue.broker.slices import Slices
 from goqueue.core.access.account import Account
@@ -163,6 +163,7 @@ def _route(
         if size > max_bytes:
             too_large = MessageTooLarge(f"a message of {size} bytes is over the limit of {max_bytes}")
             _refuse(broker, command, results, [index], too_large)
+            note_too_large(account, size)
             continue
         if partition is None:
             partition = (_hash(key, 0, False) if key else next(turns)) % count

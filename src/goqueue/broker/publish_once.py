@@ -13,7 +13,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.delay_append import explains_gap, find_target
 from goqueue.broker.delay_records import NEW, Record, Sequences, Waiting
 from goqueue.broker.partition import Partition
-from goqueue.broker.quotas import admit_messages, check_due, message_bytes_max
+from goqueue.broker.quotas import admit_messages, check_due, message_bytes_max, note_too_large
 from goqueue.broker.refusals import telling_refusals
 from goqueue.broker.schema_check import Looked, misfits, screen
 from goqueue.broker.transaction_ends import finish_later
@@ -105,6 +105,7 @@ def _check_size(broker: Broker, command: PublishOnce) -> None:
     )
     limit = message_bytes_max(broker, command.topic, limit)
     if size > limit:
+        note_too_large(broker.tenants.owner(command.topic), size)
         raise MessageTooLarge(f"a message of {size} bytes is over the limit of {limit}")
     if (account := broker.tenants.owner(command.topic)) is not None:
         if message.due_ms is not None:

@@ -65,7 +65,7 @@ def admit_new_group(broker: "Broker", group: str) -> None:
         return
     limit = account.quotas.max_consumer_groups
     if limit and len(groups_owned(broker, account)) >= limit:
-        raise _too_many(account, f"{limit} consumer groups")
+        raise _too_many(account, "consumer_groups", f"{limit} consumer groups")
 
 
 def admit_member(
@@ -85,7 +85,8 @@ def admit_member(
     limit = 0 if account is None else account.quotas.max_consumers_per_group
     if not limit or len(members) < limit or member_id in members:
         return
-    if instance_id is None or instance_id not in instances:
+    if account is not None and (instance_id is None or instance_id not in instances):
+        account.note_violation("consumers_per_group")
         raise GroupFull(f"group {group} has {limit} members, as many as its tenant's quota allows")
 
 
@@ -123,6 +124,7 @@ def check_message_sizes(account: Account, bodies: Sequence[memoryview]) -> None:
             continue
         largest = max((len(m.value or b"") + len(m.key or b"") for m in open_batch(body, 0)), default=0)
         if largest > limit:
+            account.note_violation("message_size")
             raise MessageTooLarge(
                 f"a message of {largest} bytes is over the limit of {limit} of tenant "
                 f"{account.tenant.tenant_id}"
@@ -135,12 +137,19 @@ def message_bytes_max(broker: "Broker", topic: str, limit: int) -> int:
     return limit if account is None else min(limit, account.quotas.max_message_size_bytes or limit)
 
 
+def note_too_large(account: Account | None, size: int) -> None:
+    """A message was refused for its size: note it if it is too large for its tenant."""
+    if account is not None and size > (account.quotas.max_message_size_bytes or size):
+        account.note_violation("message_size")
+
+
 def overdue(account: Account, due_ms: int, *, now_ms: int) -> QuotaExceeded | None:
     """What to say to a message that is to wait longer than the tenant's messages may."""
     limit_ms = account.quotas.max_delay_ms
     if not limit_ms or due_ms - now_ms <= limit_ms:
         return None
     tenant_id = account.tenant.tenant_id
+    account.note_violation("delay")
     return QuotaExceeded(f"messages of tenant {tenant_id} wait at most {limit_ms} ms", tenant=tenant_id)
 
 
@@ -161,11 +170,12 @@ def admit_partitions(broker: "Broker", name: str, partitions: int) -> None:
         len(broker.topics[topic].partitions) for topic in topics_owned(broker, account) if topic != name
     ]
     if name not in broker.topics and quotas.max_topics and len(others) >= quotas.max_topics:
-        raise _too_many(account, f"{quotas.max_topics} topics")
+        raise _too_many(account, "topics", f"{quotas.max_topics} topics")
     if quotas.max_partitions_per_topic and partitions > quotas.max_partitions_per_topic:
-        raise _too_many(account, f"{quotas.max_partitions_per_topic} partitions in a topic")
+        what = f"{quotas.max_partitions_per_topic} partitions in a topic"
+        raise _too_many(account, "partitions_per_topic", what)
     if quotas.max_total_partitions and sum(others) + partitions > quotas.max_total_partitions:
-        raise _too_many(account, f"{quotas.max_total_partitions} partitions")
+        raise _too_many(account, "partitions", f"{quotas.max_total_partitions} partitions")
 
 
 def within_retention(
@@ -177,6 +187,7 @@ def within_retention(
     if account is None or not limit_ms or UNLIMITED < settings.retention_ms <= limit_ms:
         return settings
     if is_given:
+        account.note_violation("retention")
         raise QuotaExceeded(
             f"topics of tenant {account.tenant.tenant_id} keep messages at most {limit_ms} ms, "
             f"not {settings.retention_ms}",
@@ -268,6 +279,7 @@ def _admit_storage(broker: "Broker", account: Account) -> None:
     if limit and account.storage_bytes >= limit:
         measure_storage(broker)
     if limit and account.storage_bytes >= limit:
+        account.note_violation("storage")
         raise StorageQuotaExceeded(
             f"tenant {account.tenant.tenant_id} stores {account.storage_bytes} bytes and may store {limit}",
             tenant=account.tenant.tenant_id,
@@ -284,6 +296,7 @@ def _longest_ms(broker: "Broker", rates: Iterable[Rate]) -> int:
     return -(-max((rate.wait_ns(now_ns=now_ns) for rate in rates), default=0) // _NS_PER_MS)
 
 
-def _too_many(account: Account, limit: str) -> QuotaExceeded:
+def _too_many(account: Account, quota: str, limit: str) -> QuotaExceeded:
     tenant_id = account.tenant.tenant_id
+    account.note_violation(quota)
     return QuotaExceeded(f"tenant {tenant_id} may have {limit}, and no more", tenant=tenant_id)

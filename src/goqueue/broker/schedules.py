@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import mmh3
 
 from goqueue.broker.delay_records import NEW, Cancelled, Record, Waiting
-from goqueue.broker.quotas import message_bytes_max
+from goqueue.broker.quotas import message_bytes_max, note_too_large
 from goqueue.broker.to_the_end import to_the_end
 from goqueue.core.delays.schedules import (
     Schedule,
@@ -37,6 +37,7 @@ async def create_schedule(broker: "Broker", command: CreateSchedule) -> Schedule
     name = checked_plain_name(command.name or str(broker.new_id()), "a schedule")
     size = len(command.message.value) + len(command.message.key or b"")
     if size > message_bytes_max(broker, command.topic, broker.config.limits.message_bytes):
+        note_too_large(broker.tenants.owner(command.topic), size)
         raise MessageTooLarge(f"a message of {size} bytes is over the limit")
     await _check_schema(broker, command)
     broker.admit(command.topic)

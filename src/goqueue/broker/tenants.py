@@ -96,10 +96,11 @@ def tenant_usage(broker: "Broker", tenant_id: str) -> TenantUsage:
     """What a tenant has moved, and what it holds now. What the broker moves for itself is not counted."""
     topics = tenant_topics(broker, tenant_id)
     if tenant_id == SYSTEM_TENANT:
-        totals = UsageTotals()
+        totals, violations = UsageTotals(), dict[str, int]()
         partitions = [p for p in broker.all_partitions() if is_internal(p.source.topic)]
     else:
-        totals = broker.tenants.account(tenant_id).totals
+        account = broker.tenants.account(tenant_id)
+        totals, violations = account.totals, dict(account.violations)
         partitions = [p for topic in topics for p in broker.topic(topic).partitions]
     return TenantUsage(
         tenant=broker.tenants.get(tenant_id),
@@ -109,6 +110,7 @@ def tenant_usage(broker: "Broker", tenant_id: str) -> TenantUsage:
         partition_count=len(partitions),
         group_count=len(tenant_groups(broker, tenant_id)),
         counted_ms=broker.clock.wall_ms(),
+        violations=violations,
     )
 
 

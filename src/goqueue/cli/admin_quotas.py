@@ -136,6 +136,14 @@ def set_quotas(
     show_done(invocation(context).output, f"the quotas of tenant {tenant_id} are set", quotas)
 
 
+@app.command("reset")
+def reset(context: typer.Context, tenant_id: TenantId) -> None:
+    """Set all that a tenant may use back to the defaults."""
+    with connect(context) as queue:
+        quotas = queue.tenants.set_quotas(tenant_id, {})
+    show_done(invocation(context).output, f"the quotas of tenant {tenant_id} are the defaults", quotas)
+
+
 def _count(field: str, unit: str = "") -> Callable[[Row], object]:
     """A limit as people read it."""
     return lambda row: f"{row[field]:g}{unit}" if row[field] else _NO_LIMIT

@@ -5,7 +5,7 @@ import typer
 from goqueue.cli.admin_call import connect
 from goqueue.cli.admin_quotas import TenantId
 from goqueue.cli.frame import Output, invocation, noun
-from goqueue.cli.output import Columns, as_size, show_done, show_fields, show_rows, show_value
+from goqueue.cli.output import Columns, Row, as_size, show_done, show_fields, show_rows, show_value
 
 app = noun("See what tenants have moved, and what they hold.")
 
@@ -19,6 +19,9 @@ _FIELDS: Columns = {
     "Topics": "topic_count",
     "Partitions": "partition_count",
     "Consumer groups": "consumer_group_count",
+    "Refused by quotas": lambda row: (
+        ", ".join(f"{name} {count}" for name, count in _refusals(row)) or "nothing"
+    ),
     "As of": "last_updated",
 }
 _LEVELS = ((90, "critical"), (75, "warning"), (50, "ok"))
@@ -76,6 +79,11 @@ def reset(context: typer.Context, tenant_id: TenantId) -> None:
     with connect(context) as queue:
         usage = queue.tenants.reset_usage(tenant_id)
     show_done(invocation(context).output, f"the usage of tenant {tenant_id} is counted from 0", usage)
+
+
+def _refusals(row: Row) -> list[tuple[str, int]]:
+    violations = row["quota_violations"]
+    return sorted(violations.items()) if isinstance(violations, dict) else []
 
 
 def level_of(percent: float) -> str:

@@ -121,3 +121,5 @@ class TenantUsage:
     partition_count: int
     group_count: int
     counted_ms: int
+    violations: Mapping[str, int] = field(default_factory=dict)
+    """How often each quota has refused something, since the broker has started or usage was reset."""

@@ -100,3 +100,11 @@ def test_a_full_disk_is_told_as_such(
     failed = client.post("/topics/orders/messages", json=BODY)
 
     assert (failed.status_code, failed.json()["code"]) == (507, "storage_full")
+
+
+@pytest.mark.parametrize("path", ["/debug/pprof", "/debug/pprof/", "/debug/pprof/heap"])
+def test_whoever_looks_for_go_profiles_hears_what_there_is_instead(client: httpx.Client, path: str) -> None:
+    told = client.get(path)
+
+    assert (told.status_code, told.json()["code"]) == (404, "not_found")
+    assert "py-spy" in told.json()["error"]

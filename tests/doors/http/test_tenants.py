@@ -200,6 +200,9 @@ def test_quotas_on_what_is_held_refuse_with_their_status(client: httpx.Client) -
     assert ["error" in result for result in results] == [True, True, False]
     full = publish(client, "acme.orders", "x")
     assert (full.status_code, full.json()["code"]) == (507, "storage_quota_exceeded")
+    refused = {"retention": 1, "topics": 1, "message_size": 1, "delay": 1, "storage": 1}
+    assert client.get("/admin/tenants/acme/usage").json()["quota_violations"] == refused
+    assert client.post("/admin/tenants/acme/usage/reset").json()["quota_violations"] == {}
 
 
 def test_usage_tells_what_was_moved_and_what_is_held_and_can_be_reset(client: httpx.Client) -> None:

@@ -81,6 +81,14 @@ def test_a_tenant_is_changed_and_deleted(admin: CommandLine, queue: GoQueue, ten
     assert "tenant list" in admin.ends(ExitCode.NOT_FOUND, "tenant", "get", tenant).stderr
 
 
+def test_quotas_go_back_to_the_defaults(admin: CommandLine, tenant: str) -> None:
+    defaults = admin.told(Quotas, "quota", "get", tenant)
+    admin.printed("quota", "set", tenant, "--max-topics", "5", "--max-retention", "2d")
+
+    assert admin.told(Quotas, "quota", "reset", tenant) == defaults
+    assert admin.told(Quotas, "quota", "get", tenant) == defaults
+
+
 def test_setting_some_quotas_leaves_the_others_as_they_are(admin: CommandLine, tenant: str) -> None:
     admin.printed("quota", "set", tenant, "--max-topics", "5", "--max-retention", "2d")
     told = admin.told(

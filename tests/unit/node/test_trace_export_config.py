@@ -50,7 +50,7 @@ def test_an_exporter_named_twice_counts_once() -> None:
 
 
 def test_an_unknown_exporter_is_refused_with_those_there_are() -> None:
-    assert "use file, stdout, otlp-http, otlp-grpc" in problem(EXPORT="jaeger")
+    assert "use file, stdout, otlp-http, otlp-grpc" in problem(EXPORT="zipkin")
 
 
 @pytest.mark.parametrize(
@@ -78,3 +78,9 @@ def test_an_interval_may_not_bring_more_than_an_exporter_holds() -> None:
     told = problem(EXPORT_SPANS_PER_SECOND="20000", EXPORT_INTERVAL_MS="10000")
 
     assert "more spans in an interval" in told
+
+
+@pytest.mark.parametrize("word", ["jaeger", "Jaeger-UDP"])
+def test_a_wish_for_jaegers_own_protocol_is_refused_with_what_to_use_instead(word: str) -> None:
+    with pytest.raises(ValueError, match="otlp-grpc"):
+        exporters(f"file,{word}")

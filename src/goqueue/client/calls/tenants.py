@@ -56,6 +56,7 @@ class TenantUsage(msgspec.Struct, frozen=True):
     partition_count: int
     consumer_group_count: int
     last_updated: datetime
+    quota_violations: dict[str, int] = {}
 
 
 class TenantStats(msgspec.Struct, frozen=True):

@@ -21,6 +21,7 @@ class Account:
         "quotas",
         "storage_bytes",
         "tenant",
+        "violations",
     )
 
     quotas: Quotas
@@ -36,6 +37,8 @@ class Account:
         self.is_active = tenant.is_active
         self.storage_bytes = 0
         """As it was when last looked at, with what has been written since."""
+        self.violations: dict[str, int] = {}
+        """How often each quota has refused something, since the broker has started or usage was reset."""
         self.set_totals(UsageTotals())
         self._set_quotas(tenant.quotas)
 
@@ -63,6 +66,10 @@ class Account:
         self.messages_consumed = totals.messages_consumed
         self.bytes_consumed = totals.bytes_consumed
 
+    def note_violation(self, quota: str) -> None:
+        """Something was refused because of a quota."""
+        self.violations[quota] = self.violations.get(quota, 0) + 1
+
     def note_stored(self, messages: int, size_bytes: int) -> None:
         """Messages are in the log, whoever put them there."""
         self.messages_published += messages
@@ -89,6 +96,7 @@ class Account:
 
     def _too_fast(self, verb: str, rate: Rate, wait_ns: int) -> RateExceeded:
         wait_ms = -(-wait_ns // _NS_PER_MS)
+        self.note_violation(f"{verb}_rate")
         return RateExceeded(
             f"tenant {self.tenant.tenant_id} may {verb} {rate}; try again in {wait_ms}ms",
             retry_after_ms=wait_ms,

@@ -151,6 +151,8 @@ class Tenants:
             case UsageNoted(noted):
                 for tenant_id, totals in noted.items():
                     self.accounts[tenant_id].set_totals(totals)
+                    if totals == UsageTotals():
+                        self.accounts[tenant_id].violations.clear()
                 self._noted |= noted
 
     def clear(self) -> None:

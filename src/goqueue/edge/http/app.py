@@ -68,6 +68,7 @@ from goqueue.edge.http.offsets import offsets_at_route, watch_offsets_route
 from goqueue.edge.http.openapi import docs_route, document, errors, openapi_route, takes
 from goqueue.edge.http.page_rules import PageRules
 from goqueue.edge.http.polling import poll_route
+from goqueue.edge.http.pprof import pprof_route
 from goqueue.edge.http.publishing import publish_messages
 from goqueue.edge.http.queue_stats import priority_route, reliability_route
 from goqueue.edge.http.reading import read_route
@@ -263,6 +264,7 @@ def _framework(json_bytes: int) -> ASGIApp:
             *_API_ROUTES,
             Router("/v1", route_handlers=_API_ROUTES),
             docs_route,
+            pprof_route,
             openapi_route(api_document()),
         ],
         dependencies={name: Provide(served(name), sync_to_thread=False) for name in _DEPENDENCIES},

@@ -131,6 +131,12 @@ class TenantUsageBody(Struct):
     consumer_group_count: int
     connection_count: Annotated[int, Meta(description="Always 0: connections belong to no tenant.")]
     last_updated: str
+    quota_violations: Annotated[
+        dict[str, int],
+        Meta(
+            description="How often each quota refused something since the broker started or usage was reset."
+        ),
+    ]
 
 
 class TenantStatsBody(Struct):
@@ -230,6 +236,7 @@ def shown_usage(usage: TenantUsage) -> TenantUsageBody:
         consumer_group_count=usage.group_count,
         connection_count=0,
         last_updated=format_time(usage.counted_ms),
+        quota_violations=dict(usage.violations),
     )
 
 

@@ -48,6 +48,11 @@ def exporters(text: str) -> tuple[str, ...]:
     if words in (["none"], ["off"]):
         return ()
     for word in words:
+        if word.startswith("jaeger"):
+            raise ValueError(
+                "Jaeger's own UDP protocol is not spoken: Jaeger takes OTLP, so use otlp-grpc (port 4317) "
+                "or otlp-http (4318)"
+            )
         if word not in EXPORTERS:
             raise ValueError(f"{word!r} is not an exporter; use {', '.join(EXPORTERS)}, separated by commas")
     return tuple(dict.fromkeys(words))
