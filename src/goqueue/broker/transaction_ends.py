@@ -120,7 +120,7 @@ async def recover_transactions(broker: "Broker") -> None:
     # A crash may have taken what the journal was about to say of a batch, but not the batch. Nobody was told
     # that it is stored; and a transaction that lost one batch must not be committed without it.
     torn = [
-        *_abort_hanging(broker, partitions),
+        *await _abort_hanging(broker, partitions),
         *_drop_hanging_offsets(broker),
         *await cancel_hanging(broker),
     ]
@@ -132,7 +132,7 @@ async def recover_transactions(broker: "Broker") -> None:
 
 async def close_hanging_in(broker: "Broker", partition: "Partition") -> None:
     """The same for one partition that could not be written to until now."""
-    for owner in [*_abort_hanging(broker, [partition])]:
+    for owner in await _abort_hanging(broker, [partition]):
         if owner is not None:
             await _undo(broker, owner)
     for known in list(broker.transactions.all()):
@@ -160,8 +160,14 @@ async def _undo(broker: "Broker", torn: Transaction) -> None:
         await journal.commit(journal.transactions.abort_nothing(torn.transactional_id, now_ms=now_ms))
 
 
-def _abort_hanging(broker: "Broker", partitions: Sequence["Partition"]) -> Iterator[Transaction | None]:
-    """Abort what is open in partitions without being part of a transaction; whose it was, if anybody's."""
+async def _abort_hanging(broker: "Broker", partitions: Sequence["Partition"]) -> list[Transaction | None]:
+    """Abort what is open in partitions without being part of a transaction; whose it was, if anybody's.
+
+    Returns when the disk has it. A marker that a failing disk takes back would leave a batch open for which
+    nobody answers any more, and the next commit of the same producer would take it along.
+    """
+    owners: list[Transaction | None] = []
+    marked: list[Partition] = []
     for partition in partitions:
         if partition.damage is not None:
             continue
@@ -173,7 +179,12 @@ def _abort_hanging(broker: "Broker", partitions: Sequence["Partition"]) -> Itera
             log.warning("hanging_transaction_aborted partition=%s producer=%d", place.source, opened[0])
             producer = ProducerEpoch(ProducerId(opened.producer_id), opened.epoch)
             append_marker(broker, partition, producer, Marker.ABORT)
-            yield owner
+            owners.append(owner)
+            marked.append(partition)
+    for committed in [partition.committed(partition.log.end_offset) for partition in marked]:
+        if committed is not None:
+            await committed
+    return owners
 
 
 def _drop_hanging_offsets(broker: "Broker") -> Iterator[Transaction | None]:

@@ -10,11 +10,16 @@ import pytest
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.topics import create_topic
+from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.commands import CreateTopic
+from goqueue.model.ids import ProducerId
+from goqueue.model.messages import Lane
+from goqueue.model.transactions import ProducerEpoch
 from goqueue.records.control import Marker
+from goqueue.records.layout import read_header
 from tests.unit.broker.lives import NEVER, Lives, PowerLost
-from tests.unit.broker.running import ORDERS
-from tests.unit.broker.transaction_steps import committed_offset, new_writer, values
+from tests.unit.broker.running import ORDERS, ORDERS_0
+from tests.unit.broker.transaction_steps import committed_offset, new_writer, transactional_batch, values
 
 
 async def prepare(broker: Broker) -> None:
@@ -91,3 +96,25 @@ def test_a_transaction_is_whole_or_absent_wherever_it_is_cut(
         if work.ended == 3:
             break
     assert seen == {0, 1, 3}
+
+
+def test_what_a_start_aborts_is_aborted_on_the_disk_before_anybody_can_write() -> None:
+    """A failing disk could else take the marker back, and the next commit would take the batch along."""
+    lives = Lives(5)
+    lives.live(prepare)
+
+    async def leave_hanging(broker: Broker) -> None:
+        partition = broker.partition(ORDERS_0)
+        body = transactional_batch(ProducerEpoch(ProducerId(77), 0), "nobody's", 0)
+        partition.append([CheckedBatch(read_header(body), body, Lane.NORMAL)])
+        committed = partition.committed(partition.log.end_offset)
+        assert committed is not None
+        await committed
+
+    async def look(broker: Broker) -> tuple[int, int]:
+        log = broker.partition(ORDERS_0).log
+        return log.end_offset, log.flushed_offset
+
+    lives.live(leave_hanging, is_killed=True)
+
+    assert lives.live(look) == (2, 2)
