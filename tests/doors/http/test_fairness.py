@@ -170,3 +170,14 @@ def test_looking_through_all_events_leaves_the_loop_to_others(door: RunningDoor,
     fill_with_crumbs(door)
 
     assert door.longest_hold(lambda: door.client.get(path).raise_for_status()) < HOLD_MS_MAX / 2
+
+
+def test_receipts_that_are_no_good_do_not_hold_the_loop_however_many(door: RunningDoor) -> None:
+    handles = [f"bulk:0:{number}:1:0123456789abcdef" for number in range(60_000)]
+
+    def ack(count: int) -> int:
+        return door.client.post("/messages/ack", json={"receipt_handles": handles[:count]}).status_code
+
+    assert (ack(5_000), ack(60_000)) == (200, 400)
+    assert door.longest_hold(lambda: ack(60_000)) < HOLD_MS_MAX / 2
+    assert door.longest_hold(lambda: ack(5_000)) < HOLD_MS_MAX

@@ -166,8 +166,8 @@ def _receipts(request: AckBody | NackBody | RejectBody | VisibilityBody, config:
     if request.receipt_handles is not None:
         if request.receipt_handle is not None:
             raise Invalid("give receipt_handle or receipt_handles, not both")
-        if len(request.receipt_handles) > config.messages_per_request:
-            raise Invalid(f"a request settles at most {config.messages_per_request} messages")
+        if len(request.receipt_handles) > config.receipts_per_request:
+            raise Invalid(f"a request settles at most {config.receipts_per_request} messages")
         return request.receipt_handles
     if not request.receipt_handle:
         raise Invalid("receipt_handle is missing")
