@@ -31,7 +31,7 @@ from goqueue.edge.kafka.handlers import (
     transactions_admin,
 )
 from goqueue.edge.kafka.later import Answer
-from goqueue.edge.kafka.schemas import Reply, decode_request, encode_reply
+from goqueue.edge.kafka.schemas import Reply, decode_request, encode_reply, item_count
 from goqueue.edge.kafka.wire import Reader
 from goqueue.model.ports import Buffer
 from goqueue.model.settings import KiB
@@ -171,6 +171,8 @@ def _by_schema(key: ApiKey, first: int, last: int, first_flexible: int, handler:
         else:
             request = decode_request(key, version, reader)
         reply = await handler(context, request)
+        if item_count(reply) > _MANY_ITEMS:
+            return [await context.broker.threads.run(partial(encode_reply, key, version, reply))]
         return [encode_reply(key, version, reply)]
 
     return Api(key, first, last, first_flexible, serve)
@@ -178,6 +180,7 @@ def _by_schema(key: ApiKey, first: int, last: int, first_flexible: int, handler:
 
 _NEVER = 1 << 15
 _LARGE_BYTES = 16 * KiB
+_MANY_ITEMS = 1_000
 _TABLE = (
     Api(ApiKey.PRODUCE, 0, 13, produce.FIRST_FLEXIBLE, None),
     Api(ApiKey.FETCH, 4, 18, fetch.FIRST_FLEXIBLE, fetch.fetch),

@@ -8,7 +8,7 @@ when there is not that much, so that one small frame would stop the broker.
 """
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import Field, fields
 from datetime import timedelta
 from functools import cache, partial
@@ -44,6 +44,17 @@ def encode_reply(api_key: int, version: int, reply: Reply) -> bytes:
     buffer = io.BytesIO()
     _reply_writer(api_key, version)(buffer, cast(ResponsePayload, reply))
     return buffer.getvalue()
+
+
+def item_count(reply: Reply) -> int:
+    """How many items a reply has in its arrays and in those one level down: what makes it long to write."""
+    arrays = [value for value in _values(reply) if isinstance(value, tuple)]
+    inner = (value for array in arrays for item in array for value in _values(item))
+    return sum(map(len, arrays)) + sum(len(value) for value in inner if isinstance(value, tuple))
+
+
+def _values(item: object) -> Iterator[object]:
+    return (getattr(item, name) for name in getattr(item, "__slots__", ()))
 
 
 @cache

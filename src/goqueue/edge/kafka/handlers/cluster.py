@@ -6,11 +6,10 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker.slices import Slices
 from goqueue.broker.topics import describe_topic, ensure_topic, list_topics, topic_by_id
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code
-from goqueue.edge.kafka.once import once
+from goqueue.edge.kafka.once import done_to_each, each, once
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.commands import TopicView
 from goqueue.model.errors import GoQueueError, TopicNotFound
@@ -87,19 +86,18 @@ async def metadata(context: Context, request: "MetadataRequest") -> MetadataRepl
     include_cluster: bool = getattr(request, "include_cluster_authorized_operations", False)
     operations = TOPIC_OPERATIONS if include_topic else OPERATIONS_NOT_ASKED
     if request.topics is None or (request.__version__ == 0 and not request.topics):
-        topics = [_known_topic(context, view, operations) for view in await list_topics(broker)]
+        views = await list_topics(broker)
+        topics = await each(context, views, lambda view: _known_topic(context, view, operations))
     else:
         named = once(request.topics, lambda wanted: getattr(wanted, "topic_id", None) or wanted.name)
-        slices = Slices(broker.clock)
-        topics = []
-        for wanted in named:
-            topics.append(await _named_topic(context, request, wanted, operations))
-            await slices.pause()
+        topics = await done_to_each(
+            context, named, lambda wanted: _named_topic(context, request, wanted, operations)
+        )
     return MetadataReply(
         brokers=(_this_node(context),),
         cluster_id=broker.cluster_id,
         controller_id=broker.node_number,
-        topics=tuple(topics),
+        topics=topics,
         cluster_authorized_operations=CLUSTER_OPERATIONS if include_cluster else OPERATIONS_NOT_ASKED,
     )
 
@@ -201,8 +199,10 @@ async def find_coordinator(context: Context, request: "FindCoordinatorRequest") 
         node_id=node,
         host=context.host,
         port=context.port,
-        coordinators=tuple(
-            Coordinator(key=key, node_id=node, host=context.host, port=context.port) for key in keys
+        coordinators=await each(
+            context,
+            once(keys),
+            lambda key: Coordinator(key=key, node_id=node, host=context.host, port=context.port),
         ),
     )
 

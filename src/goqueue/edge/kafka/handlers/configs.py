@@ -11,7 +11,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.topics import describe_settings
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
-from goqueue.edge.kafka.once import once
+from goqueue.edge.kafka.once import each, once
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.commands import SettingView
 from goqueue.model.errors import GoQueueError, Invalid, NotSupported
@@ -81,9 +81,12 @@ async def describe_configs(context: Context, request: "DescribeConfigsRequest") 
     with_synonyms = bool(request.include_synonyms)
     with_documentation: bool = getattr(request, "include_documentation", False)
     return DescribeConfigsReply(
-        results=tuple(
-            _describe(context, wanted, with_synonyms=with_synonyms, with_documentation=with_documentation)
-            for wanted in once(request.resources, lambda wanted: (wanted.resource_type, wanted.resource_name))
+        results=await each(
+            context,
+            once(request.resources, lambda wanted: (wanted.resource_type, wanted.resource_name)),
+            lambda wanted: _describe(
+                context, wanted, with_synonyms=with_synonyms, with_documentation=with_documentation
+            ),
         )
     )
 

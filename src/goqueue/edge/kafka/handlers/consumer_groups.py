@@ -17,7 +17,7 @@ from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import coordinator_code, kafka_text
 from goqueue.edge.kafka.handlers.cluster import OPERATIONS_NOT_ASKED
 from goqueue.edge.kafka.handlers.groups_admin import GROUP_OPERATIONS
-from goqueue.edge.kafka.once import once
+from goqueue.edge.kafka.once import each, once
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.errors import GoQueueError, GroupNotFound, Invalid, UnsupportedAssignor
 from goqueue.model.groups import ConsumerHeartbeat, GroupKind, MemberView, Reconciliation
@@ -199,8 +199,10 @@ async def consumer_group_describe(context: Context, request: "ConsumerGroupDescr
     """State and members of groups that the broker assigns to, those of HTTP too; no others."""
     operations = GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_NOT_ASKED
     return DescribeReply(
-        groups=tuple(
-            described(context, name, _DESCRIBED_KINDS, operations) for name in once(request.group_ids)
+        groups=await each(
+            context,
+            once(request.group_ids),
+            lambda name: described(context, name, _DESCRIBED_KINDS, operations),
         )
     )
 

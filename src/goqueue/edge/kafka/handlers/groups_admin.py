@@ -9,7 +9,7 @@ from goqueue.broker import groups
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import coordinator_code
 from goqueue.edge.kafka.handlers.cluster import OPERATIONS_NOT_ASKED
-from goqueue.edge.kafka.once import once
+from goqueue.edge.kafka.once import done_to_each, each, once
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.errors import GoQueueError, GroupNotFound
 from goqueue.model.groups import GroupKind, GroupState
@@ -60,7 +60,7 @@ async def describe_groups(context: Context, request: "DescribeGroupsRequest") ->
     include: bool = getattr(request, "include_authorized_operations", False)
     operations = GROUP_OPERATIONS if include else OPERATIONS_NOT_ASKED
     return DescribeGroupsReply(
-        groups=tuple(_described(context, name, operations) for name in once(request.groups))
+        groups=await each(context, once(request.groups), lambda name: _described(context, name, operations))
     )
 
 
@@ -156,7 +156,9 @@ class DeleteGroupsReply(Reply):
 
 async def delete_groups(context: Context, request: "DeleteGroupsRequest") -> DeleteGroupsReply:
     """Forget groups that have no members, with their offsets."""
-    return DeleteGroupsReply(results=tuple([await _delete(context, name) for name in request.groups_names]))
+    return DeleteGroupsReply(
+        results=await done_to_each(context, request.groups_names, lambda name: _delete(context, name))
+    )
 
 
 async def _delete(context: Context, name: str) -> DeletedGroup:

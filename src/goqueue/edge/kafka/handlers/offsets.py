@@ -1,16 +1,17 @@
 """Where in a partition: ListOffsets, OffsetForLeaderEpoch, DeleteRecords."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.find_offset import end_of_epoch, find_offset
-from goqueue.broker.slices import Slices
 from goqueue.broker.topics import delete_records as delete_records_before
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code
+from goqueue.edge.kafka.once import done_to_each, each
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.commands import FoundOffset, Spot
 from goqueue.model.errors import GoQueueError, Invalid, LeaderEpochFenced, LeaderEpochUnknown
@@ -60,19 +61,16 @@ async def list_offsets(context: Context, request: "ListOffsetsRequest") -> ListO
     """The offset of a spot or of a time, for each partition asked for."""
     is_committed = getattr(request, "isolation_level", 0) == _READ_COMMITTED
     isolation = Isolation.COMMITTED if is_committed else Isolation.UNCOMMITTED
-    slices = Slices(context.broker.clock)
     topics = []
     for topic in request.topics:
-        partitions = []
-        for wanted in topic.partitions:
-            partitions.append(await _offset(context.broker, topic.name, wanted, isolation))
-            await slices.pause()
-        topics.append(TopicOffsets(name=topic.name, partitions=tuple(partitions)))
+        find = partial(_offset, context.broker, topic.name, isolation)
+        partitions = await done_to_each(context, topic.partitions, find)
+        topics.append(TopicOffsets(name=topic.name, partitions=partitions))
     return ListOffsetsReply(topics=tuple(topics))
 
 
 async def _offset(
-    broker: Broker, topic: str, wanted: "ListOffsetsPartition", isolation: Isolation
+    broker: Broker, topic: str, isolation: Isolation, wanted: "ListOffsetsPartition"
 ) -> PartitionOffset:
     source = TopicPartition(TopicName(topic), wanted.partition_index)
     try:
@@ -130,14 +128,11 @@ async def offset_for_leader_epoch(
     context: Context, request: "OffsetForLeaderEpochRequest"
 ) -> OffsetForLeaderEpochReply:
     """Where an epoch ended, so that a reader can see whether its log and ours are still the same."""
-    slices = Slices(context.broker.clock)
     topics = []
     for topic in request.topics:
-        partitions = []
-        for wanted in topic.partitions:
-            partitions.append(_epoch_end(context.broker, topic.topic, wanted))
-            await slices.pause()
-        topics.append(TopicEpochEnds(topic=topic.topic, partitions=tuple(partitions)))
+        find = partial(_epoch_end, context.broker, topic.topic)
+        partitions = await each(context, topic.partitions, find)
+        topics.append(TopicEpochEnds(topic=topic.topic, partitions=partitions))
     return OffsetForLeaderEpochReply(topics=tuple(topics))
 
 
@@ -171,14 +166,11 @@ class DeleteRecordsReply(Reply):
 
 async def delete_records(context: Context, request: "DeleteRecordsRequest") -> DeleteRecordsReply:
     """Forget what lies before an offset."""
-    slices = Slices(context.broker.clock)
     topics = []
     for topic in request.topics:
-        partitions = []
-        for wanted in topic.partitions:
-            partitions.append(await _delete(context.broker, topic.name, wanted))
-            await slices.pause()
-        topics.append(TopicStarts(name=topic.name, partitions=tuple(partitions)))
+        delete = partial(_delete, context.broker, topic.name)
+        partitions = await done_to_each(context, topic.partitions, delete)
+        topics.append(TopicStarts(name=topic.name, partitions=partitions))
     return DeleteRecordsReply(topics=tuple(topics))
 
 

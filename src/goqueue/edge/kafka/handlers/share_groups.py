@@ -14,7 +14,7 @@ from goqueue.edge.kafka.handlers.consumer_groups import (
     described,
 )
 from goqueue.edge.kafka.handlers.groups_admin import GROUP_OPERATIONS
-from goqueue.edge.kafka.once import once
+from goqueue.edge.kafka.once import each, once
 from goqueue.model.errors import GoQueueError, Invalid
 from goqueue.model.groups import GroupKind, ShareHeartbeat
 
@@ -76,5 +76,7 @@ async def share_group_describe(context: Context, request: "ShareGroupDescribeReq
     operations = GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_NOT_ASKED
     kinds = (GroupKind.SHARE,)
     return DescribeReply(
-        groups=tuple(described(context, name, kinds, operations) for name in once(request.group_ids))
+        groups=await each(
+            context, once(request.group_ids), lambda name: described(context, name, kinds, operations)
+        )
     )

@@ -11,6 +11,7 @@ from goqueue.broker.topics import add_partitions, create_topic, delete_topic, to
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
 from goqueue.edge.kafka.handlers.configs import ConfigEntry, topic_entries
+from goqueue.edge.kafka.once import done_to_each
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.commands import CreateTopic
 from goqueue.model.errors import GoQueueError, InvalidReplication, TopicNotFound
@@ -45,7 +46,9 @@ async def create_topics(context: Context, request: "CreateTopicsRequest") -> Cre
     """Create each topic asked for, or only look whether it could be created."""
     only_look = request.validate_only
     return CreateTopicsReply(
-        topics=tuple([await _create(context, topic, validate_only=only_look) for topic in request.topics])
+        topics=await done_to_each(
+            context, request.topics, lambda topic: _create(context, topic, validate_only=only_look)
+        )
     )
 
 
@@ -101,7 +104,9 @@ async def create_partitions(context: Context, request: "CreatePartitionsRequest"
     """Raise the number of a topic's partitions."""
     only_look = request.validate_only
     return CreatePartitionsReply(
-        results=tuple([await _grow(context, topic, validate_only=only_look) for topic in request.topics])
+        results=await done_to_each(
+            context, request.topics, lambda topic: _grow(context, topic, validate_only=only_look)
+        )
     )
 
 
@@ -132,7 +137,9 @@ async def delete_topics(context: Context, request: "DeleteTopicsRequest") -> Del
     names: tuple[str, ...] = getattr(request, "topic_names", ())
     wanted: list[tuple[str | None, UUID | None]] = [(name, None) for name in names]
     wanted += [(state.name, state.topic_id) for state in getattr(request, "topics", ())]
-    return DeleteTopicsReply(responses=tuple([await _delete(context, *named) for named in wanted]))
+    return DeleteTopicsReply(
+        responses=await done_to_each(context, wanted, lambda named: _delete(context, *named))
+    )
 
 
 async def _delete(context: Context, name: str | None, topic_id: UUID | None) -> DeletedTopic:
