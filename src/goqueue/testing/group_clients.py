@@ -6,11 +6,12 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.group_offsets import commit_offsets, fetch_offsets
 from goqueue.broker.reset_offsets import reset_offsets
 from goqueue.model.commands import Spot
-from goqueue.model.errors import GoQueueError, NotFound, OffsetOutOfRange
+from goqueue.model.errors import GoQueueError, GroupNotFound, NotFound, OffsetOutOfRange
 from goqueue.model.groups import NO_GENERATION, Membership, OffsetRow, ResetOffsets, TopicCommit
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.testing.answers import Answers
 from goqueue.testing.group_history import GroupHistory
+from goqueue.testing.partition_history import demand
 from goqueue.testing.story import Story
 
 STEP_SHARE = 0.4
@@ -69,6 +70,9 @@ class GroupClients:
                 offsets = {TopicPartition(r.topic, r.partition): r.new_offset for r in told}
                 group.ask(offsets)
                 await reset_offsets(self._broker, ResetOffsets(group=group.name, offsets=offsets))
+            except GroupNotFound:
+                demand(not group.certain, f"group {group.name} is not there, though {group.certain} stand")
+                return
             except NotFound as error:
                 permit_absence(self._story, self._answers, topic.name, error)
                 return
