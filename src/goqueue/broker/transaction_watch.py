@@ -61,15 +61,18 @@ class TransactionWatch:
 
     async def _abort_overdue(self) -> None:
         assert self._abort is not None, "no timer is set before the watch has begun"
-        now_ms = self._running.now_ms()
-        not_before_ms = 0
-        for transactional_id in [name for one in self._all() for name in one.overdue(now_ms=now_ms)]:
+        overdue = self._overdue()
+        for transactional_id in overdue:
             try:
                 await self._abort(transactional_id)
             except GoQueueError as error:
-                not_before_ms = self._running.now_ms() + _AGAIN_MS
                 log.warning("transaction_unfinished transaction=%s reason=%s", transactional_id, error)
-        if not_before_ms:
-            self.expect(not_before_ms)
+        if not set(overdue).isdisjoint(self._overdue()):
+            # The disk has failed it, or a broker that closes leaves it to the next: never try without pause.
+            self.expect(self._running.now_ms() + _AGAIN_MS)
         else:
             self.look()
+
+    def _overdue(self) -> list[str]:
+        now_ms = self._running.now_ms()
+        return [name for one in self._all() for name in one.overdue(now_ms=now_ms)]
