@@ -1,5 +1,7 @@
 """`make storm SEED=… MINUTES=…`: clients of all features, a broker that is killed, a model that checks it.
 
+Before that come simulated power cuts, from the same seed.
+
 Exits with 1 when the broker has broken its word, and tells how to go through the same weather again. The
 clients and the weather draw from the seed; which request a kill meets is a matter of the machine.
 """
@@ -12,9 +14,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.storm import kills
+from tests.storm import cuts, kills
 from tests.storm.record import Record
 from tests.storm.table import table
+
+_CUTS_SHARE = 0.2
+"""Simulations before the storm take this share of its time."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -22,13 +27,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
     parser.add_argument("--minutes", type=float, default=1)
     parser.add_argument("--only", default="", help="clients whose class has this in its name")
+    parser.add_argument("--part", choices=("both", "kills", "cuts"), default="both")
     parser.add_argument("--keep", action="store_true", help="leave the data folder")
     given = parser.parse_args(arguments)
     record = Record()
     folder = Path(tempfile.mkdtemp(prefix="goqueue-storm-"))
     print(f"storm: seed {given.seed}, {given.minutes:g} minutes, in {folder}", flush=True)
     begun_s = time.monotonic()
-    kills.storm(folder, record, seed=given.seed, minutes=given.minutes, only=given.only)
+    if given.part != "kills":
+        cuts.cut(record, seed=given.seed, seconds=given.minutes * 60 * _CUTS_SHARE)
+    if given.part != "cuts":
+        kills.storm(folder, record, seed=given.seed, minutes=given.minutes, only=given.only)
     print(table(record, seconds=time.monotonic() - begun_s))
     if not record.violations:
         if not given.keep:

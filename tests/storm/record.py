@@ -50,10 +50,10 @@ class Record:
         self._begun_s = time.monotonic()
         self._lock = threading.Lock()
 
-    def befall(self, what: str) -> None:
+    def befall(self, what: str, *, count: int = 1) -> None:
         """A misfortune strikes now."""
         with self._lock:
-            self.misfortunes[what] += 1
+            self.misfortunes[what] += count
             self._recent = [*self._recent[1 - _RECENT :], (self.age_s(), what)]
 
     def count(self, feature: str, messages: int = 1) -> None:

@@ -7,6 +7,7 @@ from random import Random
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.opening import close_broker
+from goqueue.model.errors import GoQueueError
 from goqueue.model.settings import BrokerConfig
 from goqueue.testing.answers import Answers
 from goqueue.testing.loop import SimulatedLoop
@@ -14,6 +15,8 @@ from goqueue.testing.machine import Machine, Tell, replayed
 from goqueue.testing.partition_history import Violation
 
 CRASH_WHILE_OPENING_SHARE = 0.2
+POWER_CUT = "power cut"
+"""As the counts call the end of a life that lost its power."""
 POWER_CUT_SHARE = 0.5
 """How often a life that could have ended well loses its power all the same."""
 
@@ -65,8 +68,8 @@ class RoomSimulation(ABC):
         """Between two lives."""
         self.machine.clock.advance_ms(self.random.choice(self.habits.down_ms))
 
-    def note(self, what: str) -> None:
-        self.counts[what] += 1
+    def note(self, what: str, count: int = 1) -> None:
+        self.counts[what] += count
         if self._tell is not None:
             self._tell(what)
 
@@ -79,13 +82,18 @@ class RoomSimulation(ABC):
 
     def _live_once(self, *, is_last: bool) -> None:
         self.has_lost_power = self.machine.live(lambda loop: self._live(loop, is_last=is_last))
+        if self.has_lost_power:
+            self.note(POWER_CUT)
         self.pass_time(is_last=is_last)
 
     async def _live(self, loop: SimulatedLoop, *, is_last: bool) -> bool:
         answers = Answers(loop, self.machine.disk)
         if not is_last and self.random.random() < CRASH_WHILE_OPENING_SHARE:
             answers.cut_power(after_changes=self.random.randrange(self.habits.opening_changes))
-        broker = await answers.wait_for(self.machine.open(self._config))
+        try:
+            broker = await answers.wait_for(self.machine.open(self._config))
+        except GoQueueError as error:
+            raise Violation(f"the broker does not start: {error!r}") from error
         life = self.new_life(broker, answers)
         await life.begin()
         if is_last:
@@ -111,6 +119,7 @@ class RoomLife(ABC):
         self.random = simulation.random
         self.disk = simulation.machine.disk
         self.note = simulation.note
+        self._clock = simulation.machine.clock
         self.broker = broker
         self.answers = answers
         self.is_doubtful = False
@@ -137,6 +146,22 @@ class RoomLife(ABC):
         self.answers.break_something()
         self.is_doubtful = True
         self.disk.faults.fail_syncs(under=f"logs/{topic}/{self.random.randrange(partitions)}/")
+
+    def fail_reads(self, under: str) -> None:
+        """The next reads of some files fail; what they hold is unharmed."""
+        self.note("failing reads")
+        self.answers.break_something()
+        self.disk.faults.fail_reads(self.random.randint(1, 3), under=under)
+
+    def set_clock(self, *steps_ms: int) -> None:
+        """Somebody sets the wall clock, forward or back."""
+        self.note("clock set")
+        self._clock.step_wall_ms(self.random.choice(steps_ms))
+
+    def stand_still(self, *durations_ms: int) -> None:
+        """The process is stopped for a while, as by SIGSTOP: time passes, and every timer is late."""
+        self.note("stand still")
+        self._clock.advance_ms(self.random.choice(durations_ms))
 
     def fill_disk(self, *rooms_bytes: int) -> None:
         self.note("full disk")

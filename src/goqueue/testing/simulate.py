@@ -9,14 +9,15 @@ from functools import partial
 from typing import Protocol
 
 from goqueue.testing.delay_simulation import simulate_delays
+from goqueue.testing.knowledge_simulation import simulate_knowledge
 from goqueue.testing.machine import Tell
 from goqueue.testing.partition_history import Violation
 from goqueue.testing.queue_simulation import simulate_queue
 from goqueue.testing.simulation import simulate
+from goqueue.testing.sink_simulation import simulate_sinks
 from goqueue.testing.transaction_simulation import simulate_transactions
 
 PROGRESS_EVERY_S = 2
-_WHAT = ("log", "delays", "queue", "transactions")
 
 
 class Run(Protocol):
@@ -25,19 +26,24 @@ class Run(Protocol):
     def __call__(self, seed: int, steps: int, *, tell: Tell | None = None) -> Counter[str]: ...
 
 
+RUNS: dict[str, Run] = {
+    "log": simulate,
+    "delays": simulate_delays,
+    "queue": simulate_queue,
+    "transactions": simulate_transactions,
+    "sinks": simulate_sinks,
+    "knowledge": simulate_knowledge,
+}
+"""What can be put to the test: the log with its groups, or one room."""
+
+
 def main(arguments: list[str] | None = None) -> int:
     """0 when the broker kept its word in every seed, 1 when it did not."""
     options = _parse(arguments)
     # The broker logs each fault that it meets; with -v that is part of the story.
     logging.basicConfig(level=logging.INFO if options.verbose else logging.CRITICAL, format="  | %(message)s")
     tell = (lambda line: print(line, flush=True)) if options.verbose else None
-    runs: dict[str, Run] = {
-        "log": partial(simulate, has_groups=options.groups),
-        "delays": simulate_delays,
-        "queue": simulate_queue,
-        "transactions": simulate_transactions,
-    }
-    run = runs[options.what]
+    run = RUNS[options.what] if options.groups else partial(simulate, has_groups=False)
     counts: Counter[str] = Counter()
     told_at = started_at = time.monotonic()
     for number, seed in enumerate(range(options.seed, options.seed + options.seeds), 1):
@@ -60,15 +66,15 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=400, help="steps a seed (default: %(default)s)")
     parser.add_argument(
         "--what",
-        choices=_WHAT,
-        default=_WHAT[0],
+        choices=list(RUNS),
+        default="log",
         help="what is put to the test: the log with its groups, or one room (default: %(default)s)",
     )
     parser.add_argument(
         "--groups",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="whether consumer groups take part (default: yes)",
+        help="without them the log is simulated alone (default: with)",
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="tell every step")
     return parser.parse_args(arguments)

@@ -189,13 +189,19 @@ class _Life(RoomLife):
         await self.answers.sleep(self.random.choice(_WAITS_MS))
 
     async def _misfortune(self) -> None:
-        which = self.random.randrange(4)
+        which = self.random.randrange(7)
         if which == 0:
             self.cut_power(within_changes=40)
         elif which == 1:
             self.fail_syncs(TOPIC, PARTITIONS)
         elif which == 2:
             self.fill_disk(0, 300, 3_000)
+        elif which == 3:
+            self.fail_reads(f"logs/{TOPIC}/")
+        elif which == 4:
+            self.set_clock(-3_000, -50, 2_000)
+        elif which == 5:
+            self.stand_still(100, 5_000, 40_000)
         else:
             self.mend()
 
