@@ -16,13 +16,13 @@ from tests.unit.broker.test_schema_stalls import doubling
 
 pytestmark = pytest.mark.slow
 SETTINGS = {"goqueue.schema.validation": "full"}
-LONG = "--workshop-job-limit-ms=600000"
+LONG = ("--workshop-job-limit-ms=600000", "--schemas-check-limit-ms=600000")
 """Nothing but what the test does ends a job."""
 
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[RunningBroker]:
-    started = RunningBroker(tmp_path / "data", LONG).start()
+    started = RunningBroker(tmp_path / "data", *LONG).start()
     yield started
     started.kill()
 

@@ -93,7 +93,12 @@ class Door:
 
     def publish(self, topic: str, messages: list[dict[str, Any]], *, acks: str = "all") -> list[Any]:
         """The results, one a message."""
-        reply = self.post(f"/topics/{topic}/messages", {"messages": messages, "acks": acks})
+        try:
+            reply = self.post(f"/topics/{topic}/messages", {"messages": messages, "acks": acks})
+        except Refused as refused:
+            if len(messages) == 1 and refused.code == "schema_mismatch":
+                return [{"error": str(refused), "code": refused.code}]
+            raise
         return list(reply["results"])
 
     def read(self, topic: str, partition: int, *, offset: int = 0, limit: int = _READ_LIMIT) -> list[Any]:

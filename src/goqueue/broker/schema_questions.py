@@ -49,7 +49,7 @@ async def make_ready(broker: Broker, topic: str, schema_id: int) -> Checker | st
         # In a thread: a library takes longer to import than anybody may hold the loop.
         await broker.threads.run(import_module, _LIBRARIES[prepared.kind])
         if len(prepared.form) > _PREPARED_HERE_MAX:
-            prepared = Prepared(prepared.kind, b"", 0, prepared.record_names)
+            prepared = prepared.elsewhere()
     return broker.checkers.keep(schema_id, prepared)
 
 
@@ -60,24 +60,26 @@ async def answer(broker: Broker, topic: str, questions: Iterable[Question]) -> d
         groups.setdefault(question[:2], []).append(question)
     answers: dict[Question, str | None] = {}
     for (schema_id, indexes), group in groups.items():
-        try:
-            answers |= await _answer_group(broker, topic, schema_id, indexes, group)
-        except (InvalidSchema, SchemaNotFound) as error:
-            answers |= dict.fromkeys(group, str(error))
+        checker = broker.checkers.get(schema_id) or await make_ready(broker, topic, schema_id)
+        if isinstance(checker, str):  # it was ready a moment ago, and has gone
+            answers |= dict.fromkeys(group, checker)
+        else:
+            answers |= await _answer_group(broker, topic, checker, indexes, group)
     return answers
 
 
 async def _answer_group(
-    broker: Broker, topic: str, schema_id: int, indexes: tuple[int, ...], group: list[Question]
+    broker: Broker, topic: str, checker: Checker, indexes: tuple[int, ...], group: list[Question]
 ) -> dict[Question, str | None]:
-    sources = broker.registry.sources(broker.registry.schema(schema_id))
+    schema_id, form = checker.schema_id, checker.prepared.form
+    limit_ms = broker.config.schemas.check_limit_ms
     answers: dict[Question, str | None] = {}
     waiting, count_max = list(reversed(group)), _GROUP_MAX
     while waiting:
         asked = _take(waiting, count_max)
-        request = _encode(Check(sources, indexes, [question.payload for question in asked]))
+        request = _encode(Check(checker.kind, form, indexes, [question.payload for question in asked]))
         try:
-            reply = await broker.workshop.run(jobs.check, request, whose=_whose(topic))
+            reply = await broker.workshop.run(jobs.check, request, whose=_whose(topic), limit_ms=limit_ms)
         except JobOverran as error:
             waiting += reversed(asked)
             if len(asked) > 1:

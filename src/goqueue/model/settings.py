@@ -243,6 +243,8 @@ class SchemaConfig:
 
     text_max: int = MiB
     """Characters of a schema."""
+    check_limit_ms: int = 1_000
+    """CPU time of a helper process to check data for which nobody could tell how long it takes."""
     checkers_max: int = 1_000
     """Schemas that are kept ready to check messages; the one used longest ago goes first."""
     checkers_bytes: int = 32 * MiB
@@ -250,6 +252,7 @@ class SchemaConfig:
 
     def __post_init__(self) -> None:
         require(self.text_max > 0, "a schema must have some characters")
+        require(self.check_limit_ms > 0, "checking a message must have some time")
         require(self.checkers_max > 0, "there must be room for a schema that checks messages")
         require(self.checkers_bytes > 0, "there must be room for a schema that checks messages")
 
@@ -262,10 +265,12 @@ class WorkshopConfig:
     """So many at most; each is started when there is work for it."""
     memory_bytes: int = 512 * MiB
     """Address space of one."""
-    job_limit_ms: int = 2_000
+    job_limit_ms: int = 5_000
     """CPU time of one job."""
     waiting_max: int = 64
     """Jobs that may wait for a free process."""
+    wait_ms: int = 10_000
+    """How long one of them waits before it is given up."""
     idle_ms: int = MINUTE_MS
     """How long a process without work stays."""
 
@@ -274,6 +279,7 @@ class WorkshopConfig:
         require(self.memory_bytes >= 128 * MiB, "a helper process needs 128 MiB to begin with")
         require(self.job_limit_ms > 0, "a job must have some time")
         require(self.waiting_max >= 0, "the number of jobs that may wait must be 0 or more")
+        require(self.wait_ms > 0, "a job must be able to wait for a while")
         require(self.idle_ms >= 0, "the time that an idle helper process stays must be 0 or more")
 
 

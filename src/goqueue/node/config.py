@@ -165,6 +165,7 @@ def _broker(reader: _Reader) -> BrokerConfig:
 def _schemas(reader: _Reader) -> SchemaConfig:
     return SchemaConfig(
         text_max=reader(table.SCHEMAS_TEXT_MAX),
+        check_limit_ms=reader(table.SCHEMAS_CHECK_LIMIT_MS),
         checkers_max=reader(table.SCHEMAS_CHECKERS_MAX),
         checkers_bytes=reader(table.SCHEMAS_CHECKERS_BYTES),
     )
@@ -176,6 +177,7 @@ def _workshop(reader: _Reader) -> WorkshopConfig:
         memory_bytes=reader(table.WORKSHOP_MEMORY_BYTES),
         job_limit_ms=reader(table.WORKSHOP_JOB_LIMIT_MS),
         waiting_max=reader(table.WORKSHOP_WAITING_MAX),
+        wait_ms=reader(table.WORKSHOP_WAIT_MS),
         idle_ms=reader(table.WORKSHOP_IDLE_MS),
     )
 

@@ -506,6 +506,12 @@ SCHEMAS_TEXT_MAX: Setting[int] = Setting(
     read=whole_number(least=1, most=4 * KiB * KiB),
     help="The most characters of a schema.",
 )
+SCHEMAS_CHECK_LIMIT_MS: Setting[int] = Setting(
+    name="SCHEMAS_CHECK_LIMIT_MS",
+    default="1000",
+    read=whole_number(least=1, most=_INT32_MAX),
+    help="The CPU time to check a message where nobody can tell how long it takes; then it is refused.",
+)
 SCHEMAS_CHECKERS_MAX: Setting[int] = Setting(
     name="SCHEMAS_CHECKERS_MAX",
     default="1000",
@@ -533,7 +539,7 @@ WORKSHOP_MEMORY_BYTES: Setting[int] = Setting(
 )
 WORKSHOP_JOB_LIMIT_MS: Setting[int] = Setting(
     name="WORKSHOP_JOB_LIMIT_MS",
-    default="2000",
+    default="5000",
     read=whole_number(least=100, most=_INT32_MAX),
     help="The CPU time of one job of a helper process; then it is killed and the request refused.",
 )
@@ -542,6 +548,12 @@ WORKSHOP_WAITING_MAX: Setting[int] = Setting(
     default="64",
     read=whole_number(least=0, most=_INT32_MAX),
     help="Jobs that may wait for a helper process; more are answered with `workshop_busy`.",
+)
+WORKSHOP_WAIT_MS: Setting[int] = Setting(
+    name="WORKSHOP_WAIT_MS",
+    default="10000",
+    read=whole_number(least=1, most=_INT32_MAX),
+    help="How long a job waits for a helper process before it is answered so, too.",
 )
 WORKSHOP_IDLE_MS: Setting[int] = Setting(
     name="WORKSHOP_IDLE_MS",
@@ -618,12 +630,14 @@ SETTINGS: tuple[Setting[object], ...] = (
     HEALTH_LOOP_LAG_FAIL_MS,
     LOOP_STUCK_MS,
     SCHEMAS_TEXT_MAX,
+    SCHEMAS_CHECK_LIMIT_MS,
     SCHEMAS_CHECKERS_MAX,
     SCHEMAS_CHECKERS_BYTES,
     WORKSHOP_PROCESSES,
     WORKSHOP_MEMORY_BYTES,
     WORKSHOP_JOB_LIMIT_MS,
     WORKSHOP_WAITING_MAX,
+    WORKSHOP_WAIT_MS,
     WORKSHOP_IDLE_MS,
 )
 

@@ -93,6 +93,14 @@ class WorkshopProcesses(Workshop):
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(whose, deque()).append(turn)
         try:
+            async with asyncio.timeout(self._config.wait_ms / 1_000):
+                await self._wait(whose, turn)
+        except TimeoutError:
+            self.counts.refused += 1
+            raise WorkshopBusy(self.waiting_count + 1) from None
+
+    async def _wait(self, whose: str, turn: "asyncio.Future[None]") -> None:
+        try:
             await turn
         except asyncio.CancelledError:
             if turn.cancelled():

@@ -22,11 +22,11 @@ REQUEST_HEAD = Struct(">IHI")
 REPLY_HEAD = Struct(">BBI")
 """How it ended, whether this process is used up, length of what follows."""
 DONE, OUT_OF_MEMORY, RAISED = range(3)
-WALL_FACTOR = 5
+WALL_FACTOR = 10
 """A job that waits for a busy machine may take so much longer by the clock than it takes CPU time."""
 READY = b"+"
 _PR_SET_PDEATHSIG = 1
-_NICENESS = 5
+_NICENESS = 2
 """Whoever is served goes before those who ask for heavy work."""
 _USED_UP = 0.5
 """Of its memory: what libraries keep adds up, and the next job should find room."""

@@ -3,7 +3,7 @@
 import msgspec
 
 from goqueue.core.schemas import jobs
-from goqueue.core.schemas.checkers import Checkers, Prepared
+from goqueue.core.schemas.checkers import Checker, Checkers, Prepared
 from goqueue.core.schemas.checking import Apart, MessageCheck, NotReady
 from goqueue.core.schemas.events import Event
 from goqueue.core.schemas.registry import Comparison, Latest, Registry
@@ -97,6 +97,8 @@ def problem_of(
             )
         except Apart as apart:
             schema_id, indexes, payload = apart.question
-            request = Check(registry.sources(registry.schema(schema_id)), indexes, [payload])
+            checker = checkers.get(schema_id)
+            assert isinstance(checker, Checker), "it is ready"
+            request = Check(checker.kind, checker.prepared.form, indexes, [payload])
             [answer] = msgspec.msgpack.decode(jobs.check(_encode(request)))
             check.answers[apart.question] = answer

@@ -146,7 +146,7 @@ def _is_dead(process: int) -> bool:
 
 def test_no_more_wait_than_may_and_who_hangs_up_gives_its_place_back() -> None:
     async def test() -> None:
-        async with workshop(WorkshopConfig(process_count=1, waiting_max=1)) as made:
+        async with workshop(WorkshopConfig(process_count=1, waiting_max=1, job_limit_ms=300)) as made:
             busy = asyncio.ensure_future(made.run(jobs.spin, b"", whose="a"))
             waiting = asyncio.ensure_future(made.run(jobs.echo, b"", whose="a"))
             await until(lambda: made.waiting_count == 1)
@@ -160,6 +160,22 @@ def test_no_more_wait_than_may_and_who_hangs_up_gives_its_place_back() -> None:
             with pytest.raises(JobOverran):
                 await busy
             assert await third == b"third"
+
+    run(test())
+
+
+def test_a_job_does_not_wait_for_ever_for_its_turn() -> None:
+    async def test() -> None:
+        async with workshop(WorkshopConfig(process_count=1, wait_ms=50)) as made:
+            await made.run(jobs.echo, b"", whose="a")
+            busy = asyncio.ensure_future(made.run(jobs.spin, b"", whose="a"))
+            await asyncio.sleep(0)
+
+            with pytest.raises(WorkshopBusy):
+                await made.run(jobs.echo, b"", whose="b")
+
+            assert made.waiting_count == 0
+            busy.cancel()
 
     run(test())
 

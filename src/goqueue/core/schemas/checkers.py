@@ -37,6 +37,10 @@ class Prepared(Struct, frozen=True, array_like=True):
     """By the place of a message in a Protobuf file; others have one, under the empty text."""
     problem: str = ""
 
+    def elsewhere(self) -> "Prepared":
+        """The same for a schema whose data is checked by a helper process."""
+        return Prepared(self.kind, self.form, 0, self.record_names)
+
 
 class Content:
     """What data of one schema, and for Protobuf of one message of it, must be like."""
@@ -95,7 +99,7 @@ class Checker:
     def distrust(self) -> None:
         for content in self._contents.values():
             content.distrust()
-        self.prepared = Prepared(self.prepared.kind, b"", 0, self.prepared.record_names)
+        self.prepared = self.prepared.elsewhere()
 
 
 def judges_of(prepared: Prepared) -> Judges:
@@ -158,7 +162,7 @@ class Checkers:
         made: Checker | str = prepared.problem
         if not prepared.problem:
             if schema_id in self.slow:
-                prepared = Prepared(prepared.kind, b"", 0, prepared.record_names)
+                prepared = prepared.elsewhere()
             made = Checker(schema_id, prepared)
             self.ns_a_byte_max = max(self.ns_a_byte_max, prepared.ns_a_byte)
         self._forget(schema_id)

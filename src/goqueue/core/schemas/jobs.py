@@ -78,9 +78,7 @@ def prepare(request: bytes) -> bytes:
     except InvalidSchema as error:
         return _encode(Prepared(problem=f"the schema cannot be used: {error}"[:_TEXT_MAX]))
     prepared = _prepared(parsed)
-    if _takes_long(prepared):
-        prepared = Prepared(prepared.kind, b"", 0, prepared.record_names)
-    return _encode(prepared)
+    return _encode(prepared.elsewhere() if _takes_long(prepared) else prepared)
 
 
 def _takes_long(prepared: Prepared) -> bool:
@@ -95,8 +93,7 @@ def _takes_long(prepared: Prepared) -> bool:
 def check(request: bytes) -> bytes:
     """What is wrong with data, one by one: of the first at least, and of more while there is time."""
     asked = _check.decode(request)
-    prepared = _prepared(parse_sources(asked.sources))
-    misfit = judges_of(prepared)(asked.indexes, _ANY_BYTES)
+    misfit = judges_of(Prepared(asked.kind, asked.form))(asked.indexes, _ANY_BYTES)
     begun_ns = time.process_time_ns()
     found: list[str | None] = []
     for payload in asked.payloads:

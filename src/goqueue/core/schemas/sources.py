@@ -51,8 +51,9 @@ class Compared(Struct, frozen=True, array_like=True):
 
 
 class Check(Struct, frozen=True, array_like=True):
-    """Data that is to be checked against the last of some schemas."""
+    """Data that is to be checked by what was prepared for it (`Prepared`)."""
 
-    sources: list[Source]
+    kind: SchemaKind
+    form: bytes
     indexes: tuple[int, ...]
     payloads: list[bytes]
