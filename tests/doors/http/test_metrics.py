@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from goqueue.broker.measures.family import Kind
 from goqueue.broker.measures.table import FAMILIES
+from goqueue.core.telemetry.counters import Counters
 from goqueue.model.settings import BrokerConfig, MetricsConfig, TopicSettings
 from goqueue.model.telemetry import ExportStatus
 from tests.doors.http.running_door import RunningDoor
@@ -42,8 +43,16 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDoor]:
         client.post("/topics", json={"name": "acme.orders", "num_partitions": 1})
         client.post("/topics/acme.orders/messages", json={"messages": [{"value": "x"}] * 2})
         running.broker.trace_exports.append(ExportStatus("file", sent=7, dropped=2))
+        _note_what_is_rare(running.broker.counters)
         running.run(running.broker.health.check(running.broker))
         yield running
+
+
+def _note_what_is_rare(counters: Counters) -> None:
+    """What needs a spoilt disk or a hostile schema, and has tests of its own where it happens."""
+    checked = counters.topic("checked")
+    checked.checked_elsewhere, checked.checks_too_slow = 3, 1
+    counters.group_topic("workers-of-orders", "orders").passed_over = 2
 
 
 def _work(queue: Queue) -> None:

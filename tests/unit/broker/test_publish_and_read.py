@@ -314,7 +314,7 @@ def test_producer_ids_never_repeat_across_restarts(tmp_path: Path) -> None:
 
 def test_a_batch_that_cannot_be_opened_is_named_with_the_way_past_it(tmp_path: Path) -> None:
     senseless = bytearray(produced([None, None]))
-    senseless[61:] = b"\xff" * (len(senseless) - 61)
+    senseless[-6:] = b"\xff" * 6  # in the second record: only the first of a small batch is read at the door
     senseless[17:21] = crc32c(senseless[21:]).to_bytes(4, "big")
 
     async def walk() -> None:

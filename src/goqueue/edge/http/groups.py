@@ -33,7 +33,7 @@ from goqueue.edge.http.group_bodies import (
 )
 from goqueue.edge.http.lag import lag_body
 from goqueue.edge.http.openapi import errors, takes
-from goqueue.edge.http.paging import After, Limit, names_in_page, shown_in_slices
+from goqueue.edge.http.paging import ALL, After, Limit, names_in_page, shown_in_slices
 from goqueue.edge.http.times import format_second, format_time, parse_duration_ns
 from goqueue.model.groups import (
     GroupState,
@@ -67,7 +67,7 @@ async def list_groups_route(
         bool,
         QueryParameter(description="With the broker's own, in whose names it sends dead letters back."),
     ] = False,
-    limit: Limit = None,
+    limit: Limit = ALL,
     after: After = None,
 ) -> GroupList:
     names = [listing.name for listing in list_groups(broker, with_own=internal)]

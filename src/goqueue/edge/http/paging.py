@@ -18,10 +18,14 @@ from goqueue.model.errors import NotFound
 
 T = TypeVar("T")
 PAGE_COUNT_MAX = 10_000
+ALL = 2**63 - 1
+"""No limit. A number rather than None, for which the framework takes the word `null`."""
 
 Limit = Annotated[
-    int | None,
-    QueryParameter(ge=1, description="At most so many, and no page has more than 10000; absent: all."),
+    int,
+    QueryParameter(
+        ge=1, le=ALL, description="At most so many, and no page has more than 10000; absent: all."
+    ),
 ]
 After = Annotated[
     str | None, QueryParameter(description="Only what stands behind this: the `next` of the page before.")
@@ -35,10 +39,10 @@ class Page(NamedTuple, Generic[T]):
     """The last name of a page that is not the last."""
 
 
-def names_in_page(names: Sequence[str], limit: int | None, after: str | None) -> Page[str]:
+def names_in_page(names: Sequence[str], limit: int, after: str | None) -> Page[str]:
     """The wanted part of a list that is sorted."""
     first = 0 if after is None else bisect_right(names, after)
-    end = len(names) if limit is None else first + min(limit, PAGE_COUNT_MAX)
+    end = len(names) if limit == ALL else first + min(limit, PAGE_COUNT_MAX)
     wanted = list(names[first:end])
     return Page(wanted, wanted[-1] if wanted and end < len(names) else None)
 

@@ -23,7 +23,7 @@ from goqueue.broker.tenants import (
 )
 from goqueue.edge.http.decoding import decode, decode_if_any
 from goqueue.edge.http.openapi import errors, takes
-from goqueue.edge.http.paging import After, Limit, names_in_page, shown_in_slices
+from goqueue.edge.http.paging import ALL, After, Limit, names_in_page, shown_in_slices
 from goqueue.edge.http.replies import options_route
 from goqueue.edge.http.tenant_bodies import (
     ChangeTenantBody,
@@ -93,7 +93,7 @@ async def create_tenant_route(broker: NamedDependency[Broker], body: RawBody) ->
 async def list_tenants_route(
     broker: NamedDependency[Broker],
     status: Annotated[StatusWord | None, QueryParameter(description="Only tenants of this status.")] = None,
-    limit: Limit = None,
+    limit: Limit = ALL,
     after: After = None,
 ) -> TenantList:
     wanted = None if status is None else TenantStatus(status)

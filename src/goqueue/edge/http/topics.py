@@ -21,7 +21,7 @@ from goqueue.edge.http.bodies import (
 )
 from goqueue.edge.http.decoding import decode
 from goqueue.edge.http.openapi import errors, takes
-from goqueue.edge.http.paging import After, Limit, names_in_page
+from goqueue.edge.http.paging import ALL, After, Limit, names_in_page
 from goqueue.edge.http.times import format_time
 from goqueue.model.commands import CreateTopic, TopicView
 from goqueue.model.settings import HOUR_MS
@@ -54,7 +54,7 @@ async def create_topic_route(broker: NamedDependency[Broker], body: RawBody) -> 
     responses=errors(400),
 )
 async def list_topics_route(
-    broker: NamedDependency[Broker], limit: Limit = None, after: After = None
+    broker: NamedDependency[Broker], limit: Limit = ALL, after: After = None
 ) -> TopicList:
     return TopicList(*names_in_page(sorted(broker.topics), limit, after))
 
