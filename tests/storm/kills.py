@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from tests.integration.running_broker import RunningBroker
+from tests.integration.running_broker import BROKER, RunningBroker
 from tests.storm.actors import ACTORS
 from tests.storm.record import Kind, Record
 from tests.storm.site import Door, Site
@@ -16,9 +16,11 @@ BROKER_FLAGS = ("--log-upkeep-interval-ms=500",)
 _ENDED_WITHIN_S = 180
 
 
-def storm(folder: Path, record: Record, *, seed: int, minutes: float, only: str = "") -> None:
+def storm(
+    folder: Path, record: Record, *, seed: int, minutes: float, only: str = "", program: str = BROKER
+) -> None:
     """Let it blow for so long, then look at what is left."""
-    broker = RunningBroker(folder / "data", *BROKER_FLAGS).start()
+    broker = RunningBroker(folder / "data", *BROKER_FLAGS, program=program).start()
     site = Site(broker, record)
     site.is_up.set()
     kinds = [kind for kind in ACTORS if only in kind.__name__]

@@ -5,6 +5,7 @@ and their models keep it as a doubt. An answer that says no is `Refused`, with i
 """
 
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -114,6 +115,16 @@ class Door:
                 messages += page
                 offset = page[-1]["offset"] + 1
         return found
+
+    def dead_letters(self, topic: str, partitions: int) -> Counter[tuple[int, int]]:
+        """How often each place of a topic is among its dead letters."""
+        try:
+            found = self.read_all(f"{topic}.dlq", partitions)
+        except Refused:
+            return Counter()  # the first of them would have made their topic
+        headers = (message["headers"] for part in found for message in part)
+        origin = "goqueue-dlq-original"
+        return Counter((int(h[f"{origin}-partition"]), int(h[f"{origin}-offset"])) for h in headers)
 
     @staticmethod
     def _told(reply: httpx.Response) -> Mapping[str, Any]:

@@ -1,7 +1,8 @@
-"""What befalls the broker: kill -9 at work and while it starts, a stop in order, a stand-still."""
+"""What befalls the broker: kill -9 between a write and its answer or while it starts, SIGTERM, SIGSTOP."""
 
 import signal
 import time
+from pathlib import Path
 from random import Random
 
 from tests.storm.site import Site
@@ -10,6 +11,11 @@ _CALM_S = (0.1, 0.3, 0.8, 2.0)
 _STAND_STILL_S = (0.1, 1.0, 2.5)
 _STARTING_S = 0.6
 """While it starts, a kill comes within this time."""
+
+
+_BUSY = 8
+"""So many logs, those that were written to last, are waited for."""
+_WRITE_WITHIN_S = 0.3
 
 
 class Weather:
@@ -31,6 +37,8 @@ class Weather:
         self._site.is_up.set()
 
     def _kill(self) -> None:
+        if self._chance.random() < 0.6:
+            self._wait_for_a_write()
         self._record.befall("kill -9")
         self._broker.kill()
         while self._chance.random() < 0.2:
@@ -39,6 +47,17 @@ class Weather:
             time.sleep(self._chance.random() * _STARTING_S)
             self._broker.kill()
         self._broker.start()
+
+    def _wait_for_a_write(self) -> None:
+        """Until a busy log has grown: something is written then, and most likely not synced or answered."""
+        logs = sorted((self._broker.folder / "logs").glob("*/*/*.log"), key=_changed_ns)
+        if not logs:
+            return
+        path = self._chance.choice(logs[-_BUSY:])
+        size = path.stat().st_size
+        give_up_s = time.monotonic() + _WRITE_WITHIN_S
+        while path.exists() and path.stat().st_size == size and time.monotonic() < give_up_s:
+            pass
 
     def _stop(self) -> None:
         self._record.befall("SIGTERM")
@@ -55,3 +74,10 @@ class Weather:
             self._kill()
         else:
             self._broker.send(signal.SIGCONT)
+
+
+def _changed_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0  # retention has taken it meanwhile

@@ -20,7 +20,6 @@ _VISIBILITY_S = 3
 _EXTENSION_S = 5
 _DRAIN_S = 90
 _OPEN_MAX = 400
-_DEAD = f"{TOPIC}.dlq"
 
 
 class QueueWorkers(Actor):
@@ -165,7 +164,7 @@ class QueueWorkers(Actor):
         for place, known in self._book.known.items():
             facts = f"there is {by_place.get(place)}: {self._book.story(place)}"
             self.check(Kind.LOST, by_place.get(place) == known.value, facts)
-        dead = self._dead_letters()
+        dead = self.door.dead_letters(TOPIC, PARTITIONS)
         for place, count in dead.items():
             self.check(Kind.DOUBLED, count == 1, f"{count} dead letters of {self._book.story(place)}")
             known = self._book.known[place]
@@ -180,13 +179,3 @@ class QueueWorkers(Actor):
             is_right = count == 1 + again[value]
             facts = f"{value} was dead {again[value]} times, and is in the log {count} times"
             self.check(Kind.DOUBLED, is_right, facts)
-
-    def _dead_letters(self) -> Counter[tuple[int, int]]:
-        try:
-            found = self.door.read_all(_DEAD, PARTITIONS)
-        except Refused:
-            return Counter()
-        headers = (message["headers"] for part in found for message in part)
-        return Counter(
-            (int(h["goqueue-dlq-original-partition"]), int(h["goqueue-dlq-original-offset"])) for h in headers
-        )

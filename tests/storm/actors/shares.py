@@ -1,7 +1,6 @@
 """Kafka's share consumers: accept, release, reject; what was accepted never comes again, all else does."""
 
 import time
-from collections import Counter
 from random import Random
 from typing import Any
 
@@ -10,7 +9,7 @@ from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer
 from tests.storm.actor import Actor
 from tests.storm.actors.kafka_logs import patient
 from tests.storm.record import Kind
-from tests.storm.site import Refused, Site
+from tests.storm.site import Site
 
 PARTITIONS = 2
 TOPIC = "shared"
@@ -51,7 +50,7 @@ class ShareMember(Actor):
         left = self._left()
         self.check(Kind.HIDDEN, not left, f"{len(left)} messages never came: {sorted(left)[:5]}")
         self._let_go()
-        dead = self._dead_letters()
+        dead = self.door.dead_letters(TOPIC, PARTITIONS)
         for place in self._rejected:
             self.check(Kind.LOST, dead[place] > 0, f"{place} was rejected, and is no dead letter")
         for place, count in dead.items():
@@ -120,13 +119,3 @@ class ShareMember(Actor):
 
     def _left(self) -> set[Place]:
         return set(self._published) - set(self._settled) - self._doubtful
-
-    def _dead_letters(self) -> Counter[Place]:
-        try:
-            found = self.door.read_all(f"{TOPIC}.dlq", PARTITIONS)
-        except Refused:
-            return Counter()
-        headers = (message["headers"] for part in found for message in part)
-        return Counter(
-            (int(h["goqueue-dlq-original-partition"]), int(h["goqueue-dlq-original-offset"])) for h in headers
-        )
