@@ -105,9 +105,8 @@ def _take(waiting: list[Question], count_max: int) -> list[Question]:
     return taken
 
 
-def tell_late(broker: Broker, topic: str, schema_ids: Iterable[int], seconds: float) -> None:
+def tell_late(broker: Broker, topic: str, schema_ids: Iterable[int], took_ms: int) -> None:
     """Checking took longer than was thought possible: such schemas are checked elsewhere before long."""
-    took_ms = round(seconds * 1_000)
     for schema_id in broker.checkers.was_late(schema_ids, took_ms):
         _log_slow(broker, topic, schema_id, f"took {took_ms} ms")
 

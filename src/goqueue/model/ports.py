@@ -22,6 +22,9 @@ class Clock(Protocol):
 
     def monotonic_ns(self) -> int: ...
 
+    def cpu_ns(self) -> int:
+        """CPU time that the calling thread has used: what work takes, however busy the machine is."""
+
 
 class File(Protocol):
     """One open file. Every method may raise OSError; the log turns that into an error of the house."""

@@ -12,3 +12,6 @@ class SystemClock:
 
     def monotonic_ns(self) -> int:
         return time.monotonic_ns()
+
+    def cpu_ns(self) -> int:
+        return time.thread_time_ns()

@@ -22,6 +22,9 @@ class SimulatedClock(Clock):
     def monotonic_ns(self) -> int:
         return self._monotonic_ns
 
+    def cpu_ns(self) -> int:
+        return self._monotonic_ns
+
     def advance_ns(self, duration_ns: int) -> None:
         """Let time pass. A loop with timers should do this itself, so that none is passed over."""
         assert duration_ns >= 0, "time does not run backwards"

@@ -40,6 +40,7 @@ from goqueue.model.errors import (
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Message, StoredMessage
 from goqueue.model.schemas import SchemaKind, SchemaText
+from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
 from goqueue.records.entries import encode_entry
 from tests.unit.broker.lives import Lives, PowerLost
@@ -378,3 +379,37 @@ def test_no_crash_loses_or_doubles_a_message_in_quarantine(seed: int) -> None:
     good, bad = lives.live(look)
     assert good == [(number * 2, GOOD) for number in range(6)]
     assert bad == [(number, BAD) for number in range(6)]
+
+
+class Sluggish(SystemClock):
+    """The clock of a machine on which each look at the time takes long, or much work."""
+
+    def __init__(self, *, cpu_ms: int) -> None:
+        self._now_ns = self._cpu_ns = 0
+        self._step_ns = cpu_ms * 1_000_000
+
+    def monotonic_ns(self) -> int:
+        self._now_ns += 50_000_000
+        return self._now_ns
+
+    def cpu_ns(self) -> int:
+        self._cpu_ns += self._step_ns
+        return self._cpu_ns
+
+
+@pytest.mark.parametrize(("cpu_ms", "is_trusted"), [(1, True), (50, False)])
+def test_a_schema_that_takes_long_is_checked_elsewhere_and_not_because_the_machine_is_busy(
+    tmp_path: Path, cpu_ms: int, is_trusted: bool
+) -> None:
+    async def steps(broker: Broker) -> None:
+        await orders(broker)
+        await put(broker, Message(GOOD))
+        broker.clock = Sluggish(cpu_ms=cpu_ms)
+
+        for _ in range(5):
+            assert isinstance((await put(broker, Message(GOOD)))[0], Placed)
+
+        assert (not broker.checkers.slow) is is_trusted
+        assert (broker.counters.topic(ORDERS).checked_elsewhere == 0) is is_trusted
+
+    walk(tmp_path, steps)

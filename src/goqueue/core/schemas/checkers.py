@@ -21,7 +21,7 @@ Misfit = Callable[[bytes], str | None]
 Judges = Callable[[tuple[int, ...], int], Misfit]
 """Makes one: for a message of a Protobuf file, others have but one; and for how many bytes."""
 _STRIKES_MAX = 3
-"""So often in a row a schema may be late: a busy machine makes everybody late now and then."""
+"""So often in a row a schema may be late: memory may have been tidied up meanwhile."""
 _SLOW_KEPT = 100
 
 
