@@ -153,7 +153,7 @@ class Membership:
         """Send what is due: acknowledgements, longer leases, a sign of life."""
         try:
             yield from self._send_acks(now_ns)
-            if receipts := self._leases.due_extensions(now_ns):
+            for receipts in queue.in_requests(self._leases.due_extensions(now_ns)):
                 assert self._visibility_s is not None, "only leases of a known length are extended"
                 refused = yield from ask(queue.extend(receipts, self._visibility_s))
                 self._leases.extended(receipts, refused, now_ns=now_ns)
@@ -178,8 +178,8 @@ class Membership:
 
     def leave(self, unseen: list[str], now_ns: int) -> Steps[None]:
         """Go for good: give back what nobody has looked at, send what waits."""
-        if unseen:
-            yield from ask(queue.nack(unseen, delay=_AT_ONCE, reason=_CLOSED))
+        for receipts in queue.in_requests(unseen):
+            yield from ask(queue.nack(receipts, delay=_AT_ONCE, reason=_CLOSED))
         yield from self.flush(now_ns)
         member_id, self._member_id = self._member_id, None
         if member_id is not None:

@@ -6,6 +6,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from goqueue.client.call import Call
 from goqueue.client.calls import transactions
+from goqueue.client.calls.queue import in_requests
 from goqueue.client.calls.transactions import HasReceipt, Speaker
 from goqueue.client.membership import Leased, logger
 from goqueue.client.methods import shown_as
@@ -53,11 +54,14 @@ class _Opening:
             # The exception that led here is the one to hear of; in time the node aborts by itself.
             logger.warning("transaction %s could not be aborted: %s", self.transactional_id, refused)
 
-    def took(self, messages: Sequence[HasReceipt]) -> None:
+    def ack(self, messages: Sequence[HasReceipt]) -> Steps[None]:
         """Messages are settled with the transaction, and not at the end of their own blocks."""
-        for message in messages:
-            if isinstance(message, Leased):
-                message._hand_over(self)
+        speaker = self.speaker
+        for part in in_requests(messages):
+            yield from ask(transactions.ack(speaker, *part))
+            for message in part:
+                if isinstance(message, Leased):
+                    message._hand_over(self)
 
     def abort(self) -> Steps[None]:
         yield from ask(transactions.abort(self.speaker))
@@ -103,8 +107,7 @@ class Transaction:
 
     def ack(self, *messages: HasReceipt) -> None:
         """Messages that a consumer has taken are acknowledged when the transaction commits."""
-        self._carrier.carry(transactions.ack(self._opening.speaker, *messages))
-        self._opening.took(messages)
+        take(self._opening.ack(messages), self._carrier)
 
     def abort(self) -> None:
         """Undo all of it before the end of the block, which then does nothing more."""
@@ -142,8 +145,7 @@ class AsyncTransaction:
 
     async def ack(self, *messages: HasReceipt) -> None:
         """Messages that a consumer has taken are acknowledged when the transaction commits."""
-        await self._carrier.carry(transactions.ack(self._opening.speaker, *messages))
-        self._opening.took(messages)
+        await take_async(self._opening.ack(messages), self._carrier)
 
     async def abort(self) -> None:
         """Undo all of it before the end of the block, which then does nothing more."""

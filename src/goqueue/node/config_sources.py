@@ -106,6 +106,10 @@ def _flag_parser() -> argparse.ArgumentParser:
                 "%", "%%"
             ),
         )
+    for unserved in UNSERVED:
+        parser.add_argument(
+            flag_of(unserved.name), dest=unserved.name, nargs="?", const=_NO_VALUE, help=argparse.SUPPRESS
+        )
     return parser
 
 
@@ -118,6 +122,9 @@ def _from_flags(parsed: Mapping[str, str | None], strange: Sequence[str]) -> Sou
             problems.append(f"{setting.flag}: a value is missing; write {setting.flag} VALUE")
         elif text is not None:
             given[setting.name] = Given(text, setting.flag)
+    for unserved in UNSERVED:
+        if (text := parsed[unserved.name]) is not None:
+            given[unserved.name] = Given(text, flag_of(unserved.name))
     # A word after an unknown flag is most likely its value, so only words that follow no flag are told.
     after_flag = False
     for word in strange:

@@ -1,19 +1,32 @@
 """A consumer's place in its group, against scripted replies: what is due when, and who comes again."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import NamedTuple
 
+import msgspec
 import pytest
 
 from goqueue.client.call import Call
+from goqueue.client.calls.queue import Polled
+from goqueue.client.calls.transactions import ProducerId
 from goqueue.client.consumer_settings import consumer_settings
 from goqueue.client.errors import NobodyAnswers, Refused, refusal
 from goqueue.client.leases import ACK_COUNT, Leases
 from goqueue.client.membership import Membership
+from goqueue.client.messages import Message
 from goqueue.client.steps import Steps, take
+from goqueue.client.transaction import Transaction
+from goqueue.edge.http.config import HttpConfig
 from goqueue.model.errors import NotFound
 
 MS = 1_000_000
 S = 1_000 * MS
+MESSAGE = Message("t", 0, 0, datetime(2026, 1, 31, tzinfo=UTC), None, b"", (), "normal")
+
+
+class Receipt(NamedTuple):
+    receipt: str
 
 
 class Node:
@@ -22,10 +35,13 @@ class Node:
     def __init__(self, answers: Mapping[str, object] | None = None) -> None:
         self.answers: dict[str, object] = {"join": "member", "poll": [], **(answers or {})}
         self.asked: list[str] = []
+        self.receipt_counts: list[int] = []
 
     def carry(self, call: Call[object]) -> object:
         verb = call.path.rpartition("/")[2]
         self.asked.append(verb)
+        if call.body is not None and b"receipt_handles" in call.body:
+            self.receipt_counts.append(len(msgspec.json.decode(call.body)["receipt_handles"]))
         answer = self.answers.get(verb, {})
         if isinstance(answer, Exception):
             raise answer
@@ -117,6 +133,29 @@ def test_leases_are_extended_at_half_time_until_they_are_settled() -> None:
     leases.extended(["a", "b"], (), now_ns=5 * S)
     assert leases.due_extensions(9 * S) == []
     assert leases.due_extensions(10 * S) == ["a"]
+
+
+def test_no_request_has_more_receipts_than_a_node_takes() -> None:
+    limit = HttpConfig().receipts_per_request
+    receipts = [f"receipt-{number}" for number in range(2 * limit + 1)]
+    node, membership = Node(), member(visibility=10, auto_extend=True)
+    node.take(membership.join())
+    membership.took([Polled(MESSAGE, receipt, 1) for receipt in receipts], now_ns=0)
+
+    assert node.take(membership.upkeep(5 * S)) == ["visibility"] * 3 + ["heartbeat"]
+    assert node.take(membership.leave(receipts, 5 * S)) == ["nack"] * 3 + ["leave"]
+
+    assert node.receipt_counts == [limit, limit, 1] * 2
+
+
+def test_a_transaction_takes_more_messages_than_go_in_one_request() -> None:
+    limit = HttpConfig().receipts_per_request
+    node = Node({"init": ProducerId(7, 0)})
+    with Transaction(node, "teller", None) as transaction:  # type: ignore[arg-type]  # scripted
+        transaction.ack(*(Receipt(f"receipt-{number}") for number in range(limit + 1)))
+
+    assert node.asked == ["init", "begin", "add-offsets", "add-offsets", "commit"]
+    assert node.receipt_counts == [limit, 1]
 
 
 def test_a_message_is_open_until_somebody_settles_it() -> None:

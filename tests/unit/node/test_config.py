@@ -9,8 +9,9 @@ import pytest
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.model.settings import BrokerConfig, MiB
+from goqueue.node import config_table
 from goqueue.node.config import ConfigProblems, NodeConfig, load_config
-from goqueue.node.config_table import NOT_THE_BROKERS, SETTINGS, UNSERVED, Unserved
+from goqueue.node.config_table import NOT_THE_BROKERS, SETTINGS, UNSERVED, Setting, Unserved
 from goqueue.node.config_values import Address
 
 
@@ -162,7 +163,16 @@ def test_what_this_version_does_not_serve_is_refused_unless_it_is_off(unserved: 
     assert problem.startswith(name)
     assert "not available in this version" in problem
     assert "secret" not in problem
+    flag = f"--{unserved.name.lower().replace('_', '-')}"
+    assert problems_of(flag, "secret") == (problem.replace(name, flag),)
+    assert problems_of(flag) == (problem.replace(name, flag),)
     assert configured(environment={name: ""}).broker == BrokerConfig()
+
+
+def test_every_setting_that_is_read_can_be_given() -> None:
+    written = [found for found in vars(config_table).values() if isinstance(found, Setting)]
+
+    assert [setting.name for setting in written if setting not in SETTINGS] == []
 
 
 def test_contract_defaults_of_unserved_settings_are_accepted() -> None:

@@ -1,7 +1,7 @@
 """The work queue: be a member of a group, take messages with a lease, say what became of them."""
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -11,8 +11,12 @@ from goqueue.client.messages import Message
 from goqueue.client.times import Duration, duration_text, milliseconds
 from goqueue.client.wire import MessageOnWire
 
+T = TypeVar("T")
+
 GroupMode = Literal["shared", "eager"]
 
+RECEIPTS_MAX = 5_000
+"""A node takes so many receipts in a request."""
 
 Settling = Call[dict[str, Refused]]
 """What is to become of messages; gives what was refused, by receipt."""
@@ -120,6 +124,12 @@ def poll(
         ),
         wait_ms=wait_ms,
     )
+
+
+def in_requests(receipts: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Any number of receipts, or of messages that have one, in parts that a node takes."""
+    for start in range(0, len(receipts), RECEIPTS_MAX):
+        yield receipts[start : start + RECEIPTS_MAX]
 
 
 def ack(receipts: Sequence[str]) -> Settling:
