@@ -122,7 +122,7 @@ class HttpDoor:
             headers.append(("Content-Length", str(len(body))))
         head = "".join(f"{name}: {value}\r\n" for name, value in headers)
         request = f"{method} {target} HTTP/1.1\r\n{head}\r\n".encode("latin-1", "replace") + framed
-        may_wait = any(word in target for word in ("wait", "timeout")) or b"wait" in framed
+        may_wait = any(word in target for word in ("wait", "timeout", "/poll")) or b"wait" in framed
         has_odd_headers = len(headers) > 2
         told = f"{method} {target[:200]} {framed[:200]!r}"
         return request, told, None if is_odd or may_wait or has_odd_headers else method

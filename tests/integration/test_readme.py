@@ -79,7 +79,7 @@ def test_the_client_of_the_house_prints_what_the_readme_says(broker: RunningBrok
 def test_the_page_on_plain_http_shows_what_curl_prints(broker: RunningBroker) -> None:
     shown = examples("docs/http.md")
 
-    assert len(shown) == 5
+    assert len(shown) == 6
     for example in shown:
         assert _TIME.sub(_A_TIME, _printed(example, broker)) == example.expected
 

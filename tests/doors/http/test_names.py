@@ -39,10 +39,6 @@ def test_what_a_client_names_into_being_keeps_to_the_rule(client: httpx.Client, 
     refused(client.post(f"/groups/{path}/join", json=join), "invalid_group_name")
     refused(client.post(f"/groups/{path}/join/cooperative", json=join), "invalid_group_name")
     refused(client.post(f"/groups/{path}/offsets", json=offsets), "invalid_group_name")
-    refused(
-        client.post(f"/groups/{path}/offsets/reset", json={"topic": "orders", "to": "earliest"}),
-        "invalid_group_name",
-    )
     refused(client.post("/groups/g/join", json={**join, "client_id": name}), "invalid_name")
     refused(client.post("/producers/init", json={"transactional_id": name}), "invalid_name")
     refused(client.post("/topics/orders/schedules", json={"name": name, **schedule}), "invalid_name")
