@@ -7,6 +7,7 @@ from goqueue.broker.assigned_groups import admit_group, check_member_names
 from goqueue.broker.assigned_views import view_assigned
 from goqueue.broker.broker import Broker
 from goqueue.broker.quotas import admit_member, admit_new_group
+from goqueue.broker.slices import Slices
 from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.core.groups.consumer_assignment import assigned_partitions
 from goqueue.core.groups.group import Group
@@ -95,10 +96,11 @@ def heartbeat(broker: Broker, who: Membership) -> None:
     broker.counters.group(who.group).beaten((broker.coordinator.now_ns() - now_ns) / 1e9)
 
 
-def leave_group(broker: Broker, group: str, leavers: Sequence[Leaver]) -> list[GoQueueError | None]:
+async def leave_group(broker: Broker, group: str, leavers: Sequence[Leaver]) -> list[GoQueueError | None]:
     """Members go; for each of them what was wrong, or None."""
     admit_group(broker, group)
     coordinator = broker.coordinator
+    slices = Slices(broker.clock)
     outcomes: list[GoQueueError | None] = []
     for leaver in leavers:
         try:
@@ -113,6 +115,7 @@ def leave_group(broker: Broker, group: str, leavers: Sequence[Leaver]) -> list[G
             outcomes.append(None)
         except GoQueueError as error:
             outcomes.append(error)
+        await slices.pause()
     return outcomes
 
 

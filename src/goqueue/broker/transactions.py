@@ -9,6 +9,7 @@ from goqueue.broker.partition import Partition
 from goqueue.broker.producers import init_producer
 from goqueue.broker.quotas import admit_group_owner, admit_new_group
 from goqueue.broker.settle import all_held, pledge
+from goqueue.broker.slices import Slices
 from goqueue.broker.transaction_ends import decide, fence, finish
 from goqueue.broker.transaction_journal import TransactionJournal
 from goqueue.broker.transaction_views import describe_transaction
@@ -89,12 +90,17 @@ async def add_partitions(
     Returns before the disk has it: the reply to the first batch in each of them waits for that. Until then
     the producer has been promised nothing, and a crash takes the batch back.
     """
+    slices = Slices(broker.clock)
     for target in targets:
         broker.admit(target.topic)
         broker.partition(target)
+        await slices.pause()
+    places = []
+    for target in targets:
+        places.append(place_of(broker, target))
+        await slices.pause()
     journal = await _at_rest(broker, transactional_id)
     await _last_one_safe(journal, transactional_id)
-    places = [place_of(broker, target) for target in targets]
     added = journal.transactions.add(
         transactional_id,
         producer,

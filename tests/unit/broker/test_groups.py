@@ -193,7 +193,7 @@ def test_a_group_in_which_nothing_is_left_is_forgotten_for_good(tmp_path: Path) 
     async def walk() -> None:
         async with running(FolderDisk(tmp_path), CONFIG) as broker:
             member = await stable(broker)
-            assert leave_group(broker, "readers", [Leaver(member.member_id)]) == [None]
+            assert await leave_group(broker, "readers", [Leaver(member.member_id)]) == [None]
             assert list_groups(broker) == []
         async with running(FolderDisk(tmp_path), CONFIG) as broker:
             assert list_groups(broker) == []

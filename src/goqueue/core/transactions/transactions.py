@@ -40,6 +40,7 @@ nothing was open, and the producer goes on in its next epoch all the same."""
 PREPARED = {Marker.COMMIT: PREPARE_COMMIT, Marker.ABORT: PREPARE_ABORT}
 COMPLETED = {PREPARE_COMMIT: COMPLETE_COMMIT, PREPARE_ABORT: COMPLETE_ABORT}
 NOT_BEGUN_MS = -1
+_FEW = 8
 NOBODY = ProducerEpoch(NO_PRODUCER, NO_EPOCH)
 
 
@@ -200,7 +201,9 @@ class Transactions:
         known = self.held_by(transactional_id, producer)
         if known.state is not ONGOING:
             known = _begun(known, transaction_id, now_ms)
-        new_partitions = [added for added in partitions if added not in known.partitions]
+        # To look through a tuple for each of thousands takes seconds; for a few, to make a set takes longer.
+        touched = known.partitions if len(partitions) <= _FEW else frozenset(known.partitions)
+        new_partitions = [added for added in partitions if added not in touched]
         new_groups = [added for added in groups if added not in known.groups]
         new_receipts = [added for added in receipts if added not in known.receipts]
         if not new_partitions and not new_groups and not new_receipts:

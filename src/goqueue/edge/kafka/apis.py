@@ -31,7 +31,7 @@ from goqueue.edge.kafka.handlers import (
     transactions_admin,
 )
 from goqueue.edge.kafka.later import Answer
-from goqueue.edge.kafka.schemas import Reply, decode_request, encode_reply, item_count
+from goqueue.edge.kafka.schemas import Reply, decode_request, encode_reply, has_more_items
 from goqueue.edge.kafka.wire import Reader
 from goqueue.model.ports import Buffer
 from goqueue.model.settings import KiB
@@ -171,7 +171,7 @@ def _by_schema(key: ApiKey, first: int, last: int, first_flexible: int, handler:
         else:
             request = decode_request(key, version, reader)
         reply = await handler(context, request)
-        if item_count(reply) > _MANY_ITEMS:
+        if has_more_items(reply, _MANY_ITEMS):
             return [await context.broker.threads.run(partial(encode_reply, key, version, reply))]
         return [encode_reply(key, version, reply)]
 

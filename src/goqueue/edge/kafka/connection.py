@@ -9,7 +9,7 @@ its request begins; slots are sent from the front as far as they are filled.
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -19,7 +19,7 @@ from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.frame_memory import FrameMemory
 from goqueue.edge.kafka.frames import RequestHeader, frame_reply, read_header
 from goqueue.edge.kafka.later import Answer, Later, Outcome
-from goqueue.edge.kafka.produce import Produced, encode_produced, finish_produce, produce
+from goqueue.edge.kafka.produce import Produced, encode_produced, produce
 from goqueue.edge.kafka.wire import Malformed, Reader
 from goqueue.model.errors import GoQueueError, ShuttingDown
 from goqueue.model.names import cleaned_label
@@ -94,7 +94,7 @@ class Connection:
         self._memory = memory
         self._arrived: deque[Request] = deque()
         self._slots: deque[_Slot] = deque()
-        self._running: asyncio.Future[Answer] | asyncio.Future[None] | None = None
+        self._running: asyncio.Future[Answer] | asyncio.Future[Produced] | None = None
         self._held: asyncio.TimerHandle | None = None
         self._unanswered_count = 0
         self._unanswered_bytes = 0
@@ -233,17 +233,17 @@ class Connection:
         except Exception as error:
             self._fail(error, request)
             return
-        if produced.unchecked:
-            self._finish_produce(request, produced)
-        else:
+        if isinstance(produced, Produced):
             self._answer_produce(request, produced)
+        else:
+            self._finish_produce(request, produced)
 
-    def _finish_produce(self, request: Request, produced: Produced) -> None:
-        """Check what takes time, in a task as other requests have theirs: what follows waits behind it."""
+    def _finish_produce(self, request: Request, produced: Awaitable[Produced]) -> None:
+        """Do what takes time in a task, as other requests have theirs: what follows waits behind it."""
         slot = _Slot(request)
         self._slots.append(slot)
 
-        def finished(running: "asyncio.Future[None]") -> None:
+        def finished(running: "asyncio.Future[Produced]") -> None:
             if running.cancelled():
                 return  # by `stop` or `lose`, who have seen to everything
             if error := running.exception():
@@ -251,10 +251,10 @@ class Connection:
                 return
             self._running = None
             self._slots.remove(slot)
-            self._answer_produce(request, produced)
+            self._answer_produce(request, running.result())
             self._advance()
 
-        self._running = running = asyncio.ensure_future(finish_produce(self._context, produced))
+        self._running = running = asyncio.ensure_future(produced)
         running.add_done_callback(finished)
 
     def _answer_produce(self, request: Request, produced: Produced) -> None:

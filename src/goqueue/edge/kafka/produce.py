@@ -5,7 +5,9 @@ client asked. That wait is handed to the connection, so that requests sent one b
 one fsync.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Sequence
+from functools import partial
 from itertools import islice
 from struct import Struct
 from typing import NamedTuple
@@ -15,11 +17,12 @@ from kio.schema.errors import ErrorCode
 from goqueue.broker.append import append, append_when_checked
 from goqueue.broker.quotas import publish_wait_ms
 from goqueue.broker.schema_check import Unchecked
+from goqueue.broker.slices import Slices
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
 from goqueue.edge.kafka.later import Wait
 from goqueue.edge.kafka.topic_ids import TopicReference, read_topic
-from goqueue.edge.kafka.wire import INT32, NO_TAGS, Reader, count, string
+from goqueue.edge.kafka.wire import INT32, NO_TAGS, REQUEST_ITEMS_MAX, Reader, TooManyItems, count, string
 from goqueue.model.commands import Append, Appended
 from goqueue.model.errors import (
     GoQueueError,
@@ -27,6 +30,7 @@ from goqueue.model.errors import (
     InvalidRecord,
     NotSupported,
     SchemaMismatch,
+    ShuttingDown,
     TopicNotFound,
 )
 from goqueue.model.ids import TopicPartition
@@ -50,6 +54,8 @@ _OUTCOME_WITH_TIME = Struct(">ihqq")
 _OUTCOME_WITH_START = Struct(">ihqqq")
 _NO_TIME = -1
 """Topics keep the times that producers give, so there is no append time to tell."""
+_AT_ONCE_ITEMS_MAX = 250
+"""Topics and partitions of a request that is served in one piece: so many appends take some 10 ms."""
 _RECORD_ERRORS_MAX = 1_000
 """A client that sends more bad records than this at once hears of the first."""
 
@@ -100,15 +106,18 @@ class Produced(NamedTuple):
     version: int
     topics: list[tuple[TopicReference, list[PartitionOutcome]]]
     waits: list[Wait]
-    unchecked: list[tuple[Append, PartitionOutcome]]
-    """Batches whose messages take time to be checked: `finish_produce` goes on with them."""
     wants_reply: bool
-    throttle_ms: int
+    throttle_ms: int = 0
+    body: bytes | None = None
+    """The reply, where it was too long to be written on the loop."""
 
     def first_failure(self) -> PartitionOutcome | None:
         return next(
             (o for _, outcomes in self.topics for o in outcomes if o.code is not ErrorCode.none), None
         )
+
+
+Commands = list[tuple[Append, PartitionOutcome]]
 
 
 def read_produce(context: Context, version: int, reader: Reader) -> ProduceRequest:
@@ -132,12 +141,31 @@ def read_produce(context: Context, version: int, reader: Reader) -> ProduceReque
     return ProduceRequest(transactional_id, acks, topics)
 
 
-def produce(context: Context, version: int, reader: Reader) -> Produced:
-    """Append everything in one request; what cannot be appended is refused a partition at a time."""
+def produce(context: Context, version: int, reader: Reader) -> Produced | Awaitable[Produced]:
+    """Append everything in one request; what cannot be appended is refused a partition at a time.
+
+    At once, unless the messages take time to be checked or the partitions are too many to hold the loop for.
+    Nothing of the connection may be begun until it is done.
+    """
+    start = reader.position
+    reader.items_left = _AT_ONCE_ITEMS_MAX
+    try:
+        produced, commands = _planned(context, version, reader)
+    except TooManyItems:
+        reader.position, reader.items_left = start, REQUEST_ITEMS_MAX
+        return _produce_many(context, version, reader)
+    for done, (command, outcome) in enumerate(commands):
+        if not _append(context, command, outcome, produced.waits):
+            # What comes behind a batch that must wait stays behind it.
+            return _finish(context, produced, commands[done:])
+    return _throttled(context, produced)
+
+
+def _planned(context: Context, version: int, reader: Reader) -> tuple[Produced, Commands]:
+    """What is to be appended, and the places for what becomes of it. Changes nothing yet."""
     request = read_produce(context, version, reader)
     may_join = version >= _WITH_JOINING and request.transactional_id is not None
-    waits: list[Wait] = []
-    unchecked: list[tuple[Append, PartitionOutcome]] = []
+    commands: Commands = []
     topics = []
     for topic, partitions in request.topics:
         outcomes = []
@@ -156,26 +184,53 @@ def produce(context: Context, version: int, reader: Reader) -> Produced:
             else:
                 target = TopicPartition(topic.name, partition)
                 command = Append(target, batches, _ACKS[request.acks], may_join, request.transactional_id)
-                # What comes behind a batch that must wait stays behind it.
-                if unchecked or not _append(context, command, outcome, waits):
-                    unchecked.append((command, outcome))
+                commands.append((command, outcome))
         topics.append((topic, outcomes))
-    throttle_ms = 0
-    if topics and context.broker.tenants.accounts:
-        throttle_ms = publish_wait_ms(context.broker, (topic.name or "" for topic, _ in topics))
-        context.throttle.ask(throttle_ms)
-    return Produced(version, topics, waits, unchecked, wants_reply=request.acks != 0, throttle_ms=throttle_ms)
+    return Produced(version, topics, [], wants_reply=request.acks != 0), commands
 
 
-async def finish_produce(context: Context, produced: Produced) -> None:
-    """Append what had to be checked first; nothing of the connection may be begun meanwhile."""
-    for command, outcome in produced.unchecked:
+async def _produce_many(context: Context, version: int, reader: Reader) -> Produced:
+    """Read and written beside the loop, appended in slices; done when the disk has it, too."""
+    threads = context.broker.threads
+    produced, commands = await threads.run(partial(_planned, context, version, reader))
+    produced = await _finish(context, produced, commands)
+    slices = Slices(context.broker.clock)
+    for outcome, committed in produced.waits:
+        commit = asyncio.ensure_future(committed)
+        if not commit.done():
+            await asyncio.wait([commit])
+        error = ShuttingDown() if commit.cancelled() else commit.exception()
+        if isinstance(error, GoQueueError):
+            outcome.fail(error)
+        elif error is not None:
+            raise error
+        await slices.pause()
+    produced.waits.clear()
+    if not produced.wants_reply:
+        return produced
+    return produced._replace(body=await threads.run(partial(encode_produced, produced)))
+
+
+async def _finish(context: Context, produced: Produced, commands: Commands) -> Produced:
+    """Append what takes time to be checked, or is too much for one piece."""
+    slices = Slices(context.broker.clock)
+    for command, outcome in commands:
         try:
             appended = await append_when_checked(context.broker, command)
         except GoQueueError as error:
             _refuse(context, command, outcome, error)
         else:
             _note(appended, outcome, produced.waits)
+        await slices.pause()
+    return _throttled(context, produced)
+
+
+def _throttled(context: Context, produced: Produced) -> Produced:
+    if not produced.topics or not context.broker.tenants.accounts:
+        return produced
+    throttle_ms = publish_wait_ms(context.broker, {topic.name or "" for topic, _ in produced.topics})
+    context.throttle.ask(throttle_ms)
+    return produced._replace(throttle_ms=throttle_ms)
 
 
 def _append(context: Context, command: Append, outcome: PartitionOutcome, waits: list[Wait]) -> bool:
@@ -206,6 +261,8 @@ def _refuse(context: Context, command: Append, outcome: PartitionOutcome, error:
 
 def encode_produced(produced: Produced) -> bytes:
     """The body of the reply."""
+    if produced.body is not None:
+        return produced.body
     version = produced.version
     flexible = version >= FIRST_FLEXIBLE
     parts = [count(len(produced.topics), flexible=flexible)]

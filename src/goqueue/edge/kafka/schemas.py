@@ -22,6 +22,8 @@ from kio.static.protocol import Entity, ResponsePayload
 from goqueue.edge.kafka.wire import Malformed, Reader
 
 Decode = Callable[[Reader], object]
+_LEVELS = 3
+"""How deep arrays stand within arrays: transactions, their topics, the partitions of these."""
 
 
 class Reply:
@@ -46,11 +48,19 @@ def encode_reply(api_key: int, version: int, reply: Reply) -> bytes:
     return buffer.getvalue()
 
 
-def item_count(reply: Reply) -> int:
-    """How many items a reply has in its arrays and in those one level down: what makes it long to write."""
-    arrays = [value for value in _values(reply) if isinstance(value, tuple)]
-    inner = (value for array in arrays for item in array for value in _values(item))
-    return sum(map(len, arrays)) + sum(len(value) for value in inner if isinstance(value, tuple))
+def has_more_items(reply: Reply, most: int) -> bool:
+    """Whether a reply has more items than that in its arrays and in those down to the third level: what makes
+    it long to write. Looks at no more of them than that.
+    """
+    left = most
+    items: list[object] = [reply]
+    for _ in range(_LEVELS):
+        arrays = [value for item in items for value in _values(item) if isinstance(value, tuple)]
+        left -= sum(map(len, arrays))
+        if left < 0:
+            return True
+        items = [item for array in arrays for item in array]
+    return False
 
 
 def _values(item: object) -> Iterator[object]:

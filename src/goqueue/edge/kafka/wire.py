@@ -27,15 +27,19 @@ class Malformed(Exception):
     """A frame that cannot be understood. Its connection is closed: what follows cannot be trusted."""
 
 
+class TooManyItems(Malformed):
+    """More items than the reader lets pass; whoever has let it pass fewer than others may read anew."""
+
+
 class Reader:
     """Reads one frame from front to back."""
 
-    __slots__ = ("_items_left", "buffer", "position")
+    __slots__ = ("buffer", "items_left", "position")
 
     def __init__(self, buffer: memoryview, position: int = 0) -> None:
         self.buffer = buffer
         self.position = position
-        self._items_left = REQUEST_ITEMS_MAX
+        self.items_left = REQUEST_ITEMS_MAX
 
     @property
     def left(self) -> int:
@@ -114,9 +118,9 @@ class Reader:
             return None
         if not 0 <= count <= self.left:
             raise Malformed(f"an array of {count} items where {self.left} bytes are left")
-        self._items_left -= count
-        if self._items_left < 0:
-            raise Malformed(f"more than {REQUEST_ITEMS_MAX} items in one request")
+        self.items_left -= count
+        if self.items_left < 0:
+            raise TooManyItems(f"more than {REQUEST_ITEMS_MAX} items in one request")
         return count
 
     def count(self, *, flexible: bool) -> int:

@@ -12,6 +12,7 @@ from goqueue.broker.topics import alter_settings, describe_settings
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
 from goqueue.edge.kafka.handlers.configs import Resource
+from goqueue.edge.kafka.once import done_to_each
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.commands import SettingChange
 from goqueue.model.errors import GoQueueError, Invalid, NotSupported
@@ -52,11 +53,10 @@ async def incremental_alter_configs(
     """Change single settings and leave the others alone."""
     only_look = request.validate_only
     return AlterConfigsReply(
-        responses=tuple(
-            [
-                await _alter(context, wanted, partial(_single_changes, wanted), validate_only=only_look)
-                for wanted in request.resources
-            ]
+        responses=await done_to_each(
+            context,
+            request.resources,
+            lambda wanted: _alter(context, wanted, partial(_single_changes, wanted), validate_only=only_look),
         )
     )
 
@@ -65,11 +65,12 @@ async def alter_configs(context: Context, request: "AlterConfigsRequest") -> Alt
     """Replace all settings: those that are not named go back to their defaults."""
     only_look = request.validate_only
     return AlterConfigsReply(
-        responses=tuple(
-            [
-                await _alter(context, wanted, partial(_replacement, context, wanted), validate_only=only_look)
-                for wanted in request.resources
-            ]
+        responses=await done_to_each(
+            context,
+            request.resources,
+            lambda wanted: _alter(
+                context, wanted, partial(_replacement, context, wanted), validate_only=only_look
+            ),
         )
     )
 

@@ -13,6 +13,7 @@ from kio.schema.errors import ErrorCode
 from goqueue.broker import groups
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import coordinator_code
+from goqueue.edge.kafka.once import each
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.errors import GoQueueError, MemberIdRequired
 from goqueue.model.groups import NO_GENERATION, JoinGroup, Leaver, Membership, SyncGroup
@@ -144,21 +145,26 @@ class LeaveGroupReply(Reply):
 
 async def leave_group(context: Context, request: "LeaveGroupRequest") -> LeaveGroupReply:
     """Members go for good: up to version 2 one, whose error is the reply's, then several."""
-    if request.__version__ < _SEVERAL_LEAVERS:
+    is_alone = request.__version__ < _SEVERAL_LEAVERS
+    if is_alone:
         member_id: str = getattr(request, "member_id", "")
-        leavers = [Leaver(member_id)]
+        leavers: tuple[Leaver, ...] = (Leaver(member_id),)
     else:
-        leavers = [Leaver(member.member_id, member.group_instance_id) for member in request.members]
+        leavers = await each(
+            context, request.members, lambda member: Leaver(member.member_id, member.group_instance_id)
+        )
     try:
-        errors = groups.leave_group(context.broker, request.group_id, leavers)
+        errors = await groups.leave_group(context.broker, request.group_id, leavers)
     except GoQueueError as error:
         return LeaveGroupReply(error_code=coordinator_code(error))
-    codes = [ErrorCode.none if error is None else coordinator_code(error) for error in errors]
-    if request.__version__ < _SEVERAL_LEAVERS:
-        return LeaveGroupReply(error_code=codes[0])
-    return LeaveGroupReply(
-        members=tuple(
-            LeftMember(member_id=leaver.member_id, group_instance_id=leaver.instance_id, error_code=code)
-            for leaver, code in zip(leavers, codes, strict=True)
-        )
+    left = await each(context, zip(leavers, errors, strict=True), _left)
+    return LeaveGroupReply(error_code=left[0].error_code) if is_alone else LeaveGroupReply(members=left)
+
+
+def _left(outcome: tuple[Leaver, GoQueueError | None]) -> LeftMember:
+    leaver, error = outcome
+    return LeftMember(
+        member_id=leaver.member_id,
+        group_instance_id=leaver.instance_id,
+        error_code=ErrorCode.none if error is None else coordinator_code(error),
     )

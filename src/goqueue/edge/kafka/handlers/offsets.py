@@ -11,7 +11,7 @@ from goqueue.broker.find_offset import end_of_epoch, find_offset
 from goqueue.broker.topics import delete_records as delete_records_before
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code
-from goqueue.edge.kafka.once import done_to_each, each
+from goqueue.edge.kafka.once import done_to_each, each, once
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.commands import FoundOffset, Spot
 from goqueue.model.errors import GoQueueError, Invalid, LeaderEpochFenced, LeaderEpochUnknown
@@ -165,11 +165,12 @@ class DeleteRecordsReply(Reply):
 
 
 async def delete_records(context: Context, request: "DeleteRecordsRequest") -> DeleteRecordsReply:
-    """Forget what lies before an offset."""
+    """Forget what lies before an offset: the first that is named for a partition, for each is a write."""
     topics = []
-    for topic in request.topics:
+    for topic in once(request.topics, lambda topic: topic.name):
         delete = partial(_delete, context.broker, topic.name)
-        partitions = await done_to_each(context, topic.partitions, delete)
+        asked = once(topic.partitions, lambda wanted: wanted.partition_index)
+        partitions = await done_to_each(context, asked, delete)
         topics.append(TopicStarts(name=topic.name, partitions=partitions))
     return DeleteRecordsReply(topics=tuple(topics))
 

@@ -1,6 +1,7 @@
 """Producers that want their batches stored exactly once: InitProducerId, DescribeProducers."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
@@ -10,14 +11,14 @@ from goqueue.broker.producers import init_producer
 from goqueue.broker.transactions import init_transactional
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_text, transaction_code
-from goqueue.edge.kafka.once import once
+from goqueue.edge.kafka.once import done_to_each, each, once
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.errors import GoQueueError, NotSupported
 from goqueue.model.ids import NO_PRODUCER, ProducerId, TopicName, TopicPartition
 from goqueue.model.transactions import NO_EPOCH, InitProducer, ProducerEpoch
 
 if TYPE_CHECKING:
-    from kio.schema.describe_producers.v0.request import DescribeProducersRequest
+    from kio.schema.describe_producers.v0.request import DescribeProducersRequest, TopicRequest
     from kio.schema.init_producer_id.v6.request import InitProducerIdRequest
 
 _KNOWS_FENCED = 4
@@ -92,15 +93,15 @@ class DescribeProducersReply(Reply):
 
 async def describe_producers(context: Context, request: "DescribeProducersRequest") -> DescribeProducersReply:
     """Who has written to partitions lately, and what of it is not decided."""
-    return DescribeProducersReply(
-        topics=tuple(
-            TopicProducers(
-                name=topic.name,
-                partitions=tuple(_producers(context, topic.name, p) for p in once(topic.partition_indexes)),
-            )
-            for topic in once(request.topics, lambda topic: topic.name)
+
+    async def told(topic: "TopicRequest") -> TopicProducers:
+        tell = partial(_producers, context, topic.name)
+        return TopicProducers(
+            name=topic.name, partitions=await each(context, once(topic.partition_indexes), tell)
         )
-    )
+
+    asked = once(request.topics, lambda topic: topic.name)
+    return DescribeProducersReply(topics=await done_to_each(context, asked, told))
 
 
 def _producers(context: Context, topic: str, partition: int) -> PartitionProducers:

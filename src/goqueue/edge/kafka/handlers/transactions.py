@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from kio.schema.errors import ErrorCode
 
+from goqueue.broker.slices import Slices
 from goqueue.broker.transactions import (
     add_group,
     add_partitions,
@@ -16,6 +18,7 @@ from goqueue.broker.transactions import (
 )
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import coordinator_code, transaction_code
+from goqueue.edge.kafka.once import done_to_each, each, once
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.errors import GoQueueError, InvalidTransactionState, NotFound
 from goqueue.model.groups import NO_GENERATION, Membership, TopicCommit
@@ -84,14 +87,14 @@ async def add_partitions_to_txn(
             context,
             request.v3_and_below_transactional_id,
             producer,
-            _targets(topics),
+            await _targets(context, topics),
             knows_fenced=request.__version__ >= _KNOWS_FENCED,
         )
-        return AddPartitionsReply(results_by_topic_v3_and_below=_added(topics, codes))
+        return AddPartitionsReply(results_by_topic_v3_and_below=await _added(context, topics, codes))
     results = []
     for asked in request.transactions:
         producer = ProducerEpoch(ProducerId(asked.producer_id), asked.producer_epoch)
-        targets = _targets(asked.topics)
+        targets = await _targets(context, asked.topics)
         if asked.verify_only:
             codes = await _verify(
                 context,
@@ -102,18 +105,14 @@ async def add_partitions_to_txn(
             )
         else:
             codes = await _add(context, asked.transactional_id, producer, targets, knows_fenced=True)
-        results.append(
-            AddedTransaction(
-                transactional_id=asked.transactional_id, topic_results=_added(asked.topics, codes)
-            )
-        )
+        added = await _added(context, asked.topics, codes)
+        results.append(AddedTransaction(transactional_id=asked.transactional_id, topic_results=added))
     return AddPartitionsReply(results_by_transaction=tuple(results))
 
 
-def _targets(topics: Sequence[AskedTopic]) -> list[TopicPartition]:
-    return [
-        TopicPartition(TopicName(topic.name), partition) for topic in topics for partition in topic.partitions
-    ]
+async def _targets(context: Context, topics: Sequence[AskedTopic]) -> list[TopicPartition]:
+    named = ((TopicName(topic.name), partition) for topic in topics for partition in topic.partitions)
+    return once(await each(context, named, TopicPartition._make))
 
 
 async def _add(
@@ -124,7 +123,7 @@ async def _add(
     *,
     knows_fenced: bool,
 ) -> dict[TopicPartition, ErrorCode]:
-    if missing := _missing(context, targets):
+    if missing := await _missing(context, targets):
         return missing
     try:
         await add_partitions(context.broker, transactional_id, producer, targets)
@@ -142,6 +141,7 @@ async def _verify(
     knows_abortable: bool,
 ) -> dict[TopicPartition, ErrorCode]:
     codes = {}
+    slices = Slices(context.broker.clock)
     for target in targets:
         try:
             await verify_partition(context.broker, transactional_id, producer, target)
@@ -150,36 +150,34 @@ async def _verify(
             codes[target] = ErrorCode.transaction_abortable if knows_abortable else transaction_code(error)
         except GoQueueError as error:
             codes[target] = transaction_code(error, knows_fenced=True)
+        await slices.pause()
     return codes
 
 
-def _added(topics: Sequence[AskedTopic], codes: Mapping[TopicPartition, ErrorCode]) -> tuple[AddedTopic, ...]:
-    return tuple(
-        AddedTopic(
-            name=topic.name,
-            results_by_partition=tuple(
-                AddedPartition(
-                    partition_index=partition,
-                    partition_error_code=codes.get(
-                        TopicPartition(TopicName(topic.name), partition),
-                        ErrorCode.operation_not_attempted,
-                    ),
-                )
-                for partition in topic.partitions
-            ),
-        )
-        for topic in topics
-    )
+async def _added(
+    context: Context, topics: Sequence[AskedTopic], codes: Mapping[TopicPartition, ErrorCode]
+) -> tuple[AddedTopic, ...]:
+    def told(name: str, partition: int) -> AddedPartition:
+        code = codes.get(TopicPartition(TopicName(name), partition), ErrorCode.operation_not_attempted)
+        return AddedPartition(partition_index=partition, partition_error_code=code)
+
+    async def added(topic: AskedTopic) -> AddedTopic:
+        results = await each(context, topic.partitions, partial(told, topic.name))
+        return AddedTopic(name=topic.name, results_by_partition=results)
+
+    return await done_to_each(context, topics, added)
 
 
-def _missing(context: Context, targets: list[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
+async def _missing(context: Context, targets: list[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
     """Codes for the partitions that are not there, and with them the whole request is refused."""
     codes = {}
+    slices = Slices(context.broker.clock)
     for target in targets:
         try:
             context.broker.partition(target)
         except NotFound as error:
             codes[target] = transaction_code(error)
+        await slices.pause()
     return codes
 
 

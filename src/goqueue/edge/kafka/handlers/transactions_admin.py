@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
@@ -10,6 +11,7 @@ from goqueue.broker.transaction_views import describe_transaction, list_transact
 from goqueue.broker.transactions import abort_open_in
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import transaction_code
+from goqueue.edge.kafka.once import done_to_each, each, once
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.errors import GoQueueError, InvalidTransactionState
 from goqueue.model.ids import NO_PRODUCER, ProducerId, TopicName, TopicPartition
@@ -18,7 +20,11 @@ from goqueue.model.transactions import NO_EPOCH, ProducerEpoch, TransactionState
 if TYPE_CHECKING:
     from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequest
     from kio.schema.list_transactions.v1.request import ListTransactionsRequest
-    from kio.schema.write_txn_markers.v1.request import WritableTxnMarker, WriteTxnMarkersRequest
+    from kio.schema.write_txn_markers.v1.request import (
+        WritableTxnMarker,
+        WritableTxnMarkerTopic,
+        WriteTxnMarkersRequest,
+    )
 
 _ANY_DURATION = -1
 _STATES = {state.value for state in TransactionState}
@@ -52,7 +58,9 @@ async def describe_transactions(
 ) -> DescribeTransactionsReply:
     """Transactional ids as they stand: who holds them, what is open, since when."""
     return DescribeTransactionsReply(
-        transaction_states=tuple(_described(context, name) for name in request.transactional_ids)
+        transaction_states=await each(
+            context, once(request.transactional_ids), lambda name: _described(context, name)
+        )
     )
 
 
@@ -159,30 +167,19 @@ class WriteTxnMarkersReply(Reply):
 
 async def write_txn_markers(context: Context, request: "WriteTxnMarkersRequest") -> WriteTxnMarkersReply:
     """Abort what a producer has open in partitions: the way of Kafka's tools to end a hanging transaction."""
-    return WriteTxnMarkersReply(
-        markers=tuple(
-            [
-                MarkedProducer(
-                    producer_id=marker.producer_id,
-                    topics=tuple(
-                        [
-                            MarkedTopic(
-                                name=topic.name,
-                                partitions=tuple(
-                                    [
-                                        await _mark(context, marker, topic.name, p)
-                                        for p in topic.partition_indexes
-                                    ]
-                                ),
-                            )
-                            for topic in marker.topics
-                        ]
-                    ),
-                )
-                for marker in request.markers
-            ]
-        )
-    )
+
+    async def mark(marker: "WritableTxnMarker") -> MarkedProducer:
+        topics = await done_to_each(context, marker.topics, partial(_mark_topic, context, marker))
+        return MarkedProducer(producer_id=marker.producer_id, topics=topics)
+
+    return WriteTxnMarkersReply(markers=await done_to_each(context, request.markers, mark))
+
+
+async def _mark_topic(
+    context: Context, marker: "WritableTxnMarker", topic: "WritableTxnMarkerTopic"
+) -> MarkedTopic:
+    mark = partial(_mark, context, marker, topic.name)
+    return MarkedTopic(name=topic.name, partitions=await done_to_each(context, topic.partition_indexes, mark))
 
 
 async def _mark(context: Context, marker: "WritableTxnMarker", topic: str, partition: int) -> MarkedPartition:
