@@ -40,7 +40,8 @@ def main() -> None:
     with suppress(ValueError, OSError):  # not every system can
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     os.nice(_NICENESS)
-    with socket.socket(fileno=descriptor) as connection:
+    # A broker that was killed is nobody to complain to.
+    with suppress(ConnectionError), socket.socket(fileno=descriptor) as connection:
         connection.sendall(READY)
         while (head := _receive(connection, REQUEST_HEAD.size)) is not None:
             limit_ms, name_length, length = REQUEST_HEAD.unpack(head)

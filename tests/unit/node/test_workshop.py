@@ -2,7 +2,11 @@
 
 import asyncio
 import os
+import select
 import signal
+import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +17,7 @@ import pytest
 
 from goqueue.model.errors import JobLost, JobOverran, ShuttingDown, WorkshopBusy
 from goqueue.model.settings import WorkshopConfig
+from goqueue.node import workshop_bench
 from goqueue.node.threads import WorkerThreads
 from goqueue.node.workshop import WorkshopProcesses
 from tests.unit.broker.running import until
@@ -225,3 +230,17 @@ def test_whoever_asks_and_goes_away_does_not_cost_the_process() -> None:
             assert await made.run(jobs.process_id, b"", whose="a") == process
 
     run(test())
+
+
+def test_a_process_whose_broker_was_killed_ends_without_a_word() -> None:
+    ours, theirs = socket.socketpair()
+    numbers = [theirs.fileno(), 2**31, os.getpid()]
+    words = [sys.executable, "-m", workshop_bench.__name__, *map(str, numbers)]
+    with subprocess.Popen(words, pass_fds=[theirs.fileno()], stderr=subprocess.PIPE) as process:
+        theirs.close()
+        select.select([ours], [], [], 30)
+        # What it has said is unread, so that it hears of a reset and not of an end.
+        ours.close()
+        _, complaints = process.communicate(timeout=30)
+
+    assert (process.returncode, complaints) == (0, b"")
