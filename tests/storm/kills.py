@@ -12,7 +12,7 @@ from tests.storm.record import Kind, Record
 from tests.storm.site import Door, Site
 from tests.storm.weather import Weather
 
-BROKER_FLAGS = ("--log-upkeep-interval-ms=500",)
+BROKER_FLAGS = ("--log-upkeep-interval-ms=500", "--groups-initial-delay-ms=100")
 _ENDED_WITHIN_S = 180
 
 

@@ -7,7 +7,8 @@ from random import Random
 
 from tests.storm.site import Site
 
-_CALM_S = (0.1, 0.3, 0.8, 2.0)
+_CALM_S = (0.1, 0.1, 0.3, 0.8, 2.0, 6.0)
+"""A long one now and then: members of Kafka groups find each other in it."""
 _STAND_STILL_S = (0.1, 1.0, 2.5)
 _STARTING_S = 0.6
 """While it starts, a kill comes within this time."""

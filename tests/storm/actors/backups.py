@@ -133,4 +133,5 @@ def _essence(document: dict[str, Any], part: str, name: str) -> dict[str, Any]:
     return {
         one[name]: {key: value for key, value in one.items() if key not in _PASSING[part]}
         for one in document[part]
+        if one.get("offsets", True)  # of a group that has none there is nothing to bring back
     }

@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from random import Random
 
 from tests.storm.actor import Actor
@@ -21,6 +22,8 @@ class Waiting:
     place: tuple[int, int]
     """Its partition and its number among the delayed ones."""
     due_ms: int
+    answered_ms: float
+    """By then the broker knew of it, with this due time."""
     is_doubtful: bool = False
     """A cancel or a move was sent, and no answer came."""
 
@@ -59,8 +62,17 @@ class DelayedMessages(Actor):
             self.check(Kind.DOUBLED, count == 1, f"{number} is there {count} times")
             self.check(Kind.RESURRECTED, number not in self._cancelled, f"{number} was cancelled")
         for part in found:
-            times = [_milliseconds(message["timestamp"]) for message in part]
-            self.check(Kind.OUT_OF_ORDER, times == sorted(times), "not in the order of their due times")
+            self._check_order([int(message["value"]) for message in part])
+
+    def _check_order(self, numbers: list[int]) -> None:
+        """In the order of their due times, but for one that was stored when the next was due already."""
+        for first, second in pairwise(numbers):
+            before, behind = self._waiting.get(first), self._waiting.get(second)
+            if before is None or behind is None or before.is_doubtful or behind.is_doubtful:
+                continue
+            is_right = before.due_ms <= behind.due_ms or behind.answered_ms >= before.due_ms
+            facts = f"{second}, due at {behind.due_ms}, comes behind {first}, due at {before.due_ms}"
+            self.check(Kind.OUT_OF_ORDER, is_right, facts)
 
     def _publish(self) -> None:
         count = self.chance.randint(1, 8)
@@ -79,7 +91,8 @@ class DelayedMessages(Actor):
                 self._unanswered.add(number)
                 continue
             place = (result["partition"], result["offset"])
-            self._waiting[number] = Waiting(place, _milliseconds(result["deliverAt"]))
+            due_ms = _milliseconds(result["deliverAt"])
+            self._waiting[number] = Waiting(place, due_ms, time.time() * 1_000)
             self.record.count(self.feature)
 
     def _look(self) -> None:
@@ -129,6 +142,7 @@ class DelayedMessages(Actor):
             assert refused.status == 404, refused
         else:
             waiting.due_ms = _milliseconds(moved["deliver_at"])
+            waiting.answered_ms = time.time() * 1_000
 
     def _choose(self) -> tuple[int, Waiting] | None:
         left = [n for n in list(self._waiting)[-200:] if n not in self._seen and n not in self._cancelled]

@@ -82,6 +82,7 @@ class KafkaGroup(Actor):
         try:
             for place in member.commit(asynchronous=False) or ():
                 if place.error is None:
+                    self.record.count(f"{self.feature}, commits")
                     self._committed[place.partition] = max(self._committed[place.partition], place.offset)
             places = [TopicPartition(self.topic, partition) for partition in range(PARTITIONS)]
             found = member.committed(places, timeout=5)

@@ -26,6 +26,7 @@ def patient(kafka: str, **settings: Any) -> dict[str, Any]:
         "bootstrap.servers": kafka,
         "reconnect.backoff.ms": 50,
         "reconnect.backoff.max.ms": 200,
+        "retry.backoff.ms": 50,
         "log_level": 0,
         **settings,
     }
@@ -52,7 +53,6 @@ class KafkaProducer(Actor):
                 **{
                     "linger.ms": 5,
                     "message.timeout.ms": 120_000,
-                    "retry.backoff.ms": 50,
                     "compression.type": self.chance.choice(_CODECS),
                     "max.in.flight.requests.per.connection": 5 if self.is_once else 1,
                 },

@@ -2,10 +2,11 @@
 
 import json
 from random import Random
+from typing import Any
 
 from tests.storm.actor import Actor
 from tests.storm.record import Kind
-from tests.storm.site import Site
+from tests.storm.site import Refused, Site
 
 TOPIC = "checked"
 _SUBJECT = f"{TOPIC}-value"
@@ -58,14 +59,20 @@ class SchemaWriter(Actor):
             Kind.DOUBLED, len(set(self._ids.values())) == len(self._ids), f"two schemas have the id {told}"
         )
 
+    def _send(self, values: list[str]) -> list[Any]:
+        """The results; of a single message that does not fit there is a refusal instead."""
+        try:
+            return self.door.publish(TOPIC, [{"value": value} for value in values])
+        except Refused as refused:
+            return [{"error": str(refused), "code": refused.code}]
+
     def _publish(self) -> None:
         values = []
         for _ in range(self.chance.randint(1, 8)):
             self._next += 1
             number = self._next if self.chance.random() < 0.8 else f"not a number {self._next}"
             values.append(json.dumps({"id": number}))
-        results = self.door.publish(TOPIC, [{"value": value} for value in values])
-        for value, result in zip(values, results, strict=True):
+        for value, result in zip(values, self._send(values), strict=True):
             is_good = isinstance(json.loads(value)["id"], int)
             if "error" not in result:
                 self.check(Kind.UNEXPLAINED, is_good, f"{value} was taken")

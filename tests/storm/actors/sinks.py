@@ -65,6 +65,7 @@ class SinkWriter(Actor):
 
     def _take_over(self) -> None:
         self._run += 1
+        self._generation = 0  # until the answer comes there may be another one
         body = self.door.ask(
             "POST", f"/sinks/{SINK}/generations", params={"run": f"run-{self._run}", "writer": "storm"}
         )
