@@ -47,9 +47,10 @@ prometheus --config.file=deploy/prometheus/prometheus.yml
 ```
 
 The alerts, with what to do about each in its description: broker down, node not ready, loop lag, disk 80 and
-90 % full, stopped and under-replicated partitions, fsync errors and latency, publish and fetch latency, error
-rate and error budget, consumer lag (10,000 and 100,000), no progress for ten minutes, frequent rebalances,
-dead letters growing, delayed messages late. `promtool test rules deploy/prometheus/tests/goqueue_test.yml`
+90 % full, stopped, damaged and under-replicated partitions, bad batches, fsync errors and
+latency, publish and fetch latency, error rate and error budget, consumer lag (10,000 and 100,000), no
+progress for ten minutes, frequent rebalances, dead letters growing, delayed messages late.
+`promtool test rules deploy/prometheus/tests/goqueue_test.yml`
 tries them.
 
 ## Grafana
