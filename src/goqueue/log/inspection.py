@@ -6,6 +6,7 @@ them is lost. A start looks only where it must; this looks everywhere.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import NamedTuple
 
 from goqueue.log.recovery import find_bases
@@ -61,27 +62,38 @@ def inspect(disk: Disk, folder: str) -> Inspected:
     """Read and check all that lies in a partition's folder. Waits for the disk, for as long as that takes."""
     snapshots = load_snapshots(disk, folder)
     vouched_end = vouched_offset(disk, folder)
-    segments = [_walk(disk, folder, base) for base in find_bases(disk, folder)]
+    accepted = {end: first for snapshot in snapshots for first, end in snapshot.gaps}
+    bases = find_bases(disk, folder)
+    # A crash may bring back what was cut off a file once: where the next begins, or a loss before it was
+    # accepted, this one ends.
+    ends = [accepted.get(follower, follower) for follower in bases[1:]]
+    segments = [_walk(disk, folder, base, end) for base, end in zip_longest(bases, ends)]
     is_absent = not segments and vouched_end is None
     first_base = segments[0].base_offset if segments else vouched_end or 0
     start_offset = snapshots[0].start_offset if snapshots else first_base
-    accepted = {end: first for snapshot in snapshots for first, end in snapshot.gaps}
     found = Inspected(segments, is_absent, start_offset, start_offset)
     _find_losses(found, vouched_end, accepted)
     return found
 
 
-def _walk(disk: Disk, folder: str, base_offset: int) -> InspectedSegment:
+def _walk(disk: Disk, folder: str, base_offset: int, end_offset: int | None) -> InspectedSegment:
+    """Find what is good in a segment; in the last, which has no end yet, only whole appends."""
     file = Segment(disk, folder, base_offset).file
     segment = InspectedSegment(base_offset, file.size())
+    whole_count, whole_end = 0, GoodRun(base_offset, base_offset, 0, 0)
 
     def follow(_piece: memoryview, frame: Frame, position: int) -> bool:
+        nonlocal whole_count, whole_end
+        if end_offset is not None and frame.base_offset >= end_offset:
+            return True
         end_position = position + FRAME_BYTES + frame.body_end - frame.body_start
         last = segment.runs[-1] if segment.runs else None
         if last is not None and (last.end_offset, last.end_position) == (frame.base_offset, position):
             segment.runs[-1] = last._replace(end_offset=frame.end_offset, end_position=end_position)
         elif frame.base_offset >= (base_offset if last is None else last.end_offset):
             segment.runs.append(GoodRun(frame.base_offset, frame.end_offset, position, end_position))
+        if segment.runs and not frame.continues:
+            whole_count, whole_end = len(segment.runs), segment.runs[-1]
         return False
 
     try:
@@ -95,6 +107,8 @@ def _walk(disk: Disk, folder: str, base_offset: int) -> InspectedSegment:
         )
     finally:
         file.close()
+    if end_offset is None:
+        segment.runs[max(whole_count - 1, 0) :] = [whole_end] if whole_count else []
     return segment
 
 
@@ -104,9 +118,7 @@ def _find_losses(found: Inspected, vouched_end: int | None, accepted: Mapping[in
     is_torn = False
     for at, segment in enumerate(found.segments):
         is_last = at == len(found.segments) - 1
-        # A crash may bring back what was cut off a file once: where the next begins, this one ends.
         limit = None if is_last else found.segments[at + 1].base_offset
-        segment.runs = [run for run in segment.runs if limit is None or run.end_offset <= limit]
         kept: list[GoodRun] = []
         for run in segment.runs:
             is_vouched = vouched_end is None or due_offset < vouched_end
@@ -122,7 +134,8 @@ def _find_losses(found: Inspected, vouched_end: int | None, accepted: Mapping[in
         if not segment.bad_bytes:
             continue
         is_tail = not kept or (len(kept) == 1 and kept[0].position == 0)
-        if is_tail and kept and limit is not None and kept[-1].end_offset == accepted.get(limit, limit):
+        end_offset = kept[-1].end_offset if kept else segment.base_offset
+        if is_tail and limit is not None and end_offset == accepted.get(limit, limit):
             continue  # whatever lies behind the last frame, nobody reads it
         if is_tail and vouched_end is not None and due_offset >= vouched_end:
             found.torn_bytes += segment.bad_bytes

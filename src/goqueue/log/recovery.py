@@ -209,9 +209,15 @@ def _open_sealed(
 def _find_end(segment: Segment, due_offset: int) -> None:
     """See whether a sealed segment goes up to an offset, from its last indexed frame on; if not, up to where.
 
-    Bytes that have gone bad are another matter: they are there, and reading them says so.
+    Bytes that have gone bad are another matter: they are there, and reading them says so. Where a loss was
+    accepted, frames of an append that is not whole may follow: they are among what was lost.
     """
     offset, position = segment.last_indexed()
+    if offset > due_offset:
+        offset, position = segment.position_at_or_before(due_offset)
+    if offset >= due_offset:
+        segment.rewind(offset, position, max_timestamp_ms=segment.max_timestamp_ms)
+        return
 
     def follow(_piece: memoryview, frame: Frame, frame_position: int) -> bool:
         nonlocal offset, position

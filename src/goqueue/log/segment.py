@@ -180,7 +180,7 @@ class Segment:
         """Whether a sealed segment's indexes can be those of its log; only their ends are looked at."""
         offsets, times = self._offsets.ends(), self._times.ends()
         if offsets is None or times is None:
-            return False
+            return self.size == 0 and offsets is times
         (first, last), last_time = offsets, times[1]
         self._max_timestamp_ms = last_time[0] // _NS_PER_MS
         return (

@@ -19,6 +19,8 @@ from goqueue.model.ports import Disk, File
 
 ENTRY_BYTES = 16
 _PAIR = Struct(">qq")
+_NOT_WRITTEN = -1
+"""Saved pairs of an index that was begun anew: its file may be absent, or hold those of before."""
 
 
 class Checksum(NamedTuple):
@@ -43,9 +45,9 @@ class SparseIndex:
         return self._columns is not None
 
     def begin(self) -> None:
-        """Start empty: the file, if there is one, is written anew at the next save."""
+        """Start empty: the file is written anew at the next save, and holds nothing if nothing is added."""
         self._columns = (array("q"), array("q"))
-        self._saved_count = 0
+        self._saved_count = _NOT_WRITTEN
 
     def add(self, key: int, value: int) -> None:
         keys, values = self._load()
@@ -109,12 +111,13 @@ class SparseIndex:
         keys, values = self._load()
         if self._saved_count == len(keys):
             return True
-        fresh = _entries(keys[self._saved_count :], values[self._saved_count :])
+        kept_count = max(self._saved_count, 0)
+        fresh = _entries(keys[kept_count:], values[kept_count:])
         with suppress(OSError):
             file = self._disk.open(self._path)
             try:
-                if file.size() != self._saved_count * ENTRY_BYTES:
-                    file.truncate(self._saved_count * ENTRY_BYTES)
+                if file.size() != kept_count * ENTRY_BYTES:
+                    file.truncate(kept_count * ENTRY_BYTES)
                 file.append([fresh])
             finally:
                 file.close()

@@ -7,6 +7,7 @@ import asyncio
 import shutil
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,7 +27,7 @@ from goqueue.model.commands import Placed, Publish, ReadMessages
 from goqueue.model.delays import CreateSchedule, ScheduledMessage
 from goqueue.model.errors import Corrupt, GoQueueError, PartitionDamaged
 from goqueue.model.ids import TopicPartition
-from goqueue.model.messages import Message
+from goqueue.model.messages import Lane, Message
 from goqueue.model.schemas import SchemaKind, SchemaText
 from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
@@ -253,3 +254,39 @@ async def readable(broker: Broker) -> tuple[list[int], bool]:
 async def delayed_messages(broker: Broker) -> int:
     """How many messages wait: one that was delayed, and the schedule's next."""
     return len(await list_delayed(broker, ORDERS, limit=100))
+
+
+async def fill_with_large_steps(broker: Broker, steps: int) -> None:
+    """Appends that span several entries of an index; the middle of the file is in the midst of one."""
+    await orders(broker, partitions=2)
+    due_ms = broker.clock.wall_ms() + 3_600_000
+    lanes = (Lane.HIGH, Lane.LOW)
+    for _ in range(steps):
+        in_lanes = [Message(bytes(200), partition=0, lane=lanes[number % 2]) for number in range(100)]
+        await publish(broker, Publish(topic=ORDERS, messages=in_lanes))
+        delayed = [Message(bytes(200), partition=1, due_ms=due_ms) for _ in range(100)]
+        await publish(broker, Publish(topic=ORDERS, messages=delayed))
+
+
+@pytest.mark.parametrize("how", ["emptied", "deleted", "cut in half"])
+@pytest.mark.parametrize("folder", ["orders", "__delayed"])
+@pytest.mark.parametrize("steps", [1, 3])
+def test_what_a_repair_says_of_large_steps_is_what_every_later_start_finds(
+    tmp_path: Path, steps: int, folder: str, how: str
+) -> None:
+    live(tmp_path, partial(fill_with_large_steps, steps=steps))
+    SPOIL[how](tmp_path / f"logs/{folder}/0/{0:020d}.log")
+    disk, clock = FolderDisk(tmp_path), SystemClock()
+    [found] = repair(disk, clock, is_applied=False, kept_in=None).damaged
+
+    assert repair(disk, clock, is_applied=True, kept_in="repair/now").is_well
+
+    async def count(broker: Broker) -> int:
+        assert broker.partition(ORDERS_0).damage is None
+        if folder == "orders":
+            return len((await readable(broker))[0])
+        return len(await list_delayed(broker, ORDERS, limit=1_000))
+
+    for _ in range(2):
+        assert live(tmp_path, count) == 100 * steps - found.lost_offsets
+        assert repair(disk, clock, is_applied=False, kept_in=None).damaged == []
