@@ -199,3 +199,31 @@ def test_one_address_has_its_bound_and_whoever_leaves_makes_room(tmp_path: Path)
             connection.close()
         while exchange(running, ask[:-2] + b"connection: close\r\n\r\n") == b"":
             assert refused["http", "address_full"] < 1_000
+
+
+ENDLESS_FRAMING = {
+    "trailers": (b"0\r\n", b"x-more: %s\r\n" % (b"x" * 1_000)),
+    "one trailer": (b"0\r\nx-more: ", b"x" * 1_000),
+    "an extension of a chunk": (b"1;", b"x" * 1_000),
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS_FRAMING)
+def test_what_is_neither_head_nor_body_has_a_bound(running: RunningDoor, kind: str) -> None:
+    begin, more = ENDLESS_FRAMING[kind]
+    parts = [more * 40] * 30  # 1.2 MB, sent while the door reads
+
+    received = exchange(running, PUBLISH + b"transfer-encoding: chunked\r\n\r\n" + begin, *parts)
+
+    assert received.startswith(b"HTTP/1.1 431 ")
+    assert is_served(running)
+
+
+def test_trailers_and_small_chunks_are_read_and_trailers_are_no_headers(running: RunningDoor) -> None:
+    chunks = b"".join(b"1;note=small\r\n%c\r\n" % byte for byte in BODY + b" " * 100_000)
+    trailer = b"0\r\nconnection: close\r\nx-checksum: 1\r\n\r\n"
+
+    received = exchange(running, PUBLISH + b"transfer-encoding: chunked\r\n\r\n" + chunks + trailer)
+
+    assert received.startswith(b"HTTP/1.1 200 ")
+    assert b"connection: close" not in received

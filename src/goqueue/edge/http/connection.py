@@ -51,7 +51,9 @@ class GuardedConnection(HttpToolsProtocol):
         "_bounds",
         "_caller",
         "_dropped_bytes",
+        "_framing_bytes",
         "_gate",
+        "_has_body_grown",
         "_head_bytes",
         "_is_in_head",
         "_is_leaving",
@@ -76,6 +78,9 @@ class GuardedConnection(HttpToolsProtocol):
         self._is_repeating_head = False
         self._is_leaving = False
         self._dropped_bytes = 0
+        self._framing_bytes = 0
+        """Received since the body last grew: what frames chunks, and trailers."""
+        self._has_body_grown = False
         self._stall: asyncio.TimerHandle | None = None
         self._stall_bytes = 0
 
@@ -111,6 +116,7 @@ class GuardedConnection(HttpToolsProtocol):
             self._drop(len(data))
             return
         self._unset_keepalive_if_required()
+        self._has_body_grown = False
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as offer:
@@ -133,6 +139,14 @@ class GuardedConnection(HttpToolsProtocol):
             if self._stall is None:
                 self._stall = self.loop.call_later(self._bounds.head_timeout_s, self._stalled)
         elif not self.transport.is_closing():
+            self._framing_bytes = 0 if self._has_body_grown else self._framing_bytes + len(data)
+            if self._framing_bytes > self._bounds.head_bytes:
+                self._refuse(
+                    431,
+                    "head_too_large",
+                    f"what frames a body, and its trailers, have at most {self._bounds.head_bytes} bytes",
+                )
+                return
             self._stall_bytes += len(data)
             if self._stall is None:
                 self._stall = self.loop.call_later(self._bounds.stall_timeout_s, self._stalled)
@@ -151,13 +165,17 @@ class GuardedConnection(HttpToolsProtocol):
             super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._is_repeating_head:
+        if self._is_in_head:  # what comes behind a body in chunks, as trailers, nobody asks for
             super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        self._has_body_grown = True
+        super().on_body(body)
 
     def on_headers_complete(self) -> None:
         if not self._is_repeating_head:
             self._is_in_head = False
-            self._stall_bytes = self._dropped_bytes = 0
+            self._stall_bytes = self._dropped_bytes = self._framing_bytes = 0
             self._end_stall()
             self.scope["asgi"] = _ASGI
             self.scope[CALLER] = self._caller  # type: ignore[literal-required]  # a key of our own
