@@ -39,7 +39,8 @@ def test_readiness_tells_of_its_checks_when_asked(client: httpx.Client, orders: 
 
     checks = body["checks"]
     assert list(checks) == [
-        "broker", "storage", "disk_space", "fsync_latency", "loop_lag", "partitions", "journals"
+        "broker", "storage", "disk_space", "fsync_latency", "loop_lag",
+        "partitions", "damage", "scrub", "journals",
     ]  # fmt: skip
     assert {checks[name]["status"] for name in ("broker", "storage", "partitions", "journals")} == {"pass"}
     assert re.fullmatch(r"\d+µs|[\d.]+ms|[\d.]+s", checks["storage"]["latency"])

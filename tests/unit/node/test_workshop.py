@@ -61,6 +61,18 @@ def run(test: Coroutine[Any, Any, None]) -> None:
     asyncio.run(test)
 
 
+def test_a_process_serves_the_next_job_too_when_the_broker_is_large() -> None:
+    async def test() -> None:
+        ballast = b"x" * (QUICK.memory_bytes * 3 // 4)
+        async with workshop() as made:
+            first = await made.run(jobs.process_id, b"", whose="a")
+
+            assert await made.run(jobs.process_id, b"", whose="a") == first
+        assert ballast
+
+    run(test())
+
+
 def test_a_process_is_started_for_the_first_job_and_serves_the_next() -> None:
     async def test() -> None:
         async with workshop() as made:

@@ -21,7 +21,7 @@ from goqueue.spark.sink_schema import COLUMNS
 
 KEYS = ("name", "bootstrap", "source", "steps", "sinks", "errors", "trigger", "warehouse")
 _SOURCE_OPTIONS = (*OPTIONS, *(option.name for option in KAFKA_OPTIONS))
-COLUMN_KEYS = tuple(name for name in dict.fromkeys((*COLUMNS, "deliver_at")) if name != "topic")
+COLUMN_KEYS = tuple(name for name in COLUMNS if name != "topic")
 _TOPIC_OPTIONS = tuple(name for name in SINK_OPTIONS if name != "writeId")
 _TABLE_OPTIONS = tuple(name for name in LAKE_OPTIONS if name not in ("writeId", "tableFormat"))
 TOPIC_KEYS = ("id", "where", "trigger", *COLUMN_KEYS, *_TOPIC_OPTIONS)
