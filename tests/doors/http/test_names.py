@@ -73,6 +73,16 @@ def test_a_nul_in_a_path_parts_nothing(running: RunningDoor) -> None:
     assert client.delete("/groups/a%2Fb").status_code == 200
 
 
+@pytest.mark.parametrize("name", ["%ED%A0%80", "a%FF", "%C3"])
+def test_a_path_that_is_no_text_names_nothing(client: httpx.Client, name: str) -> None:
+    join = {"client_id": "c", "topics": ["orders"]}
+
+    refused(client.post(f"/groups/{name}/join", json=join), "invalid")
+    refused(client.get(f"/topics/{name}"), "invalid")
+
+    assert client.get(f"/topics/{quote('�')}").json()["code"] == "topic_not_found", "that is a character too"
+
+
 def test_an_encoded_slash_leads_to_no_other_route(client: httpx.Client) -> None:
     message = {"messages": [{"value": "x"}]}
 

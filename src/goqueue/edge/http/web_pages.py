@@ -1,9 +1,11 @@
 """Stands before the app and keeps web pages out that are not trusted; for those that are, speaks CORS.
 
-A program's request is let through after one look at its headers.
+A program's request is let through after one look at its headers. A path that is no text names nothing, so
+it is turned away here as well: read with stand-ins for what is wrong, two names could look alike.
 """
 
 from collections.abc import Awaitable
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 from litestar.enums import ScopeType
@@ -12,10 +14,11 @@ from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 from goqueue.edge.http.errors import body_of
 from goqueue.edge.http.page_rules import ANY, PageRules, Told
 from goqueue.edge.http.replies import send_reply
-from goqueue.model.errors import GoQueueError
+from goqueue.model.errors import GoQueueError, Invalid
 
 _TELLING = frozenset({b"host", b"origin", b"sec-fetch-site"})
 _KNOWN_HOSTS_MAX = 64
+_STAND_IN = "\N{REPLACEMENT CHARACTER}"
 _VARY = (b"vary", b"Origin")
 _JSON = (b"content-type", b"application/json")
 _EXPOSED = (b"access-control-expose-headers", b"X-Request-ID, Retry-After")
@@ -41,6 +44,8 @@ class WebPages:
         # Not a coroutine itself: thousands of polls wait behind it, and each would hold one more.
         if scope["type"] != ScopeType.HTTP:
             return self._app(scope, receive, send)
+        if _STAND_IN in scope["path"] and not _is_text(scope["raw_path"]):
+            return _refuse(send, Invalid("the path is not UTF-8: encode its names so, and then with %"))
         telling = [header for header in scope["headers"] if header[0] in _TELLING]
         if len(telling) == 1 and telling[0][0] == b"host" and telling[0][1] in self._known_hosts:
             return self._app(scope, receive, send)
@@ -48,9 +53,7 @@ class WebPages:
         try:
             reader = self._rules.admit(told)
         except GoQueueError as refusal:
-            body = body_of(refusal)
-            content = msgspec.json.encode(body) + b"\n"
-            return send_reply(send, body.status, [_JSON, _VARY], content)
+            return _refuse(send, refusal)
         if not told.is_of_a_page:
             if telling and len(self._known_hosts) < _KNOWN_HOSTS_MAX:
                 self._known_hosts.add(telling[0][1])
@@ -69,6 +72,19 @@ class WebPages:
             await send(message)
 
         return self._app(scope, receive, send_with_leave)
+
+
+def _refuse(send: Send, refusal: GoQueueError) -> Awaitable[None]:
+    body = body_of(refusal)
+    return send_reply(send, body.status, [_JSON, _VARY], msgspec.json.encode(body) + b"\n")
+
+
+def _is_text(raw_path: bytes) -> bool:
+    try:
+        unquote_to_bytes(raw_path).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _told(scope: HTTPScope) -> Told:
