@@ -84,7 +84,7 @@ def _soak(site: Site, actors: list[Actor], *, minutes: float) -> list[Sample]:
         thread.join(_ENDED_WITHIN_S)
     for actor in actors:
         actor.rest()
-        actor.close()
+        actor.end()
     return samples
 
 

@@ -51,7 +51,9 @@ class Actor(ABC):
 
     def finish(self) -> None:
         self.guarded(self.verify)
-        self.close()
+
+    def end(self) -> None:
+        self.guarded(self.close)
 
     def close(self) -> None:
         self.door.close()

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 _RECENT = 6
-_VIOLATIONS_TOLD_MAX = 40
+_TOLD_MAX = 5
+"""Violations of one kind and feature: more of them are counted."""
 
 
 class Kind(StrEnum):
@@ -46,6 +47,7 @@ class Record:
         self.messages: Counter[str] = Counter()
         self.checks: Counter[Kind] = Counter()
         self.misfortunes: Counter[str] = Counter()
+        self._told: Counter[tuple[Kind, str]] = Counter()
         self._recent: list[tuple[float, str]] = []
         self._begun_s = time.monotonic()
         self._lock = threading.Lock()
@@ -73,7 +75,8 @@ class Record:
             self.violation_count += 1
             before = ", ".join(f"{what} at {at_s:.2f} s" for at_s, what in self._recent)
             told = f"{facts} (at {self.age_s():.2f} s; before: {before or 'nothing'})"
-            if len(self.violations) < _VIOLATIONS_TOLD_MAX:
+            self._told[kind, feature] += 1
+            if self._told[kind, feature] <= _TOLD_MAX:
                 self.violations.append(Violation(kind, feature, told))
 
     def age_s(self) -> float:

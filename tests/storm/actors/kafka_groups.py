@@ -28,9 +28,10 @@ class KafkaGroup(Actor):
         self._group = self.feature.replace(" ", "-")
         self._committed: dict[int, int] = defaultdict(int)
         self._seen: dict[int, set[int]] = defaultdict(set)
+        self._members: list[Any] = []
 
     def prepare(self) -> None:
-        self._members = [self._member() for _ in range(2)]
+        self._members += [self._member() for _ in range(2)]
 
     def step(self) -> None:
         for number, member in enumerate(self._members):

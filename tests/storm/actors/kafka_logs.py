@@ -52,7 +52,7 @@ class KafkaProducer(Actor):
                 self.site.broker.kafka,
                 **{
                     "linger.ms": 5,
-                    "message.timeout.ms": 120_000,
+                    "message.timeout.ms": 0,  # it never gives up: on a busy machine a start takes a minute
                     "compression.type": self.chance.choice(_CODECS),
                     "max.in.flight.requests.per.connection": 5 if self.is_once else 1,
                 },
