@@ -6,9 +6,9 @@ from pathlib import Path
 
 from bench.measured import Row, at_most
 from goqueue.broker.broker import Broker
-from goqueue.broker.group_offsets import commit_offsets
-from goqueue.broker.publish import publish
-from goqueue.broker.topics import create_topic
+from goqueue.broker.groups.offsets import commit_offsets
+from goqueue.broker.topics.verbs import create_topic
+from goqueue.broker.write.publish import publish
 from goqueue.core.telemetry.counters import Counters
 from goqueue.edge.http.metrics import metrics_page
 from goqueue.model.commands import CreateTopic, Publish

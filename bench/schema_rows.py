@@ -12,10 +12,10 @@ import fastavro
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from bench.measured import Row, reported
-from goqueue.broker.append import append, append_when_checked
 from goqueue.broker.broker import Broker
-from goqueue.broker.schemas import register_schema
-from goqueue.broker.topics import create_topic
+from goqueue.broker.schemas.verbs import register_schema
+from goqueue.broker.topics.verbs import create_topic
+from goqueue.broker.write.append import append, append_when_checked
 from goqueue.model.commands import Append, CreateTopic
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks

@@ -11,8 +11,8 @@ from bench.measured import Row, at_least, at_most, fsync_latencies_ms, measuring
 from bench.raw_client import RawClient, batch_of, produce_request
 from goqueue.broker.broker import LOGS_FOLDER
 from goqueue.broker.opening import close_broker, open_broker
-from goqueue.broker.partition import Partition
-from goqueue.broker.topics import create_topic as create_topic_here
+from goqueue.broker.storage.partition import Partition
+from goqueue.broker.topics.verbs import create_topic as create_topic_here
 from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.commands import CreateTopic
 from goqueue.model.ids import NO_PRODUCER, TopicName, TopicPartition

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from tests.integration.running_broker import RunningBroker
-from tests.unit.broker.test_schema_stalls import doubling
+from tests.unit.broker.schemas.test_stalls import doubling
 
 pytestmark = pytest.mark.slow
 SETTINGS = {"goqueue.schema.validation": "full"}

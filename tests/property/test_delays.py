@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest import MonkeyPatch
 
-from goqueue.broker import delay_runs
-from goqueue.broker.delay_runs import InMemory, Runs, walk
+from goqueue.broker.delays import runs as delay_runs
+from goqueue.broker.delays.runs import InMemory, Runs, walk
 from goqueue.core.delays.entries import ENTRY, Entries, Fresh, in_order, rows
 from goqueue.testing.disk import SimulatedDisk
 

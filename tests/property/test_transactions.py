@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.publish import publish
-from goqueue.broker.read import read
-from goqueue.broker.topics import create_topic
+from goqueue.broker.read.read import read
+from goqueue.broker.topics.verbs import create_topic
+from goqueue.broker.write.publish import publish
 from goqueue.model.commands import BatchesRead, CreateTopic, PartitionRead, Publish, Read
 from goqueue.model.errors import InvalidTransactionState, ProducerFenced
 from goqueue.model.ids import TopicPartition
@@ -22,7 +22,13 @@ from goqueue.records.batch import open_batch
 from goqueue.records.control import is_control
 from tests.unit.broker.lives import Lives
 from tests.unit.broker.running import ORDERS
-from tests.unit.broker.transaction_steps import MINUTE_MS, Writer, committed_offset, new_writer, values
+from tests.unit.broker.transactions.transaction_steps import (
+    MINUTE_MS,
+    Writer,
+    committed_offset,
+    new_writer,
+    values,
+)
 
 WRITERS = ("a", "b")
 PARTITIONS = (0, 1)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from goqueue.broker.delay_keeper import DelayKeeper
+from goqueue.broker.delays.keeper import DelayKeeper
 from goqueue.core.delays.delivered import Delivered
 from goqueue.testing.delay_simulation import simulate_delays
 from goqueue.testing.partition_history import Violation

@@ -7,9 +7,9 @@ from dataclasses import replace
 import crc32c
 import pytest
 
-from goqueue.broker.assigned_groups import join_assigned
 from goqueue.broker.broker import Broker
-from goqueue.broker.group_journal import GroupJournal
+from goqueue.broker.groups.assigned import join_assigned
+from goqueue.broker.groups.journal import GroupJournal
 from goqueue.core.groups.events import Event
 from goqueue.core.transactions.producers import Producers
 from goqueue.model.groups import AssignedMember, JoinAssigned, Sharing

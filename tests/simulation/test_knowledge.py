@@ -2,7 +2,7 @@
 
 import pytest
 
-from goqueue.broker import restore_backup
+from goqueue.broker.backup import restore as restore_backup
 from goqueue.core.access.rates import Bucket
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.knowledge_simulation import simulate_knowledge

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from goqueue.broker import transaction_ends, transactions
 from goqueue.broker.broker import Broker
-from goqueue.broker.markers import carry_decision
-from goqueue.broker.partition import Partition
+from goqueue.broker.storage.partition import Partition
+from goqueue.broker.transactions import ends as transaction_ends
+from goqueue.broker.transactions import verbs as transactions
+from goqueue.broker.transactions.markers import carry_decision
 from goqueue.core.transactions.transactions import Transaction
 from goqueue.testing.partition_history import Violation
 from goqueue.testing.transaction_simulation import simulate_transactions

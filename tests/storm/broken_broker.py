@@ -6,7 +6,7 @@ It forgets some of the acks that it answers.
 from random import Random
 from typing import Any
 
-from goqueue.broker import settle
+from goqueue.broker.queue import settle
 from goqueue.model.delivery import Action
 from goqueue.node.main import main
 

@@ -10,15 +10,15 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from random import Random
 
-from goqueue.broker.assigned_groups import join_assigned
 from goqueue.broker.broker import Broker
-from goqueue.broker.dead_letters_redrive import browse, redrive
-from goqueue.broker.delivery_upkeep import keep_up_deliveries
+from goqueue.broker.groups.assigned import join_assigned
 from goqueue.broker.opening import open_broker
-from goqueue.broker.poll import poll
-from goqueue.broker.publish import publish
-from goqueue.broker.settle import settle
-from goqueue.broker.topics import create_topic
+from goqueue.broker.queue.poll import poll
+from goqueue.broker.queue.redrive import browse, redrive
+from goqueue.broker.queue.settle import settle
+from goqueue.broker.queue.upkeep import keep_up_deliveries
+from goqueue.broker.topics.verbs import create_topic
+from goqueue.broker.write.publish import publish
 from goqueue.model.commands import CreateTopic, Placed, Publish
 from goqueue.model.delivery import TTL_HEADER, Action, Poll, Receipt, Redrive, Settle
 from goqueue.model.groups import JoinAssigned, Sharing

@@ -13,25 +13,25 @@ from weakref import WeakValueDictionary
 
 import mmh3
 
-from goqueue.broker.backup_store import BackupStore
-from goqueue.broker.coordinator import Coordinator
-from goqueue.broker.delay_keeper import DelayKeeper
-from goqueue.broker.delivery_room import DeliveryRoom
-from goqueue.broker.flusher import Flusher
-from goqueue.broker.health import Health
-from goqueue.broker.journal import Journal
-from goqueue.broker.journal_set import SharedJournal
+from goqueue.broker.backup.store import BackupStore
+from goqueue.broker.delays.keeper import DelayKeeper
+from goqueue.broker.groups.coordinator import Coordinator
+from goqueue.broker.groups.stored_times import StoredTimes
+from goqueue.broker.health.condition import Health
+from goqueue.broker.health.reserve import Reserve
+from goqueue.broker.health.scrub import Scrub
 from goqueue.broker.metadata_state import Event as MetadataEvent
-from goqueue.broker.partition import Partition
-from goqueue.broker.quotas import admit_topic_owner
-from goqueue.broker.reserve import Reserve
-from goqueue.broker.scrub import Scrub
-from goqueue.broker.stages import Stages
-from goqueue.broker.stored_times import StoredTimes
-from goqueue.broker.tenants import attach_tenants
+from goqueue.broker.queue.waiting import DeliveryRoom
+from goqueue.broker.sinks.stages import Stages
+from goqueue.broker.storage.flusher import Flusher
+from goqueue.broker.storage.journal import Journal
+from goqueue.broker.storage.journal_set import SharedJournal
+from goqueue.broker.storage.partition import Partition
+from goqueue.broker.storage.waiters import ReadWaiter
+from goqueue.broker.tenants.quotas import admit_topic_owner
+from goqueue.broker.tenants.verbs import attach_tenants
 from goqueue.broker.to_the_end import to_the_end
-from goqueue.broker.transaction_journal import TransactionJournals
-from goqueue.broker.waiters import ReadWaiter
+from goqueue.broker.transactions.journal import TransactionJournals
 from goqueue.core.access.tenants import Tenants
 from goqueue.core.cluster.metadata import JournalBegun, Metadata, TopicRemoved
 from goqueue.core.schemas import events as schema_events

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from goqueue.broker.event_codec import EventCodec
+from goqueue.broker.storage.event_codec import EventCodec
 from goqueue.core.access import events as tenant_events
 from goqueue.core.access.tenants import Tenants
 from goqueue.core.cluster import metadata as metadata_events

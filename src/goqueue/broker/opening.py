@@ -3,28 +3,28 @@
 import asyncio
 import random
 
-from goqueue.broker.backup_store import BackupStore
+from goqueue.broker.backup.store import BackupStore
 from goqueue.broker.broker import LOGS_FOLDER, Broker, OpenTopic, remove_folder
-from goqueue.broker.coordinator import Coordinator
-from goqueue.broker.damage import tell_offsets_above_end
-from goqueue.broker.delay_keeper import DelayKeeper
-from goqueue.broker.delay_store import DelayStore
-from goqueue.broker.delivery_upkeep import keep_up_deliveries
-from goqueue.broker.event_codec import EventCodec
-from goqueue.broker.flusher import Flusher
-from goqueue.broker.group_journal import OFFSETS_TOPIC, GroupJournals
-from goqueue.broker.health import Health
-from goqueue.broker.journal import Journal
-from goqueue.broker.journal_set import JOURNAL_COUNT, SharedJournal
+from goqueue.broker.delays.keeper import DelayKeeper
+from goqueue.broker.delays.store import DelayStore
+from goqueue.broker.groups.coordinator import Coordinator
+from goqueue.broker.groups.journal import OFFSETS_TOPIC, GroupJournals
+from goqueue.broker.health.condition import Health
+from goqueue.broker.health.damage import tell_offsets_above_end
+from goqueue.broker.health.reserve import Reserve
 from goqueue.broker.metadata_state import EVENTS as METADATA_EVENTS
 from goqueue.broker.metadata_state import MetadataAndTenants
-from goqueue.broker.partition import Partition
-from goqueue.broker.reserve import Reserve
-from goqueue.broker.sinks_epochs import recover_sinks
-from goqueue.broker.stages import Stages
-from goqueue.broker.tenants import note_usage
-from goqueue.broker.transaction_ends import recover_transactions, watch_transactions
-from goqueue.broker.transaction_journal import SINKS_JOURNAL, TRANSACTIONS_TOPIC, TransactionJournals
+from goqueue.broker.queue.upkeep import keep_up_deliveries
+from goqueue.broker.sinks.epochs import recover_sinks
+from goqueue.broker.sinks.stages import Stages
+from goqueue.broker.storage.event_codec import EventCodec
+from goqueue.broker.storage.flusher import Flusher
+from goqueue.broker.storage.journal import Journal
+from goqueue.broker.storage.journal_set import JOURNAL_COUNT, SharedJournal
+from goqueue.broker.storage.partition import Partition
+from goqueue.broker.tenants.verbs import note_usage
+from goqueue.broker.transactions.ends import recover_transactions, watch_transactions
+from goqueue.broker.transactions.journal import SINKS_JOURNAL, TRANSACTIONS_TOPIC, TransactionJournals
 from goqueue.broker.upkeep import keep_up
 from goqueue.core.access.tenants import Tenants
 from goqueue.core.cluster.metadata import ClusterFormed, Metadata, Topic

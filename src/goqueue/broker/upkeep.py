@@ -5,13 +5,13 @@ import logging
 from contextlib import nullcontext
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.delivery_upkeep import keep_up_deliveries
-from goqueue.broker.expire_offsets import expire_offsets
-from goqueue.broker.partition import Partition
-from goqueue.broker.sinks_epochs import keep_up_sinks
+from goqueue.broker.groups.expire_offsets import expire_offsets
+from goqueue.broker.queue.upkeep import keep_up_deliveries
+from goqueue.broker.sinks.epochs import keep_up_sinks
 from goqueue.broker.slices import Slices
-from goqueue.broker.tenants import keep_up_tenants
-from goqueue.broker.transaction_ends import keep_up_transactions
+from goqueue.broker.storage.partition import Partition
+from goqueue.broker.tenants.verbs import keep_up_tenants
+from goqueue.broker.transactions.ends import keep_up_transactions
 from goqueue.model.errors import GoQueueError, StorageFailed, StorageFull, TopicNotFound
 
 log = logging.getLogger(__name__)

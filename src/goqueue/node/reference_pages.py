@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from goqueue.broker.topic_settings import view_settings
+from goqueue.broker.topics.settings import view_settings
 from goqueue.edge.http.errors import status_of
 from goqueue.edge.kafka.apis import APIS
 from goqueue.edge.kafka.errors import KAFKA_CODE_BY_ERROR

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from goqueue.broker.repair import REPAIR_FOLDER, repair
+from goqueue.broker.health.repair import REPAIR_FOLDER, repair
 from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
 from goqueue.node.lock import FolderInUse, FolderLock

@@ -13,10 +13,10 @@ import signal
 import uvloop
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.health import keep_watch
+from goqueue.broker.health.condition import keep_watch
+from goqueue.broker.health.reserve import Reserve
+from goqueue.broker.health.scrub import keep_scrubbing
 from goqueue.broker.opening import close_broker, open_broker
-from goqueue.broker.reserve import Reserve
-from goqueue.broker.scrub import keep_scrubbing
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ports import Threads, Workshop
 from goqueue.node.clock import SystemClock

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.delays import cancel_delayed, delay_stats, move_delayed
-from goqueue.broker.publish import publish
-from goqueue.broker.read import read_messages
-from goqueue.broker.topics import create_topic, delete_records
+from goqueue.broker.delays.verbs import cancel_delayed, delay_stats, move_delayed
+from goqueue.broker.read.read import read_messages
+from goqueue.broker.topics.verbs import create_topic, delete_records
+from goqueue.broker.write.publish import publish
 from goqueue.model.commands import CreateTopic, Publish, ReadMessages
 from goqueue.model.delays import Postponed
 from goqueue.model.errors import Corrupt, GoQueueError, NotFound, ShuttingDown, TopicExists, Unavailable

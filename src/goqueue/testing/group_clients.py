@@ -3,8 +3,8 @@
 from random import Random
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.group_offsets import commit_offsets, fetch_offsets
-from goqueue.broker.reset_offsets import reset_offsets
+from goqueue.broker.groups.offsets import commit_offsets, fetch_offsets
+from goqueue.broker.groups.reset_offsets import reset_offsets
 from goqueue.model.commands import Spot
 from goqueue.model.errors import GoQueueError, GroupNotFound, NotFound, OffsetOutOfRange
 from goqueue.model.groups import NO_GENERATION, Membership, OffsetRow, ResetOffsets, TopicCommit

@@ -10,14 +10,14 @@ from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 
-from goqueue.broker.backups import backup_document, bring_backup, create_backup, take_backup
+from goqueue.broker.backup.restore import restore_backup
+from goqueue.broker.backup.verbs import backup_document, bring_backup, create_backup, take_backup
 from goqueue.broker.broker import Broker
-from goqueue.broker.group_offsets import commit_offsets
-from goqueue.broker.publish import publish
-from goqueue.broker.restore_backup import restore_backup
-from goqueue.broker.schemas import register_schema
-from goqueue.broker.tenants import create_tenant
-from goqueue.broker.topics import create_topic
+from goqueue.broker.groups.offsets import commit_offsets
+from goqueue.broker.schemas.verbs import register_schema
+from goqueue.broker.tenants.verbs import create_tenant
+from goqueue.broker.topics.verbs import create_topic
+from goqueue.broker.write.publish import publish
 from goqueue.model.backups import Backup, CreateBackup, RestoreBackup
 from goqueue.model.commands import CreateTopic, Publish
 from goqueue.model.errors import BackupExists, GoQueueError, RateExceeded, TenantExists, TopicExists

@@ -6,15 +6,15 @@ everybody is well again every partition finds an owner.
 
 from collections.abc import Awaitable, Callable, Coroutine
 
-from goqueue.broker.assigned_groups import (
+from goqueue.broker.broker import Broker
+from goqueue.broker.groups.assigned import (
     heartbeat_assigned,
     join_assigned,
     leave_assigned,
     revoke_partitions,
 )
-from goqueue.broker.broker import Broker
-from goqueue.broker.group_offsets import commit_offsets
-from goqueue.broker.groups import describe_group
+from goqueue.broker.groups.offsets import commit_offsets
+from goqueue.broker.groups.verbs import describe_group
 from goqueue.model.errors import (
     GoQueueError,
     GroupNotFound,

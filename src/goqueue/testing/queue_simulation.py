@@ -10,13 +10,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from goqueue.broker.assigned_groups import join_assigned
 from goqueue.broker.broker import Broker
-from goqueue.broker.poll import poll
-from goqueue.broker.publish import publish
-from goqueue.broker.read import read_messages
-from goqueue.broker.settle import settle
-from goqueue.broker.topics import create_topic
+from goqueue.broker.groups.assigned import join_assigned
+from goqueue.broker.queue.poll import poll
+from goqueue.broker.queue.settle import settle
+from goqueue.broker.read.read import read_messages
+from goqueue.broker.topics.verbs import create_topic
+from goqueue.broker.write.publish import publish
 from goqueue.model.commands import CreateTopic, Publish, ReadMessages
 from goqueue.model.delivery import DEAD_LETTER_SUFFIX, Action, Poll, Receipt, Settle
 from goqueue.model.errors import GoQueueError, TopicExists

@@ -10,9 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.read import read_messages
-from goqueue.broker.sinks import abort_stages, commit_epoch, stage, take_generation
-from goqueue.broker.topics import create_topic
+from goqueue.broker.read.read import read_messages
+from goqueue.broker.sinks.verbs import abort_stages, commit_epoch, stage, take_generation
+from goqueue.broker.topics.verbs import create_topic
 from goqueue.model.commands import CreateTopic, ReadMessages, SettleEpoch, StageBatches
 from goqueue.model.errors import Corrupt, GoQueueError, ShuttingDown, TopicExists, Unavailable
 from goqueue.model.ids import TopicName, TopicPartition

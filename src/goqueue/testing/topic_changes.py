@@ -1,7 +1,7 @@
 """Simulated administrators: topics are made, changed, enlarged and deleted, and none of it is forgotten."""
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.topics import add_partitions, alter_settings, create_topic, delete_topic
+from goqueue.broker.topics.verbs import add_partitions, alter_settings, create_topic, delete_topic
 from goqueue.model.commands import CreateTopic, SettingChange
 from goqueue.model.settings import UNLIMITED
 from goqueue.testing.history import Shape, TopicHistory

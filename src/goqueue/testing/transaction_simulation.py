@@ -12,12 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 
-from goqueue.broker.append import append
 from goqueue.broker.broker import Broker
-from goqueue.broker.group_offsets import fetch_offsets
-from goqueue.broker.read import read_messages
-from goqueue.broker.topics import create_topic
-from goqueue.broker.transactions import (
+from goqueue.broker.groups.offsets import fetch_offsets
+from goqueue.broker.read.read import read_messages
+from goqueue.broker.topics.verbs import create_topic
+from goqueue.broker.transactions.verbs import (
     add_group,
     add_partitions,
     end_and_bump,
@@ -25,6 +24,7 @@ from goqueue.broker.transactions import (
     init_transactional,
     pend_offsets,
 )
+from goqueue.broker.write.append import append
 from goqueue.model.commands import Append, CreateTopic, ReadMessages
 from goqueue.model.errors import GoQueueError, ShuttingDown, TopicExists
 from goqueue.model.groups import NO_GENERATION, Membership, TopicCommit

@@ -1,9 +1,9 @@
 """Reads a simulated broker and compares what it shows with what was given to it."""
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.find_offset import find_offset
-from goqueue.broker.read import read, read_messages
-from goqueue.broker.topics import describe_topic, list_topics
+from goqueue.broker.read.find_offset import find_offset
+from goqueue.broker.read.read import read, read_messages
+from goqueue.broker.topics.verbs import describe_topic, list_topics
 from goqueue.model.commands import (
     BatchesRead,
     PartitionRead,

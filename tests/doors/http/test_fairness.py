@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from goqueue.broker import read as broker_read
-from goqueue.broker.publish import publish as publish_verb
+from goqueue.broker.read import read as broker_read
+from goqueue.broker.write.publish import publish as publish_verb
 from goqueue.edge.http.shares import SHARE_BYTES
 from goqueue.model.commands import Publish
 from goqueue.model.ids import TopicName

@@ -6,8 +6,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from goqueue.broker.group_offsets import begin_commit
-from goqueue.broker.journal_set import JournalSet
+from goqueue.broker.groups.offsets import begin_commit
+from goqueue.broker.storage.journal_set import JournalSet
 from goqueue.model.groups import Membership, TopicCommit
 from goqueue.model.ids import TopicName
 from tests.doors.http.running_door import RunningDoor

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from goqueue.broker.topics import add_partitions
+from goqueue.broker.topics.verbs import add_partitions
 from tests.doors.http.running_door import RunningDoor
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from goqueue.broker.publish import publish
-from goqueue.broker.topics import delete_records
+from goqueue.broker.topics.verbs import delete_records
+from goqueue.broker.write.publish import publish
 from goqueue.edge.http.config import HttpConfig
 from goqueue.model.commands import Publish
 from goqueue.model.ids import TopicName, TopicPartition

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from goqueue.broker import transaction_ends
+from goqueue.broker.transactions import ends as transaction_ends
 from goqueue.client import GoQueue
 from goqueue.client.errors import Refused
 from goqueue.model.errors import StorageFailed

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from goqueue.broker.topics import create_topic
+from goqueue.broker.topics.verbs import create_topic
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.model.commands import CreateTopic, TopicView
 from goqueue.model.settings import BrokerConfig

@@ -15,7 +15,7 @@ from kafka import KafkaConsumer
 from kafka import TopicPartition as PythonPartition
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker.publish import publish
+from goqueue.broker.write.publish import publish
 from goqueue.edge.kafka.apis import ApiKey
 from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.commands import Publish, TopicView

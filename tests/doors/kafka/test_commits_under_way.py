@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker.groups import describe_group
+from goqueue.broker.groups.verbs import describe_group
 from goqueue.edge.kafka.apis import ApiKey
 from goqueue.model.settings import BrokerConfig, GroupConfig
 from goqueue.node.disk import DiskFile

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker.assigned_groups import join_assigned
-from goqueue.broker.topics import add_partitions, create_topic
+from goqueue.broker.groups.assigned import join_assigned
+from goqueue.broker.topics.verbs import add_partitions, create_topic
 from goqueue.edge.kafka.apis import ApiKey
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.model.commands import CreateTopic, TopicView

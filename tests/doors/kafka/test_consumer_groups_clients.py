@@ -7,8 +7,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from goqueue.broker.groups import describe_group
-from goqueue.broker.topics import create_topic
+from goqueue.broker.groups.verbs import describe_group
+from goqueue.broker.topics.verbs import create_topic
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.model.commands import CreateTopic
 from goqueue.model.groups import GroupView

@@ -13,8 +13,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.topics import create_topic
-from goqueue.broker.transactions import init_transactional
+from goqueue.broker.topics.verbs import create_topic
+from goqueue.broker.transactions.verbs import init_transactional
 from goqueue.edge.kafka.apis import ApiKey
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.edge.kafka.connection import Connection

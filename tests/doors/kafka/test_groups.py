@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker.groups import describe_group
-from goqueue.broker.lag import group_lag
+from goqueue.broker.groups.lag import group_lag
+from goqueue.broker.groups.verbs import describe_group
 from goqueue.edge.kafka.apis import APIS, ApiKey
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.edge.kafka.offset_commit import decode_commit

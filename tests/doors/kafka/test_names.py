@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker.groups import describe_group, list_groups
+from goqueue.broker.groups.verbs import describe_group, list_groups
 from goqueue.edge.kafka.apis import ApiKey
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.model.groups import GroupView

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker.tenants import create_tenant, set_status, tenant_usage
-from goqueue.broker.topics import create_topic, describe_topic
+from goqueue.broker.tenants.verbs import create_tenant, set_status, tenant_usage
+from goqueue.broker.topics.verbs import create_topic, describe_topic
 from goqueue.edge.kafka.apis import ApiKey
 from goqueue.model.commands import CreateTopic
 from goqueue.model.tenants import UNLIMITED_QUOTAS, CreateTenant, TenantStatus

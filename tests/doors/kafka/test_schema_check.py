@@ -14,8 +14,8 @@ from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaPythonPartition
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker.schemas import register_schema
-from goqueue.broker.topics import create_topic
+from goqueue.broker.schemas.verbs import register_schema
+from goqueue.broker.topics.verbs import create_topic
 from goqueue.edge.kafka.apis import ApiKey
 from goqueue.model.commands import CreateTopic
 from goqueue.model.schemas import SchemaKind, SchemaText

@@ -12,7 +12,7 @@ import goqueue
 
 _HOUSE = Path(goqueue.__file__).parent
 _LATE_AND_WELL = {
-    "broker/event_codec.py": "codecs are made by modules as they are imported, which the other test shows",
+    "broker/storage/event_codec.py": "modules make codecs as they are imported, which the other test shows",
     "client/call.py": "under a lock",
     "spark/jobs/ledger.py": "rows are read by the thread that runs the job",
     "spark/options_values.py": "plain types, of which nothing is noted",
@@ -41,7 +41,10 @@ def test_every_event_is_prepared_when_the_broker_is_imported() -> None:
     program = """
 import dataclasses, sys, threading
 import goqueue.broker.opening
-from goqueue.broker import delay_records, delivery_state, metadata_state, opening, transaction_journal
+from goqueue.broker.delays import records as delay_records
+from goqueue.broker.groups import state as delivery_state
+from goqueue.broker import metadata_state, opening
+from goqueue.broker.transactions import journal as transaction_journal
 codecs = [
     delay_records.SCHEDULE_EVENTS, delivery_state.EVENTS, metadata_state.EVENTS,
     opening._SCHEMA_EVENTS, transaction_journal._EVENTS,

@@ -13,21 +13,21 @@ from random import Random
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from goqueue.broker import poll as poll_module
-from goqueue.broker.append import append
-from goqueue.broker.assigned_groups import heartbeat_assigned
 from goqueue.broker.broker import Broker
-from goqueue.broker.dead_letters_redrive import redrive
-from goqueue.broker.delays import list_delayed
-from goqueue.broker.delivery_read import Opened, open_runs
-from goqueue.broker.delivery_upkeep import keep_up_deliveries
-from goqueue.broker.lag import group_lag
+from goqueue.broker.delays.verbs import list_delayed
+from goqueue.broker.groups.assigned import heartbeat_assigned
+from goqueue.broker.groups.lag import group_lag
 from goqueue.broker.measures.view import View
-from goqueue.broker.publish import publish
-from goqueue.broker.read import read_messages
-from goqueue.broker.topics import alter_settings, create_topic, delete_topic, describe_topic
+from goqueue.broker.queue import poll as poll_module
+from goqueue.broker.queue.read import Opened, open_runs
+from goqueue.broker.queue.redrive import redrive
+from goqueue.broker.queue.upkeep import keep_up_deliveries
+from goqueue.broker.read.read import read_messages
+from goqueue.broker.storage.waiters import ReadWaiter, tell_in_turn
+from goqueue.broker.topics.verbs import alter_settings, create_topic, delete_topic, describe_topic
 from goqueue.broker.upkeep import keep_up_partitions
-from goqueue.broker.waiters import ReadWaiter, tell_in_turn
+from goqueue.broker.write.append import append
+from goqueue.broker.write.publish import publish
 from goqueue.model.commands import Append, CreateTopic, Publish, ReadMessages, SettingChange
 from goqueue.model.delivery import Redrive
 from goqueue.model.groups import Membership, Sharing
@@ -37,7 +37,7 @@ from goqueue.node.disk import FolderDisk
 from goqueue.records.layout import MAGIC, Codec
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.holds import HOLD_MS_MAX, longest_hold
-from tests.unit.broker.queue_steps import DEAD_ORDERS, Consumer, join, orders, put, take
+from tests.unit.broker.queue.queue_steps import DEAD_ORDERS, Consumer, join, orders, put, take
 from tests.unit.broker.running import ORDERS, ORDERS_0, running, until
 
 PARTITIONS = 10_000

@@ -6,15 +6,15 @@ from random import Random
 import pytest
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.find_offset import find_offset
-from goqueue.broker.group_offsets import commit_offsets
+from goqueue.broker.groups.offsets import commit_offsets
 from goqueue.broker.measures.family import Labels
 from goqueue.broker.measures.table import FAMILIES, LEFT_OUT
 from goqueue.broker.measures.view import View
-from goqueue.broker.partition import Partition
-from goqueue.broker.publish import publish
-from goqueue.broker.read import read_messages
-from goqueue.broker.topics import create_topic, delete_topic
+from goqueue.broker.read.find_offset import find_offset
+from goqueue.broker.read.read import read_messages
+from goqueue.broker.storage.partition import Partition
+from goqueue.broker.topics.verbs import create_topic, delete_topic
+from goqueue.broker.write.publish import publish
 from goqueue.core.telemetry.histogram import Histogram
 from goqueue.model.commands import CreateTopic, Placed, Publish, ReadMessages
 from goqueue.model.groups import Membership, TopicCommit

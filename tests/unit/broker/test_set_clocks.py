@@ -3,12 +3,12 @@
 import pytest
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.transaction_views import describe_transaction
-from goqueue.broker.transactions import hear_producer
+from goqueue.broker.transactions.verbs import hear_producer
+from goqueue.broker.transactions.views import describe_transaction
 from goqueue.model.settings import HOUR_MS, TransactionConfig
 from goqueue.model.transactions import TransactionState
 from tests.unit.broker.lives import Lives
-from tests.unit.broker.queue_steps import (
+from tests.unit.broker.queue.queue_steps import (
     Consumer,
     ack,
     extend,
@@ -19,7 +19,7 @@ from tests.unit.broker.queue_steps import (
     take,
     values,
 )
-from tests.unit.broker.transaction_steps import WRITER, new_writer
+from tests.unit.broker.transactions.transaction_steps import WRITER, new_writer
 
 LEASE_MS = 3_000
 STEPS = pytest.mark.parametrize("step_ms", [-HOUR_MS, HOUR_MS], ids=["back", "forward"])

@@ -9,14 +9,14 @@ import pytest
 from typer.testing import CliRunner
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.repair import repair
+from goqueue.broker.health.repair import repair
 from goqueue.cli.admin import app
 from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
 from goqueue.node.lock import FolderLock
 from goqueue.node.main import run
 from goqueue.node.repair import main
-from tests.unit.broker.queue_steps import ack, join, orders, put, take
+from tests.unit.broker.queue.queue_steps import ack, join, orders, put, take
 from tests.unit.broker.running import ORDERS_0, running
 
 

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.publish import publish
-from goqueue.broker.topics import create_topic
-from goqueue.broker.traces import trace_by_id, trace_of
+from goqueue.broker.topics.verbs import create_topic
+from goqueue.broker.tracing.verbs import trace_by_id, trace_of
+from goqueue.broker.write.publish import publish
 from goqueue.model.commands import CreateTopic, Publish
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Message
@@ -20,7 +20,7 @@ from goqueue.node.tracing.config import TraceExportConfig
 from goqueue.node.tracing.courier import Courier
 from goqueue.node.tracing.export import TraceExport
 from goqueue.node.tracing.shares import fair_shares
-from tests.unit.broker.queue_steps import ack, join, orders, put, take
+from tests.unit.broker.queue.queue_steps import ack, join, orders, put, take
 from tests.unit.broker.running import ORDERS, ORDERS_0, running
 from tests.unit.node.test_trace_export_courier import Desk
 

@@ -6,7 +6,7 @@ from itertools import islice
 from operator import attrgetter
 
 import goqueue
-from goqueue.broker.delays import delay_stats
+from goqueue.broker.delays.verbs import delay_stats
 from goqueue.broker.measures.family import TOPIC, Family, Sample, counter, gauge, histogram, one
 from goqueue.broker.measures.view import View
 from goqueue.core.access.account import Account

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.lag import Unread, lags_of, stored_times
-from goqueue.broker.partition import Partition
+from goqueue.broker.groups.lag import Unread, lags_of, stored_times
 from goqueue.broker.slices import Slices
+from goqueue.broker.storage.partition import Partition
 from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.core.groups.consumer_assignment import assigned_partitions
 from goqueue.core.groups.group import Group

@@ -8,8 +8,9 @@ from litestar.di import NamedDependency
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import PathParameter, RawBody
 
-from goqueue.broker.backup_store import KeptBackup
-from goqueue.broker.backups import (
+from goqueue.broker.backup.restore import restore_backup
+from goqueue.broker.backup.store import KeptBackup
+from goqueue.broker.backup.verbs import (
     backup_document,
     bring_backup,
     create_backup,
@@ -18,7 +19,6 @@ from goqueue.broker.backups import (
     list_backups,
 )
 from goqueue.broker.broker import Broker
-from goqueue.broker.restore_backup import restore_backup
 from goqueue.edge.http.backup_bodies import (
     BackupBody,
     BackupCreated,

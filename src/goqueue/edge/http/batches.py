@@ -7,8 +7,8 @@ from litestar.datastructures import State
 from litestar.di import NamedDependency
 from litestar.params import QueryParameter
 
-from goqueue.broker.batches import append_entries
 from goqueue.broker.broker import Broker
+from goqueue.broker.write.batches import append_entries
 from goqueue.edge.http.bodies import AcksWord
 from goqueue.edge.http.bulk_bodies import BatchesReply, BatchPlaced
 from goqueue.edge.http.config import HttpConfig

@@ -13,7 +13,8 @@ from litestar.datastructures import State
 from litestar.di import NamedDependency
 from litestar.params import QueryParameter, RawBody
 
-from goqueue.broker.assigned_groups import (
+from goqueue.broker.broker import Broker
+from goqueue.broker.groups.assigned import (
     assignment_of,
     heartbeat_assigned,
     join_assigned,
@@ -22,8 +23,7 @@ from goqueue.broker.assigned_groups import (
     revoke_partitions,
     sharing_of,
 )
-from goqueue.broker.broker import Broker
-from goqueue.broker.groups import describe_group
+from goqueue.broker.groups.verbs import describe_group
 from goqueue.edge.http.cooperative_bodies import (
     AssignmentReply,
     CooperativeGroupBody,

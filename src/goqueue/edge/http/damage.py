@@ -9,7 +9,7 @@ from litestar.params import PathParameter, RawBody
 from msgspec import Meta, Struct
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.damage import accept_loss
+from goqueue.broker.health.damage import accept_loss
 from goqueue.edge.http.decoding import decode_if_any
 from goqueue.edge.http.openapi import errors, takes
 from goqueue.edge.http.topics import TopicInPath

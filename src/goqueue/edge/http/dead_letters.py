@@ -8,8 +8,8 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, QueryParameter, RawBody
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.dead_letters import STORY_PREFIX
-from goqueue.broker.dead_letters_redrive import browse, redrive
+from goqueue.broker.queue.dead_letters import STORY_PREFIX
+from goqueue.broker.queue.redrive import browse, redrive
 from goqueue.edge.http.bodies import PRIORITY_OF_LANE
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.decoding import decode_if_any

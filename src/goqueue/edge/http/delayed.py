@@ -8,8 +8,8 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, QueryParameter, RawBody
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.delay_keeper import TICK_MS
-from goqueue.broker.delays import cancel_delayed, delay_stats, get_delayed, list_delayed, move_delayed
+from goqueue.broker.delays.keeper import TICK_MS
+from goqueue.broker.delays.verbs import cancel_delayed, delay_stats, get_delayed, list_delayed, move_delayed
 from goqueue.edge.http.bodies import PRIORITY_OF_LANE
 from goqueue.edge.http.decoding import decode
 from goqueue.edge.http.delay_bodies import (

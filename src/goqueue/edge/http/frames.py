@@ -14,7 +14,7 @@ from litestar.params import PathParameter, QueryParameter
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.frames import read_frames, split_points
+from goqueue.broker.read.frames import read_frames, split_points
 from goqueue.edge.http.bulk_bodies import SplitsReply
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.long_polls import LongPolls

@@ -8,9 +8,9 @@ from litestar.di import NamedDependency
 from litestar.params import QueryParameter, RawBody
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.group_offsets import Refusals, commit_offsets, fetch_offsets
-from goqueue.broker.groups import describe_group
-from goqueue.broker.reset_offsets import reset_offsets
+from goqueue.broker.groups.offsets import Refusals, commit_offsets, fetch_offsets
+from goqueue.broker.groups.reset_offsets import reset_offsets
+from goqueue.broker.groups.verbs import describe_group
 from goqueue.edge.http.decoding import decode
 from goqueue.edge.http.group_bodies import (
     CommitOffsetsBody,

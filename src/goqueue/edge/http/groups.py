@@ -9,12 +9,12 @@ from litestar.datastructures import State
 from litestar.di import NamedDependency
 from litestar.params import PathParameter, QueryParameter, RawBody
 
-from goqueue.broker.assigned_groups import heartbeat_assigned, join_assigned, leave_assigned
 from goqueue.broker.broker import Broker
-from goqueue.broker.delivery_stats import passed_over
-from goqueue.broker.disband_group import disband_group
-from goqueue.broker.groups import describe_group, list_groups
-from goqueue.broker.lag import group_lag
+from goqueue.broker.groups.assigned import heartbeat_assigned, join_assigned, leave_assigned
+from goqueue.broker.groups.disband import disband_group
+from goqueue.broker.groups.lag import group_lag
+from goqueue.broker.groups.verbs import describe_group, list_groups
+from goqueue.broker.queue.stats import passed_over
 from goqueue.edge.http.decoding import decode
 from goqueue.edge.http.group_bodies import (
     GroupBody,

@@ -10,7 +10,7 @@ from litestar.params import QueryParameter
 
 import goqueue
 from goqueue.broker.broker import Broker
-from goqueue.broker.topics import list_topics
+from goqueue.broker.topics.verbs import list_topics
 from goqueue.core.telemetry.checks import Check
 from goqueue.edge.http.bodies import (
     BrokerSummary,

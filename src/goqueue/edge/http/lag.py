@@ -7,7 +7,7 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.lag import group_lag
+from goqueue.broker.groups.lag import group_lag
 from goqueue.edge.http.group_bodies import LagBody, OpenTransactionBody, PartitionLagBody
 from goqueue.edge.http.openapi import errors
 from goqueue.edge.http.times import format_time

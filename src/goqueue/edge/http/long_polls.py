@@ -8,7 +8,7 @@ from typing import TypeVar
 from litestar.types import Scope
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.read import read_messages
+from goqueue.broker.read.read import read_messages
 from goqueue.edge.http.caller import Caller, caller_of
 from goqueue.model.commands import MessagesRead, ReadMessages
 

@@ -9,7 +9,7 @@ from litestar.di import NamedDependency
 from litestar.params import RawBody
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.frames import offsets_at, watch_offsets
+from goqueue.broker.read.frames import offsets_at, watch_offsets
 from goqueue.edge.http.bulk_bodies import (
     OffsetRangeBody,
     OffsetsAtBody,

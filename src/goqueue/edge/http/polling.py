@@ -18,10 +18,10 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, QueryParameter
 from litestar.types import Scope
 
-from goqueue.broker.auto_commit import commit_polled
 from goqueue.broker.broker import Broker
-from goqueue.broker.poll import poll
-from goqueue.broker.trace_places import traceparents_of
+from goqueue.broker.queue.auto_commit import commit_polled
+from goqueue.broker.queue.poll import poll
+from goqueue.broker.tracing.places import traceparents_of
 from goqueue.core.telemetry.trace_ids import parse_traceparent
 from goqueue.edge.http.bodies import PRIORITY_OF_LANE, EncodingWord, HeaderBody
 from goqueue.edge.http.config import HttpConfig

@@ -14,10 +14,10 @@ import msgspec
 from msgspec import UNSET, Meta, Struct
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.delays import checked_due
-from goqueue.broker.publish import PIECE_COUNT, publish
+from goqueue.broker.delays.verbs import checked_due
 from goqueue.broker.slices import Slices
-from goqueue.broker.trace_places import context_in
+from goqueue.broker.tracing.places import context_in
+from goqueue.broker.write.publish import PIECE_COUNT, publish
 from goqueue.core.telemetry.trace_ids import parse_traceparent
 from goqueue.edge.http.bodies import (
     PRIORITY_OF_LANE,

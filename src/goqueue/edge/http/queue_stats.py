@@ -8,7 +8,7 @@ from litestar.di import NamedDependency
 from msgspec import Struct
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.delivery_stats import LaneStats, lane_stats, reliability_stats
+from goqueue.broker.queue.stats import LaneStats, lane_stats, reliability_stats
 from goqueue.edge.http.bodies import PRIORITY_OF_LANE
 from goqueue.edge.http.times import format_duration, format_time
 

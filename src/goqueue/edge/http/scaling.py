@@ -9,7 +9,7 @@ from litestar.params import RawBody
 from msgspec import Meta, Struct
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.topics import add_partitions
+from goqueue.broker.topics.verbs import add_partitions
 from goqueue.edge.http.decoding import decode
 from goqueue.edge.http.openapi import errors, takes
 from goqueue.edge.http.topics import TopicInPath

@@ -8,7 +8,7 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, RawBody
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.schedules import (
+from goqueue.broker.delays.schedules import (
     create_schedule,
     describe_schedule,
     end_schedule,

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.schema_jobs import descriptor_of, schema_of
+from goqueue.broker.schemas.jobs import descriptor_of, schema_of
 from goqueue.broker.slices import Slices
 from goqueue.core.schemas.registry import Registry
 from goqueue.model.errors import InvalidCompatibility, InvalidRegistryMode, InvalidSchema, SchemaNotFound

@@ -8,7 +8,7 @@ from litestar.di import NamedDependency
 from litestar.params import RawBody
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.schemas import set_compatibility, set_registry_mode, set_validation
+from goqueue.broker.schemas.verbs import set_compatibility, set_registry_mode, set_validation
 from goqueue.core.schemas.settings import GLOBAL
 from goqueue.edge.http.decoding import decode
 from goqueue.edge.http.openapi import errors, takes

@@ -13,7 +13,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import QueryParameter, RawBody
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.schemas import (
+from goqueue.broker.schemas.verbs import (
     delete_schema_version,
     delete_subject,
     find_schema,

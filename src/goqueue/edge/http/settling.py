@@ -13,7 +13,7 @@ from litestar.di import NamedDependency
 from litestar.params import RawBody
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.settle import settle
+from goqueue.broker.queue.settle import settle
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.decoding import decode
 from goqueue.edge.http.errors import status_of

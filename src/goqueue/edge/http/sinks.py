@@ -9,7 +9,7 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, QueryParameter, RawBody
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.sinks import (
+from goqueue.broker.sinks.verbs import (
     abort_stages,
     commit_epoch,
     describe_sink,

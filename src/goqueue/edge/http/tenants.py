@@ -8,7 +8,7 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, QueryParameter, RawBody
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.tenants import (
+from goqueue.broker.tenants.verbs import (
     change_tenant,
     create_tenant,
     delete_tenant,

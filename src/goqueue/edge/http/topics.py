@@ -8,7 +8,7 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, RawBody
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.topics import create_topic, delete_topic, describe_settings, describe_topic
+from goqueue.broker.topics.verbs import create_topic, delete_topic, describe_settings, describe_topic
 from goqueue.edge.http.bodies import (
     CreateTopicBody,
     PartitionOffsets,

@@ -8,7 +8,7 @@ from litestar.params import HeaderParameter, PathParameter, QueryParameter
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.slices import Slices
-from goqueue.broker.traces import find_traces, trace_by_id, trace_of, trace_stats
+from goqueue.broker.tracing.verbs import find_traces, trace_by_id, trace_of, trace_stats
 from goqueue.edge.http.openapi import errors
 from goqueue.edge.http.times import format_time_us, parse_time
 from goqueue.edge.http.trace_bodies import (

@@ -8,10 +8,7 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, QueryParameter, RawBody
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.producers import init_producer
-from goqueue.broker.publish_once import publish_once
-from goqueue.broker.transaction_views import held_by, list_transactions, transaction_stats
-from goqueue.broker.transactions import (
+from goqueue.broker.transactions.verbs import (
     abort_transaction,
     add_group,
     add_partitions,
@@ -22,6 +19,9 @@ from goqueue.broker.transactions import (
     init_transactional,
     pend_offsets,
 )
+from goqueue.broker.transactions.views import held_by, list_transactions, transaction_stats
+from goqueue.broker.write.producers import init_producer
+from goqueue.broker.write.publish_once import publish_once
 from goqueue.edge.http.decoding import decode, decode_if_any
 from goqueue.edge.http.group_offsets import offsets_in
 from goqueue.edge.http.openapi import errors, takes

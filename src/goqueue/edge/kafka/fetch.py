@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker.quotas import consume_wait_ms, within_rates
-from goqueue.broker.read import read
+from goqueue.broker.read.read import read
+from goqueue.broker.tenants.quotas import consume_wait_ms, within_rates
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code
 from goqueue.edge.kafka.topic_ids import TopicReference, read_topic

@@ -11,8 +11,8 @@ from collections.abc import Awaitable
 from functools import lru_cache
 from struct import Struct
 
-from goqueue.broker.group_journal import GroupJournal
-from goqueue.broker.group_offsets import Refusals, begin_commit, open_journal
+from goqueue.broker.groups.journal import GroupJournal
+from goqueue.broker.groups.offsets import Refusals, begin_commit, open_journal
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import coordinator_code
 from goqueue.edge.kafka.later import Answer, Later, Wait

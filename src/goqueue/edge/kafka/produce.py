@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker.append import append, append_when_checked
-from goqueue.broker.quotas import publish_wait_ms
-from goqueue.broker.schema_check import Unchecked
+from goqueue.broker.schemas.check import Unchecked
 from goqueue.broker.slices import Slices
+from goqueue.broker.tenants.quotas import publish_wait_ms
+from goqueue.broker.write.append import append, append_when_checked
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
 from goqueue.edge.kafka.later import Wait

@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.trace_contexts import ContextFinder
-from goqueue.broker.trace_places import refused_context
+from goqueue.broker.tracing.contexts import ContextFinder
+from goqueue.broker.tracing.places import refused_context
 from goqueue.core.telemetry.durations import Beginnings
 from goqueue.core.telemetry.spans import spans_of
 from goqueue.core.telemetry.traces import Event, Kind

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker.topics import describe_topic, ensure_topic, list_topics, topic_by_id
+from goqueue.broker.topics.verbs import describe_topic, ensure_topic, list_topics, topic_by_id
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code
 from goqueue.edge.kafka.once import done_to_each, each, once

@@ -11,8 +11,8 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker.consumer_heartbeat import JOIN, STEP_OUT, consumer_heartbeat
-from goqueue.broker.groups import describe_group
+from goqueue.broker.groups.consumer_heartbeat import JOIN, STEP_OUT, consumer_heartbeat
+from goqueue.broker.groups.verbs import describe_group
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import coordinator_code, kafka_text
 from goqueue.edge.kafka.handlers.cluster import OPERATIONS_NOT_ASKED

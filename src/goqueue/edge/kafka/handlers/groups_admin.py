@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker import groups
+from goqueue.broker.groups import verbs as groups
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import coordinator_code
 from goqueue.edge.kafka.handlers.cluster import OPERATIONS_NOT_ASKED

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker.group_offsets import delete_offsets, fetch_offsets, unstable_offsets
+from goqueue.broker.groups.offsets import delete_offsets, fetch_offsets, unstable_offsets
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import coordinator_code
 from goqueue.edge.kafka.once import once

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from kio.schema.errors import ErrorCode
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.find_offset import end_of_epoch, find_offset
-from goqueue.broker.topics import delete_records as delete_records_before
+from goqueue.broker.read.find_offset import end_of_epoch, find_offset
+from goqueue.broker.topics.verbs import delete_records as delete_records_before
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code
 from goqueue.edge.kafka.once import done_to_each, each, once

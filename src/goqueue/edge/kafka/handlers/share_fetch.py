@@ -13,8 +13,8 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker.poll import poll
-from goqueue.broker.share_groups import (
+from goqueue.broker.queue.poll import poll
+from goqueue.broker.queue.share_groups import (
     batches_of,
     know_member,
     release_all,

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from goqueue.broker.share_groups import JOIN, LEAVE, share_heartbeat
+from goqueue.broker.queue.share_groups import JOIN, LEAVE, share_heartbeat
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import coordinator_code, kafka_text
 from goqueue.edge.kafka.handlers.cluster import OPERATIONS_NOT_ASKED

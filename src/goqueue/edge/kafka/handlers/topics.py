@@ -7,7 +7,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker.topics import add_partitions, create_topic, delete_topic, topic_by_id
+from goqueue.broker.topics.verbs import add_partitions, create_topic, delete_topic, topic_by_id
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
 from goqueue.edge.kafka.handlers.configs import ConfigEntry, topic_entries

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from kio.schema.errors import ErrorCode
 
 from goqueue.broker.slices import Slices
-from goqueue.broker.transactions import (
+from goqueue.broker.transactions.verbs import (
     add_group,
     add_partitions,
     end_and_bump,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker.transaction_views import describe_transaction, list_transactions
-from goqueue.broker.transactions import abort_open_in
+from goqueue.broker.transactions.verbs import abort_open_in
+from goqueue.broker.transactions.views import describe_transaction, list_transactions
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import transaction_code
 from goqueue.edge.kafka.once import done_to_each, each, once

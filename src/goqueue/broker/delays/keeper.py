@@ -1,0 +1,479 @@
+"""The keeper of the delays: reads ahead what falls due, and appends it to its partition when it does.
+
+Three tasks share the work. One fires: it appends what is due, at most every 10 ms, and waits for no disk.
+One stocks: it brings entries from the disk into the near future, and messages from the log to where the
+first finds them. One keeps up: runs, checkpoints, space.
+
+A delivery is told by the partition's own log: its batches bear the keeper's mark as their producer, the last
+due time as their largest timestamp, and as sequence number how far the log of `__delayed` was looked at.
+Whatever crashes, reading that log from the last checkpoint on tells what has been delivered.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from goqueue.broker.delays.records import Record, Waiting
+from goqueue.broker.delays.scan import KEEPER_ID, find_deliveries
+from goqueue.broker.delays.schedules import keep_up_schedules
+from goqueue.broker.delays.stock import FETCH_AHEAD_MS, LOAD_AHEAD_MS, Ready, Stock
+from goqueue.broker.delays.store import DelayStore
+from goqueue.broker.delays.targets import Target
+from goqueue.broker.delays.upkeep import DelayUpkeep
+from goqueue.broker.to_the_end import to_the_end
+from goqueue.broker.tracing.places import context_in, ids_of
+from goqueue.core.delays.delivered import Step
+from goqueue.core.delays.near import BEGINNING
+from goqueue.core.telemetry.telemetry import DELAYED
+from goqueue.log.partition_log import CheckedBatch
+from goqueue.model.errors import GoQueueError, NotFound, StorageFailed, StorageFull
+from goqueue.model.ids import TopicPartition
+from goqueue.model.messages import Message
+from goqueue.model.telemetry import TRACEPARENT
+from goqueue.records.batch import encode
+from goqueue.records.layout import SEQUENCE_MASK, read_header, stamp_producer
+
+if TYPE_CHECKING:  # the broker opens and keeps its delays through this module
+    from goqueue.broker.broker import Broker
+    from goqueue.broker.storage.partition import Partition
+
+log = logging.getLogger(__name__)
+
+TICK_MS = 10
+"""What falls due within so much time is appended together."""
+IDLE_MS = 1_000
+"""Look at the wall clock at least so often: it may be set forward."""
+REST_MS = 3_600_000
+ROUND_BYTES = 4 * 1024 * 1024
+"""So many bytes are appended before others get their turn on the loop."""
+_CHECKPOINT_MS = 5_000
+_ANEW_MAX = 5_000
+_CLOSE_ENTRIES = 1_000
+"""So many entries are read back in no time: not worth a run."""
+
+
+class Change(NamedTuple):
+    """A message that is being cancelled or moved: where it was to go, and when."""
+
+    target: int
+    due_ms: int
+
+
+class DelayKeeper:
+    def __init__(self, broker: "Broker", store: DelayStore) -> None:
+        self._broker = broker
+        self.store = store
+        self.stock = Stock(store)
+        self._upkeep = DelayUpkeep(store)
+        self.changing: dict[int, tuple[Change, asyncio.Future[None]]] = {}
+        """Records that are being cancelled or moved: until the disk has it, their target stands still."""
+        self._fire_wanted = asyncio.Event()
+        self._stock_wanted = asyncio.Event()
+        self._upkeep_wanted = asyncio.Event()
+        self._next_fire_ms = BEGINNING
+
+    async def start(self) -> None:
+        """After a start: learn what has been delivered since the last checkpoint, then begin."""
+        store = self.store
+        for target in store.targets.all:
+            await self._try_to_learn(target)
+        counts = await self._broker.threads.run(store.count_pending, store.sources())
+        for target, pending in zip(store.targets.all, counts, strict=True):
+            target.pending = pending
+        for work in (self._fire_on, self._stock_on, self._keep_up_on):
+            self._broker.keep(asyncio.get_running_loop().create_task(work()))
+
+    async def close(self) -> None:
+        """Spare the next start from reading back entries, and from looking for deliveries."""
+        await self.store.settle()
+        if self.store.is_changed and not self.store.partition.is_failed:
+            try:
+                if len(self.store.fresh) > _CLOSE_ENTRIES:
+                    await self._upkeep.write_run()
+                else:
+                    await self.store.checkpoint()
+            except GoQueueError as error:
+                log.warning("delay_checkpoint_failed reason=%s", error)
+
+    @property
+    def _is_unused(self) -> bool:
+        """There has never been a delayed message: nothing to look after."""
+        return not self.store.targets.all
+
+    def write(self, records: Sequence[Record]) -> int:
+        """Store records and take the messages among them into care; returns the offset of the first."""
+        if self._is_unused:
+            for event in (self._fire_wanted, self._stock_wanted, self._upkeep_wanted):
+                event.set()
+        base_offset = self.store.write(records)
+        for offset, record in enumerate(records, base_offset):
+            if isinstance(record, Waiting):
+                self._take_in(record, offset)
+        self.store.is_changed = True
+        return base_offset
+
+    def change(
+        self, changed: Mapping[int, Change], records: Sequence[Record]
+    ) -> "asyncio.Future[None] | None":
+        """Write what cancels or moves messages, by their offsets; the future is done when that is safe.
+
+        Until then their targets stand still. Were something delivered that is due later, and the change lost,
+        the message would seem to be delivered too.
+        """
+        end_offset = self.write(records) + len(records)
+        committed = self.store.partition.committed(end_offset)
+        if committed is not None:
+            for offset, change in changed.items():
+                self.changing[offset] = (change, committed)
+            committed.add_done_callback(lambda _: self._changed(changed))
+        return committed
+
+    def stop_and_change(
+        self, offset: int, target: Target, records: Sequence[Record]
+    ) -> "asyncio.Future[None] | None":
+        """The same for one message whose due time is not known."""
+        return self.change({offset: Change(target.index, BEGINNING)}, records)
+
+    def _changed(self, changed: Mapping[int, Change]) -> None:
+        for offset in changed:
+            del self.changing[offset]
+
+    def _standing(self) -> dict[int, int]:
+        """Targets of which something is being changed, and from which due time on they stand still."""
+        standing: dict[int, int] = {}
+        for change, _ in self.changing.values():
+            standing[change.target] = min(change.due_ms, standing.get(change.target, change.due_ms))
+        return standing
+
+    def _take_in(self, record: Waiting, offset: int) -> None:
+        target = self.store.targets.at(record.topic_id, record.partition)
+        if target.noted_offset is None:
+            partition = self.partition_of(target)
+            if target.scan_offset == 0 and partition is not None and not partition.is_failed:
+                # Nothing is delivered there before a checkpoint says so: no use in looking before its end.
+                target.scan_offset = partition.log.flushed_offset
+            self._stock_wanted.set()
+        if self.stock.add(record, offset, target.index) and record.due_ms < self._next_fire_ms:
+            self._fire_wanted.set()
+
+    def partition_of(self, target: Target) -> "Partition | None":
+        """Where a target's messages go; None when its topic is gone."""
+        name = self._broker.metadata.names.get(target.topic_id)
+        topic = self._broker.topics.get(name) if name is not None else None
+        if topic is None or target.partition >= len(topic.partitions):
+            return None
+        return topic.partitions[target.partition]
+
+    @asynccontextmanager
+    async def noted(self, source: TopicPartition) -> AsyncIterator[None]:
+        """A partition stands still meanwhile, and all that was delivered to it is in a checkpoint.
+
+        Whoever shortens a partition's log needs this: the log would tell of its deliveries no more.
+        """
+        topic = self._broker.metadata.topics.get(source.topic)
+        target = self.store.targets.find(topic.topic_id, source.partition) if topic is not None else None
+        if target is None or target.noted_offset is None:
+            yield
+            return
+        target.holds += 1
+        try:
+            partition = self.partition_of(target)
+            if partition is not None and not target.is_blocked:
+                committed = partition.committed(partition.log.end_offset)
+                if committed is not None:
+                    await committed
+                if target.noted_offset != target.scan_offset:
+                    await self._checkpoint_if_there_is_room()
+            yield
+        finally:
+            target.holds -= 1
+
+    async def _checkpoint_if_there_is_room(self) -> None:
+        """On a full disk shortening a log is what helps. A crash may then deliver again what is gone."""
+        try:
+            await self.store.checkpoint()
+        except StorageFull as error:
+            log.warning("delay_checkpoint_failed reason=%s", error)
+
+    # Firing.
+
+    async def _fire_on(self) -> None:
+        while True:
+            try:
+                wait_ms = self.fire()
+            except StorageFailed:
+                return  # the log of `__delayed` is lost: the broker stops
+            await _pause(self._fire_wanted, REST_MS if self._is_unused else wait_ms)
+
+    def fire(self) -> int:
+        """Append what is due; returns in how many milliseconds to look again."""
+        now_ms = self._broker.clock.wall_ms()
+        store, stock = self.store, self.stock
+        flushed_offset = store.partition.log.flushed_offset
+        taken: dict[int, list[Ready]] = {}
+        held: list[Ready] = []
+        standing = self._standing()
+        count, size, parted_ms = 0, 0, None
+        while (item := stock.take(now_ms)) is not None:
+            if count >= self._broker.config.delays.round_max or size >= ROUND_BYTES:
+                parted_ms = item.due_ms
+                held.append(item)
+                break
+            target = store.targets.all[item.target]
+            if target.is_gone or target.is_blocked:
+                continue
+            if (
+                self._stands_still(target)
+                or item.due_ms >= standing.get(item.target, item.due_ms + 1)
+                or item.offset >= flushed_offset
+            ):
+                held.append(item)
+            elif not store.is_dead(item.offset):
+                taken.setdefault(item.target, []).append(item)
+                count += 1
+                size += len(item.waiting.message.value or b"")
+        for item in held:
+            stock.put_back(item)
+        for index, items in taken.items():
+            self._deliver_parts(store.targets.all[index], items, parted_ms, flushed_offset)
+        if held:
+            self._hurry(held)
+        is_busy = bool(count or held)
+        next_ms = stock.next_ready_ms
+        wait_ms = IDLE_MS if next_ms is None else min(next_ms - now_ms, IDLE_MS)
+        wait_ms = max(wait_ms, TICK_MS if is_busy else 1)
+        self._next_fire_ms = BEGINNING if is_busy else now_ms + wait_ms
+        return wait_ms
+
+    def _stands_still(self, target: Target) -> bool:
+        """Whether nothing may be delivered there just now; no delivery comes before the first checkpoint."""
+        return target.holds > 0 or target.noted_offset is None
+
+    def _hurry(self, held: list[Ready]) -> None:
+        """What is due waits for the disk: have it flushed, however its publisher wanted that."""
+        committed = self.store.partition.committed(max(item.offset for item in held) + 1)
+        if committed is not None:
+            committed.add_done_callback(lambda _: self._fire_wanted.set())
+
+    def _deliver_parts(
+        self, target: Target, items: list[Ready], parted_ms: int | None, flushed_offset: int
+    ) -> None:
+        """Deliver to one partition. Messages of one due time that do not all go now make their own step."""
+        parted = [item for item in items if item.due_ms == parted_ms]
+        whole = items[: len(items) - len(parted)]
+        if whole:
+            self._deliver(target, whole, Step(whole[-1].due_ms, flushed_offset))
+        if parted and not target.is_blocked:
+            self._deliver(target, parted, Step(parted[-1].due_ms, parted[-1].offset + 1))
+
+    def _deliver(self, target: Target, items: list[Ready], step: Step) -> None:
+        partition = self.partition_of(target)
+        if partition is None:
+            self.forget(target)
+            return
+        try:
+            base_offset = partition.append(_batches(self._broker, items, step))
+            committed = partition.committed(partition.log.end_offset)
+        except NotFound:
+            self.forget(target)
+            return
+        except GoQueueError:
+            self._block(target)
+            return
+        self._broker.telemetry.of(partition.source).due(
+            base_offset, [item.waiting.number for item in items], self._broker.clock.wall_us()
+        )
+        target.delivered.add(step)
+        target.pending -= len(items)
+        for item in items:
+            if item.waiting.number != item.offset:
+                self.store.moved.pop(item.waiting.number, None)
+        end_offset = partition.log.end_offset
+        if committed is None:
+            self._confirm(target, step, end_offset)
+        else:
+            committed.add_done_callback(partial(self._settle, target, step, end_offset))
+
+    def _settle(self, target: Target, step: Step, end_offset: int, committed: "asyncio.Future[None]") -> None:
+        if committed.cancelled() or committed.exception() is not None:
+            self._block(target)
+        else:
+            self._confirm(target, step, end_offset)
+
+    def _confirm(self, target: Target, step: Step, end_offset: int) -> None:
+        target.confirmed.add(step)
+        target.scan_offset = max(target.scan_offset, end_offset)
+        self.store.is_changed = True
+
+    def _block(self, target: Target) -> None:
+        """Its log refuses or has failed: wait until it is well, then see what is in it."""
+        target.is_blocked = True
+        target.blocked_until_ns = self._broker.clock.monotonic_ns() + IDLE_MS * 1_000_000
+
+    def forget(self, target: Target) -> None:
+        """The topic was deleted, and with it what was to come."""
+        if not target.is_gone:
+            target.is_gone = True
+            # What transactions hold counts as cancelled when they end.
+            self.store.totals.dropped += target.pending - self.store.held.count(target.index)
+            target.pending = 0
+            self.store.is_changed = True
+
+    # Stocking.
+
+    async def _stock_on(self) -> None:
+        while True:
+            try:
+                await self._stock()
+            except (OSError, GoQueueError) as error:
+                log.warning("delays_not_stocked reason=%s", error)
+            await _pause(self._stock_wanted, REST_MS if self._is_unused else self._stock_wait_ms())
+
+    def _stock_wait_ms(self) -> int:
+        """Until something has to be fetched or loaded."""
+        next_ms = self.stock.next_near_ms
+        if next_ms is None:
+            return IDLE_MS // 4
+        ahead_ms = next_ms - self._broker.clock.wall_ms() - FETCH_AHEAD_MS // 2
+        return min(max(ahead_ms, TICK_MS), IDLE_MS // 4)
+
+    async def _stock(self) -> None:
+        store, now_ms = self.store, self._broker.clock.wall_ms()
+        for target in store.targets.all:
+            if target.is_blocked:
+                if self._broker.clock.monotonic_ns() >= target.blocked_until_ns:
+                    await self._unblock(target)
+            elif not target.is_gone and self.partition_of(target) is None:
+                self.forget(target)
+        await self.stock.load(now_ms)
+        await self.stock.fetch(now_ms)
+        self._fire_wanted.set()
+        if any(target.noted_offset is None for target in store.targets.all):
+            await store.checkpoint()
+            self._fire_wanted.set()
+        keep_up_schedules(self._broker)
+
+    async def _unblock(self, target: Target) -> None:
+        partition = self.partition_of(target)
+        if partition is None:
+            self.forget(target)
+            target.is_blocked = False
+        elif not partition.is_failed and await self._try_to_learn(target):
+            before = target.pending
+            counts = await self._broker.threads.run(self.store.count_pending, self.store.sources())
+            target.pending += counts[target.index] - before
+            target.is_blocked = False
+            self.stock.reset()
+
+    async def _try_to_learn(self, target: Target) -> bool:
+        """Whether it could be told what has been delivered; if not, the target waits and the others go on."""
+        try:
+            await self._learn(target)
+        except GoQueueError as error:
+            log.warning(
+                "deliveries_unknown topic=%s partition=%d reason=%s", target.topic_id, target.partition, error
+            )
+            self._block(target)
+            return False
+        return True
+
+    async def _learn(self, target: Target) -> None:
+        """Look into a partition's log for what has been delivered to it."""
+        partition = self.partition_of(target)
+        if partition is None:
+            target.is_gone = True
+            return
+        # What is in its log but not safe yet must be one or the other before it is counted.
+        committed = partition.committed(partition.log.end_offset)
+        if committed is not None:
+            await committed
+        partition_log = partition.log
+        target.scan_offset = min(target.scan_offset, partition_log.end_offset)
+        if target.noted_offset is None:
+            target.scan_offset = partition_log.end_offset
+        steps, end_offset = await self._broker.threads.run(
+            find_deliveries, partition_log, target.scan_offset, self.store.partition.log.end_offset
+        )
+        for step in steps:
+            target.confirmed.add(step)
+        target.scan_offset = end_offset
+        target.delivered = target.confirmed.copy()
+        self.store.is_changed = True
+
+    # Keeping up.
+
+    async def _keep_up_on(self) -> None:
+        checkpoint_ns = self._broker.clock.monotonic_ns()
+        while True:
+            await _pause(self._upkeep_wanted, REST_MS if self._is_unused else IDLE_MS)
+            store, upkeep = self.store, self._upkeep
+            try:
+                if upkeep.is_full:
+                    await upkeep.write_run()
+                    await upkeep.merge_runs()
+                expiry_ms = self._broker.config.producer_expiry_ms
+                store.marks.expire(before_ms=self._broker.clock.wall_ms() - expiry_ms)
+                is_written_anew = upkeep.is_sparse() and await self._write_anew()
+                if is_written_anew or upkeep.is_wasteful():
+                    await upkeep.reclaim()
+                now_ns = self._broker.clock.monotonic_ns()
+                if store.is_changed and now_ns - checkpoint_ns >= _CHECKPOINT_MS * 1_000_000:
+                    checkpoint_ns = now_ns
+                    await store.checkpoint()
+            except (OSError, GoQueueError) as error:
+                log.warning("delay_upkeep_failed reason=%s", error)
+
+    async def _write_anew(self) -> bool:
+        """Bring far-off messages from the beginning of the log to its end, so that what is between can go."""
+        store = self.store
+        soon_ms = self._broker.clock.wall_ms() + LOAD_AHEAD_MS
+        offsets = await self._broker.threads.run(self._upkeep.lowest, store.sources(), _ANEW_MAX)
+        found = await self._broker.threads.run(store.read, offsets)
+        chosen = {
+            offset: waiting
+            for offset, waiting in found.items()
+            if waiting.due_ms > soon_ms
+            and offset not in self.changing
+            and store.is_pending(
+                store.targets.at(waiting.topic_id, waiting.partition), waiting.due_ms, offset
+            )
+        }
+        if chosen:
+            changed = {
+                offset: Change(store.targets.at(waiting.topic_id, waiting.partition).index, waiting.due_ms)
+                for offset, waiting in chosen.items()
+            }
+            committed = self.change(changed, list(chosen.values()))
+            if committed is not None:
+                await to_the_end(committed)
+        return bool(chosen)
+
+
+def _batches(broker: "Broker", items: list[Ready], step: Step) -> list[CheckedBatch]:
+    """Messages as they go into their partition: their time is when they were due."""
+    messages = []
+    ids, samples = ids_of(broker, DELAYED), broker.telemetry.delayed.samples
+    for due_ms, _, _, waiting in items:
+        value, key, headers, lane = waiting.message[:4]
+        if samples(waiting.number) and not (headers and context_in(headers)):
+            headers = (*headers, (TRACEPARENT, ids.traceparent(waiting.number)))
+        messages.append(Message(value, key, headers, lane, None, due_ms))
+    batches = []
+    for body, lane in encode(messages, now_ms=step.due_ms):
+        sequence = step.end_offset & SEQUENCE_MASK
+        stamp_producer(body, producer_id=KEEPER_ID, producer_epoch=0, base_sequence=sequence)
+        batches.append(CheckedBatch(read_header(body), body, lane))
+    return batches
+
+
+async def _pause(event: asyncio.Event, wait_ms: int) -> None:
+    """Wait so long, or until somebody asks for more."""
+    try:
+        async with asyncio.timeout(wait_ms / 1000):
+            await event.wait()
+    except TimeoutError:
+        pass
+    event.clear()

@@ -1,0 +1,330 @@
+"""What is pending: the log of `__delayed`, the runs of entries, and what has been delivered of them.
+
+A message is appended to the log and its entry noted here in one step. Cancelling or moving it appends a
+record that kills the entry. Nothing is written when a message is delivered: its partition's log tells, and
+a checkpoint now and then spares looking there from the beginning.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from pyroaring import BitMap64
+
+from goqueue.broker.delays.checkpoint import (
+    DELAYS_FOLDER,
+    Checkpoint,
+    TargetState,
+    Totals,
+    as_text,
+    encode_checkpoint,
+    from_text,
+    load_checkpoint,
+    save_checkpoint,
+)
+from goqueue.broker.delays.records import (
+    NEW,
+    SCHEDULE_EVENTS,
+    Cancelled,
+    Record,
+    Sequences,
+    Waiting,
+    decode_record,
+    encode_records,
+)
+from goqueue.broker.delays.runs import InMemory, Run, Runs, Source, kept, unsorted, walk
+from goqueue.broker.delays.targets import Target, Targets
+from goqueue.broker.storage.partition import Partition
+from goqueue.broker.to_the_end import to_the_end
+from goqueue.core.delays.delivered import Delivered
+from goqueue.core.delays.entries import Entries, Fresh, rows
+from goqueue.core.delays.held import Held, HeldMessage
+from goqueue.core.delays.marks import Mark, Marks
+from goqueue.core.delays.near import Row
+from goqueue.core.delays.schedules import Schedules
+from goqueue.log.partition_log import CheckedBatch, from_disk, storage_error
+from goqueue.model.errors import Corrupt, GoQueueError, OffsetOutOfRange
+from goqueue.model.ports import Clock, Disk, Threads
+from goqueue.model.settings import DelayConfig
+from goqueue.records.batch import open_batch
+from goqueue.records.layout import read_header
+
+log = logging.getLogger(__name__)
+
+_REPLAY_BYTES = 4 * 1024 * 1024
+_READ_BYTES = 64 * 1024
+_CLOSE_OFFSETS = 200
+
+
+class DelayStore:
+    def __init__(
+        self, partition: Partition, config: DelayConfig, *, disk: Disk, clock: Clock, threads: Threads
+    ) -> None:
+        self.partition = partition
+        self.config = config
+        self._disk = disk
+        self._clock = clock
+        self.threads = threads
+        self.targets = Targets()
+        self.fresh = Fresh()
+        self.run_files = Runs(disk, DELAYS_FOLDER)
+        self.runs: list[Run] = []
+        self.dead = BitMap64()
+        """Offsets of records that were cancelled, or written anew elsewhere."""
+        self.moved: dict[int, int] = {}
+        """Where messages lie that were moved, by their number."""
+        self.marks = Marks()
+        self.held = Held()
+        self.schedules = Schedules()
+        self.totals = Totals()
+        self.entries_offset = 0
+        """The runs hold the entries of everything before it."""
+        self._checkpoint_lock = asyncio.Lock()
+        self._saving: asyncio.Task[None] | None = None
+        self.is_changed = False
+        """Something has happened that the last checkpoint does not tell."""
+
+    # Opening.
+
+    def open(self) -> None:
+        """Read everything back: the checkpoint, and the log behind it. Waits for the disk."""
+        checkpoint, is_lost = self._load_checkpoint()
+        self.runs = self._open_runs(checkpoint)
+        for state in checkpoint.targets:
+            target = self.targets.at(state.topic_id, state.partition)
+            target.confirmed = Delivered(state.steps)
+            target.scan_offset = target.noted_offset = state.scan_offset
+        if checkpoint.dead:
+            self.dead = BitMap64.deserialize(from_text(checkpoint.dead))
+        self.moved = dict(checkpoint.moved)
+        for mark in checkpoint.marks:
+            self.marks.apply(mark)
+        for message in checkpoint.held:
+            self.held.add(message)
+        for text in checkpoint.schedules:
+            self.schedules.apply(SCHEDULE_EVENTS.decode(text.encode()))
+        self.totals = checkpoint.totals
+        self.entries_offset = checkpoint.entries_offset
+        self._replay(counted_from=checkpoint.end_offset)
+        if is_lost:
+            for target in self.targets.all:
+                # No checkpoint says what was delivered: the partition's whole log is looked through for that.
+                target.noted_offset = 0
+            self.is_changed = True
+
+    def _load_checkpoint(self) -> tuple[Checkpoint, bool]:
+        """The checkpoint, and whether there should be another. All but its counts is in the log as well."""
+        try:
+            return load_checkpoint(self._disk), False
+        except Corrupt as error:
+            is_lost = self.partition.log.end_offset > 0
+            if is_lost:
+                log.warning("delay_checkpoint_rebuilt reason=%s", error)
+            return Checkpoint(), is_lost
+
+    def _open_runs(self, checkpoint: Checkpoint) -> list[Run]:
+        """The runs it names. When one is lost or spoilt, all entries are read back from the log."""
+        try:
+            return self.run_files.open(checkpoint.runs)
+        except Corrupt as error:
+            log.warning("delay_runs_rebuilt reason=%s", error)
+            checkpoint.entries_offset, checkpoint.runs = 0, []
+            self.is_changed = True
+            return self.run_files.open([])
+
+    def _replay(self, *, counted_from: int) -> None:
+        log = self.partition.log
+        offset = max(self.entries_offset, log.start_offset)
+        while offset < log.end_offset:
+            chunk = log.read(offset, _REPLAY_BYTES, end_offset=log.end_offset, read_bytes=from_disk)
+            for body, lane in zip(chunk.batches, chunk.lanes, strict=True):
+                for stored in open_batch(body, lane):
+                    if stored.offset >= offset:
+                        is_new = stored.offset >= counted_from
+                        self._apply(
+                            decode_record(stored), stored.offset, now_ms=stored.timestamp_ms, is_new=is_new
+                        )
+            offset = chunk.end_offset
+
+    def count_pending(self, sources: Sequence[Source]) -> list[int]:
+        """How many messages are pending for each target. Waits for the disk."""
+        counts = np.zeros(len(self.targets.all), dtype=np.int64)
+        for piece in kept(unsorted(sources), self.is_live):
+            counts += np.bincount(piece["target"], minlength=len(counts))[: len(counts)]
+        return list(counts.tolist())
+
+    # Writing.
+
+    def write(self, records: Sequence[Record]) -> int:
+        """Append records, all or none, and apply them; returns the offset of the first."""
+        now_ms = self._clock.wall_ms()
+        batches = [
+            CheckedBatch(read_header(body), body, lane)
+            for body, lane in encode_records(records, now_ms=now_ms)
+        ]
+        base_offset = self.partition.append(batches)
+        for offset, record in enumerate(records, base_offset):
+            self._apply(record, offset, now_ms=now_ms, is_new=True)
+        return base_offset
+
+    def _apply(self, record: Record, offset: int, *, now_ms: int, is_new: bool) -> None:
+        """Take a record, fresh or read back. One that is read back a second time changes nothing."""
+        if isinstance(record, Waiting):
+            self._apply_waiting(record, offset, now_ms=now_ms, is_new=is_new)
+            return
+        match record:
+            case Cancelled(number):
+                self.dead.add(self.moved.pop(number, number))
+                self.held.drop(number)
+                self.totals.cancelled += is_new
+            case Sequences(topic_id, partition):
+                target = self.targets.at(topic_id, partition)
+                self.marks.apply(Mark(target.index, *record[2:], now_ms))
+            case _:
+                self.schedules.apply(record)
+
+    def _apply_waiting(self, record: Waiting, offset: int, *, now_ms: int, is_new: bool) -> None:
+        number, due_ms, topic_id, partition, _, holder = record
+        target = self.targets.at(topic_id, partition)
+        self.fresh.add(due_ms, offset, target.index)
+        if holder is not None:
+            due_ms = holder.due_ms
+            name = offset if number == NEW else number
+            self.held.add(HeldMessage(name, holder.producer_id, holder.producer_epoch, target.index))
+        elif number not in (NEW, offset):
+            self.held.drop(number)
+        if number not in (NEW, offset):
+            earlier = self.moved.get(number, number)
+            if earlier < offset:
+                self.dead.add(earlier)
+                self.moved[number] = offset
+        elif is_new:
+            target.pending += 1
+            self.totals.scheduled += 1
+            self.totals.delay_ms_sum += max(due_ms - now_ms, 0)
+
+    # Looking.
+
+    def sources(self) -> list[Source]:
+        """All entries, as they are now."""
+        return [*self.runs, InMemory(self.fresh.entries())]
+
+    def is_live(self, entries: Entries, *, confirmed: bool = False) -> NDArray[np.bool_]:
+        """Which entries are still to be delivered; `confirmed`: or may have to be delivered again."""
+        live = entries["offset"] >= self.partition.log.start_offset
+        for index in np.unique(entries["target"]).tolist():
+            target = self.targets.all[index]
+            mine = entries["target"] == index
+            if target.is_gone:
+                live &= ~mine
+            else:
+                done = target.confirmed if confirmed else target.delivered
+                live &= ~(mine & done.covered(entries))
+        if self.dead:
+            live &= ~np.fromiter(
+                map(self.dead.__contains__, entries["offset"].tolist()), np.bool_, len(entries)
+            )
+        return live
+
+    def is_pending(self, target: Target, due_ms: int, offset: int) -> bool:
+        return not (target.is_gone or self.is_dead(offset) or target.delivered.covers(due_ms, offset))
+
+    def is_dead(self, offset: int) -> bool:
+        """Whether a record was cancelled or written anew. Before the start of the log all are."""
+        return offset < self.partition.log.start_offset or offset in self.dead
+
+    def read(self, offsets: Sequence[int]) -> dict[int, Waiting]:
+        """The messages at these offsets, which rise. Waits for the disk."""
+        found: dict[int, Waiting] = {}
+        wanted = set(offsets)
+        next_offset = -1
+        for at, offset in enumerate(offsets):
+            if offset < next_offset:
+                continue
+            is_near = at + 1 < len(offsets) and offsets[at + 1] - offset < _CLOSE_OFFSETS
+            log_ = self.partition.log
+            try:
+                chunk = log_.read(
+                    offset, _READ_BYTES if is_near else 1, end_offset=log_.end_offset, read_bytes=from_disk
+                )
+            except OffsetOutOfRange:
+                continue  # cancelled or written anew, and off the log since
+            except Corrupt as error:
+                log.error("delayed_message_lost offset=%d reason=%s", offset, error)
+                continue
+            for body, lane in zip(chunk.batches, chunk.lanes, strict=True):
+                for stored in open_batch(body, lane):
+                    if stored.offset in wanted:
+                        record = decode_record(stored)
+                        if isinstance(record, Waiting):
+                            found[stored.offset] = record
+            next_offset = chunk.end_offset
+        return found
+
+    def page(
+        self, sources: Sequence[Source], from_due_ms: int, until_ms: int, count: int
+    ) -> tuple[list[Row], int]:
+        """Live entries from a due time on, about so many, and until when that is all. Waits for the disk."""
+        found: list[Row] = []
+        for piece in kept(walk(sources, from_due_ms=from_due_ms), self.is_live):
+            found += rows(piece[piece["due"] < until_ms])
+            if len(found) > count:
+                cut_ms = found[count][0]
+                if found[0][0] == cut_ms:
+                    cut_ms += 1  # all those are due together, and one cannot have some of them
+                return [row for row in found if row[0] < cut_ms], cut_ms
+            if piece["due"][-1] >= until_ms:
+                break
+        return found, until_ms
+
+    # Checkpoints.
+
+    async def checkpoint(self) -> None:
+        """Write down where a restart may begin; to its end, also when whoever asked for it goes away."""
+        self._saving = asyncio.get_running_loop().create_task(self._checkpoint())
+        await to_the_end(self._saving)
+
+    async def settle(self) -> None:
+        """Return when no checkpoint is under way."""
+        if self._saving is not None:
+            await asyncio.wait([self._saving])
+
+    async def _checkpoint(self) -> None:
+        async with self._checkpoint_lock:
+            state = self._state()
+            noted = [(target, target.scan_offset) for target in self.targets.all]
+            self.is_changed = False
+            try:
+                # What it tells of cancelled and moved messages must be in the log before.
+                committed = self.partition.committed(state.end_offset)
+                if committed is not None:
+                    await committed
+                await self.threads.run(save_checkpoint, self._disk, encode_checkpoint(state))
+            except (OSError, GoQueueError) as error:
+                self.is_changed = True
+                if isinstance(error, OSError):
+                    raise storage_error(error, "checkpoint of the delays") from error
+                raise
+            for target, scan_offset in noted:
+                target.noted_offset = scan_offset
+
+    def _state(self) -> Checkpoint:
+        return Checkpoint(
+            entries_offset=self.entries_offset,
+            end_offset=self.partition.log.end_offset,
+            runs=[run.name for run in self.runs],
+            targets=[
+                TargetState(
+                    target.topic_id, target.partition, list(target.confirmed.steps), target.scan_offset
+                )
+                for target in self.targets.all
+            ],
+            dead=as_text(self.dead.serialize()) if self.dead else "",
+            moved=list(self.moved.items()),
+            marks=list(self.marks),
+            held=list(self.held),
+            schedules=[SCHEDULE_EVENTS.encode(event).decode() for event in self.schedules.whole_state()],
+            totals=self.totals,
+        )

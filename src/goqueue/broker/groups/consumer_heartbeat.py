@@ -1,0 +1,78 @@
+"""The verb of Kafka's newer group protocol: in one request a member joins, says what it has, or leaves."""
+
+from dataclasses import replace
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.groups.assigned import at_work, enter, take_in, tell, tell_alive
+from goqueue.core.groups.assigned_state import Terms
+from goqueue.core.groups.events import HolderKept
+from goqueue.model.errors import GroupNotFound, UnknownMember
+from goqueue.model.groups import ConsumerHeartbeat, GroupKind, Membership, Reconciliation, Sharing
+from goqueue.model.ids import TopicName
+from goqueue.model.names import member_id_for
+
+JOIN, LEAVE, STEP_OUT = 0, -1, -2
+_TERMS = Terms(GroupKind.CONSUMER, Sharing.COOPERATIVE)
+
+
+async def consumer_heartbeat(broker: Broker, command: ConsumerHeartbeat) -> Reconciliation | None:
+    """Where the member stands now; None when it has left."""
+    if command.epoch == JOIN:
+        return await _join(broker, command)
+    try:
+        return await _speak(broker, command)
+    except GroupNotFound as error:
+        # Its group has gone with everything in it. To the member that is the same as being forgotten.
+        raise UnknownMember(command.group, command.member_id) from error
+
+
+async def _join(broker: Broker, command: ConsumerHeartbeat) -> Reconciliation:
+    room = await enter(broker, command.group)
+    kept = HolderKept(
+        member_id=command.member_id or member_id_for(command.client_id, broker.new_id()),
+        instance_id=command.instance_id,
+        client_id=command.client_id,
+        client_host=command.client_host,
+        session_timeout_ms=broker.config.groups.consumer_session_ms,
+        rebalance_timeout_ms=command.rebalance_timeout_ms or 0,
+        topics=tuple(dict.fromkeys(map(TopicName, command.topics or ()))),
+        pattern=command.pattern or None,
+        assignor=command.assignor,
+        joined_ms=broker.clock.wall_ms(),
+    )
+    # Whoever joins has nothing: what it was to let go of, it has let go of.
+    group, holder = take_in(broker, room, _TERMS, kept, claimed=())
+    return await tell(broker, room, group, holder)
+
+
+async def _speak(broker: Broker, command: ConsumerHeartbeat) -> Reconciliation | None:
+    who = Membership(command.group, command.member_id, command.epoch, command.instance_id)
+    room, group = at_work(broker, who)
+    coordinator, now_ns = broker.coordinator, broker.coordinator.now_ns()
+    if command.epoch == LEAVE:
+        coordinator.enact(room, group.leave(who.member_id, who.instance_id, now_ns=now_ns))
+    elif command.epoch == STEP_OUT:
+        coordinator.enact(room, group.step_out(who.member_id, who.instance_id or "", now_ns=now_ns))
+    else:
+        coordinator.enact(room, group.heartbeat(who, claimed=command.owned, now_ns=now_ns))
+        holder = group.member(who.member_id)
+        described = _described(holder.kept, command)
+        if described != holder.kept:
+            coordinator.enact(room, group.change(described, now_ns=now_ns))
+            coordinator.enact(room, group.arrive(who.member_id, claimed=command.owned, now_ns=now_ns))
+        return await tell_alive(broker, room, group, holder, heard_ns=now_ns)
+    await room.journal.settled()
+    return None
+
+
+def _described(kept: HolderKept, command: ConsumerHeartbeat) -> HolderKept:
+    """A member as it describes itself now, with what it said before where it says nothing."""
+    if command.topics is not None:
+        kept = replace(kept, topics=tuple(dict.fromkeys(map(TopicName, command.topics))))
+    if command.pattern is not None:
+        kept = replace(kept, pattern=command.pattern or None)
+    if command.assignor is not None:
+        kept = replace(kept, assignor=command.assignor)
+    if command.rebalance_timeout_ms is not None:
+        kept = replace(kept, rebalance_timeout_ms=command.rebalance_timeout_ms)
+    return kept

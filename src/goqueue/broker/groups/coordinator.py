@@ -1,0 +1,201 @@
+"""The coordinator of consumer groups: carries out what the groups machine decides.
+
+Each group at work has a room: who waits there for an answer, and at most one timer, set to when the
+machine has something to do next. A timer that has become too early is left alone, fires, and is set
+anew: so a heartbeat, which only moves deadlines away, costs no timer.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from goqueue.broker.groups.journal import GroupJournal, GroupJournals
+from goqueue.broker.groups.watch import GroupWatch
+from goqueue.core.groups.assigned import AssignedGroup
+from goqueue.core.groups.assignors import TopicCounts
+from goqueue.core.groups.events import Event
+from goqueue.core.groups.group import Group
+from goqueue.core.groups.groups import GroupRecord
+from goqueue.core.groups.outcome import Outcome
+from goqueue.core.telemetry.counters import Counters
+from goqueue.model.errors import GoQueueError, RebalanceInProgress, ShuttingDown
+from goqueue.model.groups import Joined, Synced
+from goqueue.model.ports import Clock
+
+log = logging.getLogger(__name__)
+Reply = Joined | Synced
+R = TypeVar("R", Joined, Synced)
+_NS_PER_S = 1_000_000_000
+
+
+class Room:
+    """A group with those who wait in it."""
+
+    def __init__(self, journal: GroupJournal, record: GroupRecord) -> None:
+        self.journal = journal
+        self.record = record
+        self.waiting: dict[str, asyncio.Future[Reply]] = {}
+        self.timer: asyncio.TimerHandle | None = None
+        self.timer_ns = 0
+        self.watch = GroupWatch(record.membership)
+
+    @property
+    def group(self) -> Group:
+        """The group as one in which a member assigns."""
+        return self.record.as_classic()
+
+    @property
+    def membership(self) -> Group | AssignedGroup:
+        return self.record.membership
+
+    @property
+    def name(self) -> str:
+        return self.record.membership.name
+
+
+class Coordinator:
+    def __init__(self, journals: GroupJournals, clock: Clock, counters: Counters) -> None:
+        self.journals = journals
+        self._clock = clock
+        self._counters = counters
+        self._rooms: dict[str, Room] = {}
+        self.on_change: Callable[[str], None] = lambda group: None
+        """Told of a group whose members or assignments may have changed."""
+
+    def now_ns(self) -> int:
+        return self._clock.monotonic_ns()
+
+    async def start(self, numbers: Iterable[int]) -> None:
+        """Read journals back, and watch the sessions of the members found there."""
+        await self.journals.open(numbers)
+        for journal in self.journals:
+            await journal.shorten()
+            for record in tuple(journal.groups):
+                self.carry_out(self._enter(journal, record), Outcome())
+
+    async def room(self, group: str) -> Room:
+        """The room of a group, which may begin by this."""
+        journal = await self.journals.ensure(group)
+        return self._enter(journal, journal.groups.ensure(group))
+
+    def known_room(self, group: str) -> Room | None:
+        """The room of a group that has members, or may soon have some."""
+        return self._rooms.get(group)
+
+    def carry_out(self, room: Room, outcome: Outcome, *, is_time_up: bool = False) -> None:
+        """Journal what must be kept, tell those who wait, set the timer, forget a group that is over."""
+        not_before_ns = 0
+        try:
+            if outcome.events:
+                room.journal.write(*outcome.events)
+        except GoQueueError as error:
+            # Nobody is refused for that: after a restart the members that are gone would be missed once more.
+            # Where the broker assigns, they are not gone before the journal says so: that is tried again.
+            not_before_ns = self.now_ns() + _NS_PER_S
+            log.warning("group_not_journalled group=%s reason=%s", room.name, error)
+        for member_id, reply in outcome.answers:
+            waiter = room.waiting.pop(member_id, None)
+            if waiter is not None:
+                _settle(waiter, reply)
+        self._set_timer(room, not_before_ns)
+        counters = self._counters.group(room.name)
+        room.watch.note(room.membership, counters, now_ns=self.now_ns(), is_time_up=is_time_up)
+        self.on_change(room.name)
+        if room.membership.is_vacant:
+            self._rooms.pop(room.name, None)
+            self.forget_if_void(room.journal, room.name)
+
+    def enact(self, room: Room, events: Sequence[Event]) -> None:
+        """Journal and apply what a group decided for somebody who asked; raises when that cannot be."""
+        if events:
+            room.journal.write(*events)
+            self.carry_out(room, Outcome())
+
+    def follow(self, topics: TopicCounts) -> None:
+        """Topics have come, gone or grown: groups hear of it at once, and so do polls that wait."""
+        for room in tuple(self._rooms.values()):
+            group = room.membership
+            if isinstance(group, AssignedGroup) and (events := group.follow(topics, now_ns=self.now_ns())):
+                self.carry_out(room, Outcome(events=events))
+
+    def forget_if_void(self, journal: GroupJournal, group: str) -> None:
+        """Let go of a group in which nothing is left."""
+        try:
+            if event := journal.groups.drop_if_void(group):
+                journal.write(event)
+        except GoQueueError as error:
+            log.warning("group_not_journalled group=%s reason=%s", group, error)
+
+    def expect(self, room: Room, member_id: str) -> "asyncio.Future[Reply]":
+        """A place to wait for an answer. Whoever waited there for the same member is sent away."""
+        if displaced := room.waiting.get(member_id):
+            _settle(displaced, RebalanceInProgress(room.name))
+        waiter: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        room.waiting[member_id] = waiter
+        return waiter
+
+    async def answer(self, room: Room, member_id: str, waiter: "asyncio.Future[Reply]", kind: type[R]) -> R:
+        """Wait for an answer; a client that goes away meanwhile is not waited for by others."""
+        try:
+            reply = await waiter
+        except asyncio.CancelledError:
+            if room.waiting.get(member_id) is waiter:
+                del room.waiting[member_id]
+                self.carry_out(room, room.group.abandon(member_id, now_ns=self.now_ns()))
+            raise
+        assert isinstance(reply, kind), f"{member_id} waited for {kind.__name__}"
+        return reply
+
+    async def keep_up(self) -> None:
+        """Keep the journals short."""
+        for journal in self.journals:
+            try:
+                await journal.shorten()
+            except GoQueueError as error:
+                log.warning("journal_not_shortened partition=%s reason=%s", journal.partition.source, error)
+
+    async def close(self) -> None:
+        """No more timers; everyone who waits is told to look for the coordinator later."""
+        for room in self._rooms.values():
+            if room.timer is not None:
+                room.timer.cancel()
+            for waiter in room.waiting.values():
+                _settle(waiter, ShuttingDown())
+        self._rooms.clear()
+        await self.journals.settle()
+
+    def _enter(self, journal: GroupJournal, record: GroupRecord) -> Room:
+        name = record.membership.name
+        room = self._rooms.get(name)
+        if room is None or room.record is not record:
+            room = self._rooms[name] = Room(journal, record)
+        return room
+
+    def _set_timer(self, room: Room, not_before_ns: int) -> None:
+        deadline_ns = room.membership.next_deadline_ns()
+        if deadline_ns is not None:
+            deadline_ns = max(deadline_ns, not_before_ns)
+        if room.timer is not None:
+            if deadline_ns is not None and room.timer_ns <= deadline_ns:
+                return
+            room.timer.cancel()
+            room.timer = None
+        if deadline_ns is not None:
+            delay_s = max(deadline_ns - self.now_ns(), 0) / _NS_PER_S
+            room.timer_ns = deadline_ns
+            room.timer = asyncio.get_running_loop().call_later(delay_s, self._advance, room)
+
+    def _advance(self, room: Room) -> None:
+        room.timer = None
+        self.carry_out(room, room.membership.advance(now_ns=self.now_ns()), is_time_up=True)
+
+
+def _settle(waiter: "asyncio.Future[Reply]", reply: Reply | GoQueueError) -> None:
+    if waiter.done():
+        return
+    if isinstance(reply, GoQueueError):
+        waiter.set_exception(reply)
+        waiter.exception()  # a client that has gone away is no bug worth a log line
+    else:
+        waiter.set_result(reply)

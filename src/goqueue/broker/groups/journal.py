@@ -1,0 +1,63 @@
+"""Where groups are kept: the journals of `__consumer_offsets`, a machine for each."""
+
+from collections.abc import Awaitable, Callable
+
+from goqueue.broker.groups.state import EVENTS, Event, GroupsAndDeliveries
+from goqueue.broker.storage.journal import Journal
+from goqueue.broker.storage.journal_set import JournalSet, SharedJournal
+from goqueue.broker.storage.partition import Partition
+from goqueue.core.delivery.deliveries import Deliveries
+from goqueue.core.groups.groups import GroupRecord, Groups
+from goqueue.model.ids import TopicName
+from goqueue.model.names import checked_group_name
+from goqueue.model.ports import Clock
+from goqueue.model.running_time import RunningTime
+from goqueue.model.settings import GroupConfig
+
+OFFSETS_TOPIC = TopicName("__consumer_offsets")
+
+
+class GroupJournal(SharedJournal[Event]):
+    """The groups of one partition, and what is out with their consumers."""
+
+    def __init__(self, partition: Partition, groups: Groups, running: RunningTime) -> None:
+        self.groups = groups
+        self.deliveries = Deliveries()
+        self._kept = GroupsAndDeliveries(groups, self.deliveries, running)
+        super().__init__(partition, self._kept, EVENTS)
+
+    def _restore(self, event: Event, written_ms: int) -> None:
+        self._kept.restore(event, written_ms)
+
+
+class GroupJournals(JournalSet[GroupJournal]):
+    def __init__(
+        self,
+        config: GroupConfig,
+        *,
+        clock: Clock,
+        running: RunningTime,
+        new_partition: Callable[[TopicName, int], Partition],
+        open_journal: Callable[[Journal[Event]], Awaitable[None]],
+    ) -> None:
+        async def open_and_resume(journal: GroupJournal) -> None:
+            await open_journal(journal)
+            journal.groups.resume(now_ns=clock.monotonic_ns())
+
+        super().__init__(
+            OFFSETS_TOPIC,
+            lambda partition: GroupJournal(partition, Groups(config), running),
+            new_partition=new_partition,
+            open_journal=open_and_resume,
+        )
+
+    def record(self, group: str) -> GroupRecord | None:
+        """What is known of a group."""
+        journal = self.find(group)
+        return None if journal is None else journal.groups.get(group)
+
+    async def ensure(self, name: str) -> GroupJournal:
+        """The journal of a group, opened now if it is the first there."""
+        if self.record(name) is None:
+            checked_group_name(name)
+        return await super().ensure(name)

@@ -1,0 +1,189 @@
+"""The verbs on consumer groups: join, sync, heartbeat, leave, describe, list, delete."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.groups.assigned import admit_group, check_member_names
+from goqueue.broker.groups.assigned_views import view_assigned
+from goqueue.broker.slices import Slices
+from goqueue.broker.tenants.quotas import admit_member, admit_new_group
+from goqueue.core.groups.assigned import AssignedGroup
+from goqueue.core.groups.consumer_assignment import assigned_partitions
+from goqueue.core.groups.group import Group
+from goqueue.core.groups.groups import GroupRecord
+from goqueue.core.groups.members import CONSUMER, Member, subscribed_topics
+from goqueue.core.groups.outcome import Outcome
+from goqueue.model.delivery import REDRIVE_GROUP_PREFIX
+from goqueue.model.errors import (
+    GoQueueError,
+    GroupNotFound,
+    ShuttingDown,
+    UnknownMember,
+)
+from goqueue.model.groups import (
+    GroupKind,
+    GroupListing,
+    GroupState,
+    GroupView,
+    Joined,
+    JoinGroup,
+    Leaver,
+    Membership,
+    MemberView,
+    Synced,
+    SyncGroup,
+)
+from goqueue.model.names import member_id_for
+
+
+async def join_group(broker: Broker, command: JoinGroup) -> Joined:
+    """Take part in the group's next generation; returns when it begins."""
+    admit_group(broker, command.group)
+    coordinator = broker.coordinator
+    if broker.tenants.accounts:
+        admit_new_group(broker, command.group)
+    room = await coordinator.room(command.group)
+    fresh_id = member_id_for(command.client_id, broker.new_id())
+    member_id = command.member_id or fresh_id
+    try:
+        check_member_names(command.member_id, command.instance_id, command.client_id)
+        if broker.tenants.accounts:
+            members = room.group.members
+            instances = (member.instance_id for member in members.values())
+            newcomer = (command.member_id, command.instance_id)
+            admit_member(broker, command.group, members, instances, newcomer)
+        outcome = room.group.join(command, fresh_id=fresh_id, now_ns=coordinator.now_ns())
+    except GoQueueError:
+        # A refusal can change something too: a new member has an id now, and a while to come back with it.
+        coordinator.carry_out(room, Outcome())
+        raise
+    waiter = coordinator.expect(room, member_id)
+    coordinator.carry_out(room, outcome)
+    return await coordinator.answer(room, member_id, waiter, Joined)
+
+
+async def sync_group(broker: Broker, command: SyncGroup) -> Synced:
+    """Learn one's assignment: at once when there is one, else when the leader has brought it."""
+    admit_group(broker, command.group)
+    coordinator = broker.coordinator
+    room = coordinator.known_room(command.group)
+    if room is None:
+        raise UnknownMember(command.group, command.member_id)
+    changed = room.group.sync(command, now_ns=coordinator.now_ns())
+    try:
+        if changed is not None:
+            room.journal.write(changed)
+    except GoQueueError:
+        coordinator.carry_out(room, room.group.abandon(command.member_id, now_ns=coordinator.now_ns()))
+        raise
+    waiter = coordinator.expect(room, command.member_id)
+    coordinator.carry_out(room, room.group.answer_syncs(now_ns=coordinator.now_ns()))
+    synced = await coordinator.answer(room, command.member_id, waiter, Synced)
+    # An assignment that somebody acts on is one that a restart remembers.
+    await room.journal.settled()
+    return synced
+
+
+def heartbeat(broker: Broker, who: Membership) -> None:
+    """A sign of life; raises what the member has to do if all is not well."""
+    admit_group(broker, who.group)
+    record = broker.coordinator.journals.record(who.group)
+    if record is None or isinstance(record.membership, AssignedGroup):
+        raise UnknownMember(who.group, who.member_id)
+    now_ns = broker.coordinator.now_ns()
+    record.membership.heartbeat(who, now_ns=now_ns)
+    broker.counters.group(who.group).beaten((broker.coordinator.now_ns() - now_ns) / 1e9)
+
+
+async def leave_group(broker: Broker, group: str, leavers: Sequence[Leaver]) -> list[GoQueueError | None]:
+    """Members go; for each of them what was wrong, or None."""
+    admit_group(broker, group)
+    coordinator = broker.coordinator
+    slices = Slices(broker.clock)
+    outcomes: list[GoQueueError | None] = []
+    for leaver in leavers:
+        try:
+            room = coordinator.known_room(group)
+            if room is None:
+                raise UnknownMember(group, leaver.member_id)
+            membership, now_ns = room.membership, coordinator.now_ns()
+            if isinstance(membership, AssignedGroup):
+                coordinator.enact(room, membership.leave(*leaver, now_ns=now_ns))
+            else:
+                coordinator.carry_out(room, membership.leave(leaver, now_ns=now_ns))
+            outcomes.append(None)
+        except GoQueueError as error:
+            outcomes.append(error)
+        await slices.pause()
+    return outcomes
+
+
+async def delete_group(broker: Broker, group: str) -> None:
+    """Forget a group without members, its offsets included."""
+    admit_group(broker, group)
+    journal = broker.coordinator.journals.find(group)
+    if journal is None:
+        raise GroupNotFound(group)
+    await journal.commit(journal.groups.delete_group(group))
+
+
+def describe_group(broker: Broker, group: str) -> GroupView:
+    """A group as it is now."""
+    admit_group(broker, group)
+    record = broker.coordinator.journals.record(group)
+    if record is None:
+        raise GroupNotFound(group)
+    membership = record.membership
+    committed = tuple(
+        topic for topic, topic_id, _ in record.offsets.topics() if topic_id in broker.metadata.names
+    )
+    if isinstance(membership, AssignedGroup):
+        view = view_assigned(broker, membership)
+        return replace(view, seen_ms=record.seen_ms, committed_topics=committed)
+    is_stable = membership.state is GroupState.STABLE
+    return GroupView(
+        name=membership.name,
+        kind=GroupKind.CLASSIC,
+        state=membership.state,
+        generation=membership.generation,
+        protocol_type=membership.protocol_type,
+        protocol=membership.protocol if is_stable else "",
+        members=tuple(_classic_view(membership, member) for member in membership.members.values()),
+        seen_ms=record.seen_ms,
+        committed_topics=committed,
+    )
+
+
+def _classic_view(group: Group, member: Member) -> MemberView:
+    """A member as its leader knows it; of consumers, who speak of topics and partitions, those as well."""
+    is_stable = group.state is GroupState.STABLE
+    metadata = member.metadata(group.protocol) if is_stable else b""
+    assignment = member.assignment if is_stable else b""
+    is_consumer = group.protocol_type == CONSUMER
+    return MemberView(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        metadata=metadata,
+        assignment=assignment,
+        topics=tuple(sorted(subscribed_topics(metadata) or ())) if is_consumer else (),
+        partitions=assigned_partitions(assignment) if is_consumer else (),
+    )
+
+
+def list_groups(broker: Broker, *, with_own: bool = False) -> list[GroupListing]:
+    """All groups, by name; with the broker's own, in whose names it sends dead letters back, if wanted."""
+    if not broker.is_open:
+        raise ShuttingDown
+    found = [record for journal in broker.coordinator.journals for record in journal.groups]
+    listings = map(_listing, found)
+    shown = [one for one in listings if with_own or not one.name.startswith(REDRIVE_GROUP_PREFIX)]
+    return sorted(shown, key=lambda listing: listing.name)
+
+
+def _listing(record: GroupRecord) -> GroupListing:
+    membership = record.membership
+    protocol_type = membership.protocol_type if isinstance(membership, Group) else CONSUMER
+    return GroupListing(membership.name, membership.state, protocol_type, record.kind)

@@ -1,0 +1,108 @@
+"""What the work queue has done and what is waiting in it, for people to look at."""
+
+from dataclasses import dataclass, field
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.queue.read import open_runs
+from goqueue.broker.queue.waiting import QueueCounters
+from goqueue.core.delivery.delivery import Delivery
+from goqueue.core.delivery.lane_turns import LANE_COUNT
+from goqueue.core.telemetry.counters import GroupTopicCounters
+from goqueue.model.delivery import PassedRun
+from goqueue.model.errors import GoQueueError
+from goqueue.model.ids import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityStats:
+    totals: GroupTopicCounters
+    counters: QueueCounters
+    in_flight: int
+    waiting: int
+    """Messages that came back and wait for their next try."""
+    moving: int
+    """Messages on their way to the dead letters."""
+
+
+@dataclass(slots=True)
+class LaneStats:
+    """The lanes of a partition. What waits is told of the group that is furthest behind."""
+
+    ready: list[int] = field(default_factory=lambda: [0] * LANE_COUNT)
+    delivered: list[int] = field(default_factory=lambda: [0] * LANE_COUNT)
+    stored: list[int] = field(default_factory=lambda: [0] * LANE_COUNT)
+    oldest_ms: list[int | None] = field(default_factory=lambda: [None] * LANE_COUNT)
+    """How long the first message that is ready has waited."""
+    served_ms: list[int | None] = field(default_factory=lambda: [None] * LANE_COUNT)
+    """When something was last handed out for the first time."""
+    in_flight: list[int] = field(default_factory=lambda: [0] * LANE_COUNT)
+    waiting: int = 0
+    unscanned: int = 0
+    """Messages whose lane nobody has looked at yet."""
+
+
+def reliability_stats(broker: Broker) -> ReliabilityStats:
+    """Counts since the broker began, and what is out and waiting now."""
+    deliveries = _deliveries(broker)
+    return ReliabilityStats(
+        broker.counters.queue_totals(),
+        broker.delivery_room.counters,
+        sum(delivery.leased_count for delivery in deliveries),
+        sum(len(delivery.waiting) for delivery in deliveries),
+        sum(len(delivery.moves) for delivery in deliveries),
+    )
+
+
+async def lane_stats(broker: Broker) -> dict[TopicPartition, LaneStats]:
+    """Every partition that somebody takes from with leases, or that has stored something since the start."""
+    stats: dict[TopicPartition, LaneStats] = {}
+    for name, topic in broker.topics.items():
+        for partition in topic.partitions:
+            if any(partition.lane_counts):
+                stats[TopicPartition(name, partition.source.partition)] = LaneStats(
+                    stored=list(partition.lane_counts)
+                )
+    counters = broker.delivery_room.counters
+    for delivery in _deliveries(broker):
+        one = stats.setdefault(delivery.source, LaneStats())
+        for lease in delivery.leases.values():
+            for run in lease.offsets:
+                counts = delivery.shelf.count_by_lane(*run)
+                one.in_flight = [sum(pair) for pair in zip(one.in_flight, counts, strict=True)]
+        one.waiting += len(delivery.waiting)
+        end_offset = broker.partition(delivery.source).last_stable_offset
+        unscanned = max(end_offset - delivery.shelf.scan_offset, 0)
+        counts = delivery.shelf.counts
+        if sum(counts) + unscanned > sum(one.ready) + one.unscanned:
+            one.ready, one.unscanned = counts, unscanned
+            one.oldest_ms = await _oldest_ms(broker, delivery)
+        for lane in range(LANE_COUNT):
+            one.delivered[lane] = counters.delivered_of[(*delivery.source, lane)]
+            one.served_ms[lane] = counters.served_ms.get((*delivery.source, lane))
+    return stats
+
+
+def passed_over(broker: Broker, group: str) -> list[tuple[TopicPartition, PassedRun]]:
+    """What a group had to leave out, the newest of it for each partition."""
+    journal = broker.coordinator.journals.find(group)
+    deliveries = [] if journal is None else journal.deliveries.of_group(group)
+    return [(delivery.source, run) for delivery in deliveries for run in delivery.passed.values()]
+
+
+def _deliveries(broker: Broker) -> list[Delivery]:
+    found = [delivery for journal in broker.coordinator.journals for delivery in journal.deliveries]
+    return [delivery for delivery in found if delivery.topic in broker.topics]
+
+
+async def _oldest_ms(broker: Broker, delivery: Delivery) -> list[int | None]:
+    ages: list[int | None] = [None] * LANE_COUNT
+    for lane, offset in enumerate(delivery.shelf.oldest):
+        if offset is None:
+            continue
+        try:
+            opened = await open_runs(broker, delivery.source, [(offset, offset + 1)], 1)
+        except GoQueueError:
+            continue  # statistics are no place to fail
+        for message in opened.messages:
+            ages[lane] = max(broker.clock.wall_ms() - message.timestamp_ms, 0)
+    return ages

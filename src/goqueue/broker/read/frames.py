@@ -1,0 +1,108 @@
+"""What a bulk reader asks: where partitions begin and end, where to cut them, and their frames unopened."""
+
+import re
+from collections.abc import Callable, Iterable
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.read.find_offset import find_offset
+from goqueue.broker.read.read import read, visible_frames, wait_for_bytes
+from goqueue.broker.storage.partition import Partition
+from goqueue.broker.tenants.quotas import admit_reader
+from goqueue.log.partition_log import storage_error
+from goqueue.model.commands import (
+    BatchesRead,
+    OffsetRange,
+    PartitionRead,
+    PartitionReadFailed,
+    Read,
+    WatchOffsets,
+)
+from goqueue.model.errors import Invalid
+from goqueue.model.ids import TopicPartition
+
+PIECES_MAX = 10_000
+"""A range is never cut into more pieces than this; they become larger instead."""
+PATTERN_LENGTH_MAX = 1_000
+REPEATS_MAX = 3
+"""Matching takes time to the power of its repeats, on the loop that serves everybody."""
+_REPEATS = re.compile(r"[*+{]")
+_REPEATED_GROUP = re.compile(r"\)[*+{]")
+
+
+async def read_frames(
+    broker: Broker, source: TopicPartition, offset: int, *, max_bytes: int, wait_ms: int
+) -> BatchesRead:
+    """Whole frames from the one that holds `offset` on; waits for one when there is none."""
+    if broker.tenants.accounts:
+        admit_reader(broker, source, 1)
+    part = PartitionRead(source, offset, max_bytes)
+    command = Read(
+        partitions=[part], min_bytes=1, max_bytes=max_bytes, wait_ms=wait_ms, framed=True, reader=""
+    )
+    [outcome] = await read(broker, command)
+    if isinstance(outcome, PartitionReadFailed):
+        raise outcome.error
+    return await visible_frames(broker, outcome)
+
+
+async def watch_offsets(broker: Broker, command: WatchOffsets) -> dict[TopicPartition, OffsetRange]:
+    """Where partitions begin and end. Waits until one ends behind what the caller knows of it."""
+    matches = None if command.pattern is None else _compile(command.pattern)
+    deadline_ns = broker.clock.monotonic_ns() + command.wait_ms * 1_000_000
+    while True:
+        matching = [] if matches is None else sorted(name for name in broker.topics if matches(name))
+        partitions = _partitions(broker, dict.fromkeys([*command.topics, *matching]))
+        ranges = {partition.source: _range_of(partition) for partition in partitions}
+        left_ns = deadline_ns - broker.clock.monotonic_ns()
+        has_more = any(found.end_offset > command.past.get(at, -1) for at, found in ranges.items())
+        if has_more or left_ns <= 0 or not broker.is_open:
+            return ranges
+        await wait_for_bytes(broker, partitions, 1, left_ns)
+
+
+async def offsets_at(broker: Broker, topics: Iterable[str], time_ms: int) -> dict[TopicPartition, int]:
+    """The first offset of that time or later in each partition; its end when there is none."""
+    offsets = {}
+    for partition in _partitions(broker, topics):
+        # Taken before the look-up: what arrives meanwhile is behind it and is not passed over.
+        end_offset = partition.last_stable_offset
+        found = await find_offset(broker, partition.source, time_ms)
+        offsets[partition.source] = end_offset if found.offset < 0 else found.offset
+    return offsets
+
+
+async def split_points(
+    broker: Broker, source: TopicPartition, *, from_offset: int, until_offset: int, piece_bytes: int
+) -> list[int]:
+    """Offsets that cut a range into pieces of about so many bytes: both its ends, batch borders between."""
+    if from_offset > until_offset:
+        raise Invalid(f"a range from {from_offset} cannot end before it, at {until_offset}")
+    if from_offset == until_offset:
+        return [from_offset]
+    log = broker.partition(source).log
+    piece_bytes = max(piece_bytes, log.size_bytes // PIECES_MAX)
+    try:
+        cuts = await broker.threads.run(log.split, from_offset, until_offset, piece_bytes=piece_bytes)
+    except OSError as error:
+        raise storage_error(error, f"look-up in {source}") from error
+    return [from_offset, *cuts, until_offset]
+
+
+def _compile(pattern: str) -> Callable[[str], object]:
+    if len(pattern) > PATTERN_LENGTH_MAX:
+        raise Invalid(f"a pattern has at most {PATTERN_LENGTH_MAX} characters, not {len(pattern)}")
+    if len(_REPEATS.findall(pattern)) > REPEATS_MAX or _REPEATED_GROUP.search(pattern):
+        raise Invalid(f"a pattern has at most {REPEATS_MAX} of '*', '+' and '{{', and none behind a group")
+    try:
+        return re.compile(pattern).fullmatch
+    except (re.error, RecursionError, OverflowError) as error:
+        raise Invalid(f"{pattern!r} is not a regular expression: {error}") from error
+
+
+def _partitions(broker: Broker, topics: Iterable[str]) -> list[Partition]:
+    return [partition for topic in topics for partition in broker.topic(topic).partitions]
+
+
+def _range_of(partition: Partition) -> OffsetRange:
+    log = partition.log
+    return OffsetRange(log.start_offset, partition.last_stable_offset, log.size_bytes)

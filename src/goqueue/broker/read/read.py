@@ -1,0 +1,351 @@
+"""read: look at batches or messages from an offset on, waiting for more when there are too few."""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.read.find_offset import find_offset
+from goqueue.broker.read.large_batches import open_large, place_of
+from goqueue.broker.slices import Slices
+from goqueue.broker.storage.partition import Partition
+from goqueue.broker.storage.waiters import ReadWaiter
+from goqueue.broker.tenants.quotas import admit_owner, admit_reader, charge_reader
+from goqueue.log.partition_log import Chunk, NotCached, PartitionLog, from_disk, from_memory
+from goqueue.model.commands import (
+    BatchesRead,
+    MessagesRead,
+    PartitionRead,
+    PartitionReadFailed,
+    Read,
+    ReadMessages,
+)
+from goqueue.model.errors import (
+    Corrupt,
+    GoQueueError,
+    InvalidRecord,
+    LeaderEpochFenced,
+    LeaderEpochUnknown,
+    OffsetOutOfRange,
+)
+from goqueue.model.ids import TopicPartition
+from goqueue.model.messages import StoredMessage
+from goqueue.model.settings import KiB, MiB
+from goqueue.model.transactions import Isolation
+from goqueue.records.batch import open_batch
+from goqueue.records.control import is_transactional
+from goqueue.records.frame import FLAG_TRANSACTIONAL, FRAME_BYTES, frame_borders
+from goqueue.records.large_batch import is_large
+from goqueue.records.layout import CONTROL, TRANSACTIONAL, read_header
+
+ReadOutcome = BatchesRead | PartitionReadFailed
+
+SHARE_BYTES = 4 * MiB
+"""So much is copied and checked before others get their turn on the loop, however much a reader wants: 2 ms.
+
+Smaller ones would cost more than they spare: memory in pieces of 1 MiB goes back to the system and is
+cleared for us anew each time, which takes thrice as long as the copy.
+"""
+_FIRST_BYTES = 256 * KiB
+"""Messages are mostly small: a reader of a thousand needs little of all that it might have."""
+COLD_SHARE_BYTES = 8 * MiB
+"""The same in a thread, where the copying hinders nobody and the checking little."""
+
+
+async def read(broker: Broker, command: Read) -> list[ReadOutcome]:
+    """One outcome a partition, in the order asked. Failures and enough bytes answer at once."""
+    deadline_ns = broker.clock.monotonic_ns() + command.wait_ms * 1_000_000
+    while True:
+        outcomes = await _read_all(broker, command)
+        size = sum(outcome.size for outcome in outcomes if isinstance(outcome, BatchesRead))
+        has_failure = any(isinstance(outcome, PartitionReadFailed) for outcome in outcomes)
+        left_ns = deadline_ns - broker.clock.monotonic_ns()
+        if size >= command.min_bytes or has_failure or left_ns <= 0 or not broker.is_open:
+            if size and command.reader is not None:
+                _tell(broker, command, outcomes, command.reader)
+                if broker.tenants.accounts:
+                    _charge(broker, command, outcomes)
+            return outcomes
+        await _wait(broker, command, outcomes, command.min_bytes - size, left_ns)
+
+
+async def read_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
+    """Single messages of one partition, in log order. An offset before the log's start means its start."""
+    if broker.tenants.accounts:
+        limit = admit_reader(broker, command.source, command.limit)
+        command = replace(command, limit=limit)
+    found = await _open_messages(broker, command)
+    if found.messages:
+        first, end = found.messages[0].offset, found.messages[-1].offset + 1
+        size = sum(len(message.value or b"") for message in found.messages)
+        broker.telemetry.of(command.source).read(first, end, size, "", broker.clock.wall_us())
+        if broker.tenants.accounts:
+            charge_reader(broker, command.source, len(found.messages), size)
+    return found
+
+
+async def _open_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
+    partition = broker.partition(command.source)
+    offset = command.offset
+    if command.from_time_ms is not None:
+        place = await find_offset(broker, command.source, command.from_time_ms)
+        offset = partition.last_stable_offset if place.offset < 0 else place.offset
+    if offset > partition.high_watermark:
+        return MessagesRead(messages=[], next_offset=offset)
+    deadline_ns = broker.clock.monotonic_ns() + command.wait_ms * 1_000_000
+    messages: list[StoredMessage] = []
+    room_bytes, ask_bytes = command.max_bytes, _FIRST_BYTES
+    slices = Slices(broker.clock)
+    while len(messages) < command.limit and room_bytes > 0:
+        # Retention may move the start at any time, also between two reads.
+        start_offset = partition.log.start_offset
+        if messages and offset < start_offset:
+            break  # one answer has no gap
+        offset = max(offset, start_offset)
+        wait_ms = 0 if messages else max((deadline_ns - broker.clock.monotonic_ns()) // 1_000_000, 0)
+        part = PartitionRead(command.source, offset, min(room_bytes, ask_bytes))
+        ask_bytes = min(2 * ask_bytes, SHARE_BYTES)
+        [found] = await read(broker, Read(partitions=[part], min_bytes=1, wait_ms=wait_ms))
+        if isinstance(found, PartitionReadFailed):
+            if isinstance(found.error, OffsetOutOfRange) and offset < found.start_offset:
+                continue
+            if messages:
+                break  # what came before the bad place is good; the next read names it
+            raise found.error
+        if not found.batches:
+            break
+        outcome = visible(found)
+        for body, lane in zip(outcome.batches, outcome.lanes, strict=True):
+            try:
+                for piece in await _pieces(broker, command.source, body, lane, offset):
+                    if len(messages) == command.limit:
+                        return MessagesRead(messages=messages, next_offset=offset)
+                    await slices.pause()
+                    for message in open_batch(piece, lane):
+                        if message.offset < offset:
+                            continue
+                        size = len(message.value or b"") + len(message.key or b"")
+                        if len(messages) == command.limit or (messages and size > room_bytes):
+                            return MessagesRead(messages=messages, next_offset=offset)
+                        messages.append(message)
+                        room_bytes -= size
+                        offset = message.offset + 1
+            except InvalidRecord as error:
+                if messages:
+                    return MessagesRead(messages=messages, next_offset=offset)
+                raise _unreadable(command.source, body, error) from error
+        offset = max(offset, outcome.end_offset)
+    return MessagesRead(messages=messages, next_offset=offset)
+
+
+async def _pieces(
+    broker: Broker, source: TopicPartition, body: memoryview, lane: int, offset: int
+) -> Iterable[memoryview]:
+    """The batch itself, or of a large one its windows, from the one that holds the offset on."""
+    if not is_large(body):
+        return (body,)
+    large = await open_large(broker, place_of(broker, source), body, lane, offset)
+    return large.windows(offset)
+
+
+def visible(outcome: BatchesRead) -> BatchesRead:
+    """Only what readers of committed messages see: no markers, no batch of an aborted transaction.
+
+    They are dropped here and, of frames, below. `end_offset` stays, so that a reader goes on behind them.
+    """
+    if not any(map(is_transactional, outcome.batches)):
+        return outcome
+    committed = _Committed(outcome.aborted)
+    pairs = zip(outcome.batches, outcome.lanes, strict=True)
+    kept = [(body, lane) for body, lane in pairs if committed.keeps(body)]
+    batches = [body for body, _ in kept]
+    return outcome._replace(batches=batches, lanes=[lane for _, lane in kept], size=sum(map(len, batches)))
+
+
+async def visible_frames(broker: Broker, outcome: BatchesRead) -> BatchesRead:
+    """The same of frames, in slices: a large answer may have hundreds of thousands of them."""
+    committed = _Committed(outcome.aborted)
+    slices = Slices(broker.clock)
+    kept: list[memoryview] = []
+    for piece in outcome.batches:
+        await slices.pause()
+        borders = frame_borders(piece)
+        if any(flags & FLAG_TRANSACTIONAL for _, _, flags in borders):
+            kept += [
+                piece[start:end]
+                for start, end, _ in borders
+                if committed.keeps(piece[start + FRAME_BYTES : end])
+            ]
+        else:
+            kept.append(piece)
+    return outcome._replace(batches=kept, size=sum(map(len, kept)))
+
+
+class _Committed:
+    """Tells, batch by batch in their order, which hold messages that were not taken back."""
+
+    def __init__(self, aborted: Sequence[tuple[int, int]]) -> None:
+        self._upcoming = deque(aborted)
+        self._aborting: set[int] = set()
+
+    def keeps(self, body: memoryview) -> bool:
+        header = read_header(body)
+        while self._upcoming and self._upcoming[0][1] < header.end_offset:
+            self._aborting.add(self._upcoming.popleft()[0])
+        if header.attributes & CONTROL:
+            self._aborting.discard(header.producer_id)
+            return False
+        return header.producer_id not in self._aborting or not header.attributes & TRANSACTIONAL
+
+
+def _unreadable(source: TopicPartition, body: memoryview, error: InvalidRecord) -> Corrupt:
+    """Batches are stored unopened: a producer can send one whose inside is senseless."""
+    header = read_header(body)
+    return Corrupt(
+        f"{source} has a batch at offset {header.base_offset} that its producer built wrongly ({error}); "
+        f"messages go on at offset {header.end_offset}",
+        topic=source.topic,
+        partition=source.partition,
+        offset=header.base_offset,
+    )
+
+
+def _tell(broker: Broker, command: Read, outcomes: Sequence[ReadOutcome], reader: str) -> None:
+    """Somebody has got batches."""
+    time_us = broker.clock.wall_us()
+    for part, outcome in zip(command.partitions, outcomes, strict=True):
+        if isinstance(outcome, BatchesRead) and outcome.size:
+            listener = broker.telemetry.of(part.source)
+            listener.read(part.offset, outcome.end_offset, outcome.size, reader, time_us)
+
+
+def _charge(broker: Broker, command: Read, outcomes: Sequence[ReadOutcome]) -> None:
+    """Count what was handed out against the tenants whose it is; batches are not opened for that."""
+    for part, outcome in zip(command.partitions, outcomes, strict=True):
+        if isinstance(outcome, BatchesRead) and outcome.size:
+            charge_reader(broker, part.source, outcome.end_offset - part.offset, outcome.size)
+
+
+async def _read_all(broker: Broker, command: Read) -> list[ReadOutcome]:
+    outcomes: list[ReadOutcome] = []
+    room_bytes = command.max_bytes
+    slices = Slices(broker.clock)
+    for part in command.partitions:
+        await slices.pause()
+        outcome = await _read_one(broker, part, min(part.max_bytes, room_bytes), command, slices)
+        if isinstance(outcome, BatchesRead):
+            room_bytes -= outcome.size
+        outcomes.append(outcome)
+    return outcomes
+
+
+async def _read_one(
+    broker: Broker, part: PartitionRead, max_bytes: int, command: Read, slices: Slices
+) -> ReadOutcome:
+    try:
+        partition = broker.partition(part.source)
+        _check_epoch(partition, part.leader_epoch)
+        if partition.account is not None and command.reader is not None:
+            admit_owner(partition.account, part.source.topic)
+        log = partition.log
+    except GoQueueError as error:
+        return PartitionReadFailed(error)
+    framed = command.framed
+    begun_ns = broker.clock.monotonic_ns()
+    try:
+        high_watermark, stable_offset = partition.high_watermark, partition.last_stable_offset
+        end_offset = partition.end_for(command.isolation)
+        if max_bytes <= 0 or end_offset <= part.offset:
+            # The answer is full, or all that is there is undecided. Where the log begins and ends is still
+            # worth telling.
+            if not log.start_offset <= part.offset <= high_watermark:
+                raise OffsetOutOfRange(part.offset, start_offset=log.start_offset, end_offset=high_watermark)
+            return BatchesRead([], 0, part.offset, log.start_offset, high_watermark, [], stable_offset)
+        chunk = await _read_chunk(broker, log, part.offset, max_bytes, end_offset, framed)
+        batches, lanes, size, offset = chunk
+        # A segment's end must not look like the end of the log to a reader with a minimum to wait for.
+        while offset < end_offset and (size * 2 < max_bytes or max_bytes - size >= SHARE_BYTES):
+            await slices.pause()
+            try:
+                more = await _read_chunk(broker, log, offset, max_bytes - size, end_offset, framed)
+            except GoQueueError:
+                break  # what is there is good; the next read, which begins at the bad place, names it
+            if size + more.size > max_bytes:
+                break  # a large batch, for which there is no room any more
+            batches += more.batches
+            lanes += more.lanes
+            size, offset = size + more.size, more.end_offset
+        partition.counters.served_bytes += size
+        partition.counters.read_seconds.observe((broker.clock.monotonic_ns() - begun_ns) / 1e9)
+        aborted: Sequence[tuple[int, int]] = ()
+        if command.isolation is Isolation.COMMITTED and log.aborted:
+            aborted = log.aborted.between(part.offset, offset)
+        return BatchesRead(
+            batches, size, offset, log.start_offset, high_watermark, lanes, stable_offset, aborted
+        )
+    except GoQueueError as error:
+        return PartitionReadFailed(error, log.start_offset, log.end_offset)
+
+
+async def _read_chunk(
+    broker: Broker, log: PartitionLog, offset: int, max_bytes: int, end_offset: int, framed: bool
+) -> Chunk:
+    """A share of what is wanted: at once if it is in memory, else in a thread that may wait for the disk."""
+    share_bytes = min(max_bytes, SHARE_BYTES)
+    try:
+        return log.read(offset, share_bytes, end_offset=end_offset, read_bytes=from_memory, framed=framed)
+    except NotCached:
+        share_bytes = min(max_bytes, COLD_SHARE_BYTES)
+        return await broker.threads.run(
+            log.read, offset, share_bytes, end_offset=end_offset, read_bytes=from_disk, framed=framed
+        )
+
+
+def _check_epoch(partition: Partition, leader_epoch: int) -> None:
+    if leader_epoch < 0 or leader_epoch == partition.leader_epoch:
+        return
+    if leader_epoch < partition.leader_epoch:
+        raise LeaderEpochFenced(f"{partition.source} is in leader epoch {partition.leader_epoch} now")
+    raise LeaderEpochUnknown(f"{partition.source} is still in leader epoch {partition.leader_epoch}")
+
+
+async def _wait(
+    broker: Broker,
+    command: Read,
+    outcomes: Sequence[ReadOutcome],
+    missing_bytes: int,
+    left_ns: int,
+) -> None:
+    """Return when enough may have come, or the time is up."""
+    partitions = []
+    is_committed = command.isolation is Isolation.COMMITTED
+    for part, outcome in zip(command.partitions, outcomes, strict=True):
+        assert isinstance(outcome, BatchesRead), "a failure is answered, not waited for"
+        try:
+            partition = broker.partition(part.source)
+            seen_offset = outcome.last_stable_offset if is_committed else outcome.high_watermark
+            if partition.end_for(command.isolation) > seen_offset:
+                return  # more came while the disk was read
+        except GoQueueError:
+            return  # it was deleted or has failed meanwhile: the next round says so
+        partitions.append(partition)
+    await wait_for_bytes(broker, partitions, missing_bytes, left_ns)
+
+
+async def wait_for_bytes(
+    broker: Broker, partitions: Sequence[Partition], missing_bytes: int, left_ns: int
+) -> None:
+    """Return when so many bytes have come to the partitions, one of them stops, or the time is up."""
+    waiter = ReadWaiter(missing_bytes)
+    timer = asyncio.get_running_loop().call_later(left_ns / 1e9, waiter.wake)
+    broker.waiting_reads[waiter] = None
+    for partition in partitions:
+        partition.readers[waiter] = None
+    try:
+        await waiter.ready
+    finally:
+        timer.cancel()
+        del broker.waiting_reads[waiter]
+        for partition in partitions:
+            partition.readers.pop(waiter, None)

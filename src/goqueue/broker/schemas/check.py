@@ -1,0 +1,182 @@
+"""Messages against their topic's schemas, on their way in. Topics that ask for nothing never come here.
+
+Most batches are checked at once, without letting go of the loop. What may take longer, because of the schema
+or of the data, raises `Unchecked`; then it is looked at in slices, and what nobody can foresee is asked of a
+helper process (`broker/schemas/questions.py`).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.schemas.quarantine import keep_aside, quarantine_of, quarantine_partition
+from goqueue.broker.schemas.questions import answer, make_ready, tell_late
+from goqueue.broker.slices import Slices
+from goqueue.broker.storage.partition import Partition
+from goqueue.core.schemas.checking import Apart, MessageCheck, NotReady, Question
+from goqueue.core.schemas.limits import CHECK_NS_MAX
+from goqueue.log.partition_log import CheckedBatch
+from goqueue.model.errors import SchemaMismatch
+from goqueue.model.ids import TopicName
+from goqueue.model.messages import Lane, Message, StoredMessage
+from goqueue.model.schemas import OnInvalid
+from goqueue.model.settings import TopicSettings
+from goqueue.records.batch import leave_out, open_batch
+from goqueue.records.layout import CODEC_MASK, read_header
+
+_LATE_MS = 20
+"""Nobody may hold the loop for longer."""
+Messages = Sequence[Message | StoredMessage]
+
+
+class Unchecked(Exception):
+    """Checking may take a while: it must be waited for."""
+
+
+class Looked(NamedTuple):
+    """Batches that were opened and held against the topic's schemas."""
+
+    opened: Sequence[Sequence[StoredMessage]]
+    problems: Mapping[int, str]
+    """What is wrong with the messages that do not fit, by their indexes over all batches."""
+
+
+class Screened(NamedTuple):
+    """What of some batches is to be stored, and where the rest is."""
+
+    batches: Sequence[CheckedBatch]
+    quarantine: Partition | None
+    """Must be safe too before the batches are said to be; None: all messages fit."""
+
+
+def quarantine_for(topic: str, settings: TopicSettings) -> TopicName | None:
+    """Where a topic keeps messages that do not fit; None: it refuses them."""
+    return quarantine_of(topic) if settings.schema_on_invalid is OnInvalid.QUARANTINE else None
+
+
+async def misfits(broker: Broker, topic: str, settings: TopicSettings, messages: Messages) -> dict[int, str]:
+    """What is wrong with the messages that do not fit, by their indexes."""
+    try:
+        return _misfits_now(broker, topic, settings, messages, _size_bytes(messages))
+    except Unchecked:
+        return await _misfits_later(broker, topic, settings, messages)
+
+
+async def refuse_misfits(
+    broker: Broker, topic: str, settings: TopicSettings, bodies: Iterable[memoryview]
+) -> None:
+    """Refuse batches with a message that does not fit, also of topics that keep such ones aside.
+
+    For messages that have no place in the log of which it could be told that they are missing.
+    """
+    opened = list(chain.from_iterable(open_batch(body, Lane.NORMAL) for body in bodies))
+    if problems := await misfits(broker, topic, settings, opened):
+        raise SchemaMismatch(problems)
+
+
+def look(broker: Broker, topic: str, settings: TopicSettings, batches: Sequence[CheckedBatch]) -> Looked:
+    """What is wrong with the messages of some batches. Raises Unchecked."""
+    opened = [open_batch(batch.body, batch.lane) for batch in batches]
+    messages = opened[0] if len(opened) == 1 else list(chain.from_iterable(opened))
+    if any(batch.header.attributes & CODEC_MASK for batch in batches):
+        size_bytes = _size_bytes(messages)
+    else:
+        size_bytes = sum([len(batch.body) for batch in batches])
+    return Looked(opened, _misfits_now(broker, topic, settings, messages, size_bytes))
+
+
+async def look_long(
+    broker: Broker, topic: str, settings: TopicSettings, batches: Sequence[CheckedBatch]
+) -> Looked:
+    """The same, however long it takes."""
+    opened = [open_batch(batch.body, batch.lane) for batch in batches]
+    messages = list(chain.from_iterable(opened))
+    return Looked(opened, await _misfits_later(broker, topic, settings, messages))
+
+
+def screen(broker: Broker, partition: Partition, batches: Sequence[CheckedBatch], looked: Looked) -> Screened:
+    """Batches without the messages that do not fit, which are in quarantine by then; or all are refused.
+
+    Offsets and sequence numbers are as if everything were stored: where a message is missing, an offset is.
+    """
+    source, settings = partition.source, partition.log.settings
+    opened, problems = looked
+    if not problems:
+        return Screened(batches, None)
+    target = quarantine_for(source.topic, settings)
+    if target is None:
+        raise SchemaMismatch(problems)
+    quarantine = quarantine_partition(broker, source, target)
+    left = []
+    first = 0
+    for batch, messages in zip(batches, opened, strict=True):
+        numbers = range(first, first + len(messages))
+        wrong = {number - first: problems[number] for number in numbers if number in problems}
+        if wrong:
+            keep_aside(broker, source, quarantine, batch.header, messages, wrong)
+            body = leave_out(messages, batch.header, wrong)
+            left.append(CheckedBatch(read_header(body), body, batch.lane))
+        else:
+            left.append(batch)
+        first = numbers.stop
+    return Screened(left, quarantine)
+
+
+def _size_bytes(messages: Messages) -> int:
+    return sum([len(message.value or b"") + len(message.key or b"") for message in messages])
+
+
+def _misfits_now(
+    broker: Broker, topic: str, settings: TopicSettings, messages: Messages, size_bytes: int
+) -> dict[int, str]:
+    checkers = broker.checkers
+    if size_bytes * checkers.ns_a_byte_max > CHECK_NS_MAX:
+        raise Unchecked
+    check = MessageCheck(broker.registry, checkers, topic, settings)
+    begun_ns, begun_cpu_ns = broker.clock.monotonic_ns(), broker.clock.cpu_ns()
+    try:
+        checked = [check.problem(message.value, message.key, message.headers) for message in messages]
+    except (NotReady, Apart):
+        raise Unchecked from None
+    problems = {index: problem for index, problem in enumerate(checked) if problem is not None}
+    seconds = (broker.clock.monotonic_ns() - begun_ns) / 1e9
+    broker.counters.topic(topic).checked(len(checked), len(problems), seconds)
+    # By CPU time: on a busy machine everything takes longer by the clock, and no schema is to blame.
+    took_ms = (broker.clock.cpu_ns() - begun_cpu_ns) // 1_000_000
+    if took_ms > _LATE_MS:
+        tell_late(broker, topic, check.used, took_ms)
+    else:
+        checkers.was_in_time()
+    return problems
+
+
+async def _misfits_later(
+    broker: Broker, topic: str, settings: TopicSettings, messages: Messages
+) -> dict[int, str]:
+    check = MessageCheck(broker.registry, broker.checkers, topic, settings)
+    begun_ns = broker.clock.monotonic_ns()
+    slices = Slices(broker.clock)
+    problems: dict[int, str] = {}
+    waiting = dict(enumerate(messages))
+    while waiting:
+        not_ready: set[int] = set()
+        questions: dict[Question, None] = {}
+        for index, message in tuple(waiting.items()):
+            await slices.pause()
+            try:
+                problem = check.problem(message.value, message.key, message.headers)
+            except NotReady as missing:
+                not_ready.add(missing.schema_id)
+            except Apart as apart:
+                questions[apart.question] = None
+            else:
+                del waiting[index]
+                if problem is not None:
+                    problems[index] = problem
+        for schema_id in not_ready:
+            check.know(schema_id, await make_ready(broker, topic, schema_id))
+        check.answers.update(await answer(broker, topic, questions))
+    seconds = (broker.clock.monotonic_ns() - begun_ns) / 1e9
+    broker.counters.topic(topic).checked(len(messages), len(problems), seconds)
+    return dict(sorted(problems.items()))

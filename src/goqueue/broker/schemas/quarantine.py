@@ -1,0 +1,127 @@
+"""Where messages go that do not fit their topic's schemas, when the topic keeps them: {topic}.quarantine.
+
+The topic is created with the first of them and has at least as many partitions as the one they were sent
+to: a message keeps its partition. Those of a producer that numbers its messages keep their numbers too. By
+these they are recognised when a batch is sent again, so that a crash neither loses nor doubles one.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import groupby
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.storage.partition import Partition
+from goqueue.broker.topics.verbs import add_partitions, create_topic
+from goqueue.log.partition_log import CheckedBatch
+from goqueue.model.commands import CreateTopic
+from goqueue.model.errors import (
+    DuplicateSequence,
+    GoQueueError,
+    InvalidPartitionCount,
+    OutOfSequence,
+    QuarantineNotReady,
+    TopicExists,
+)
+from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.messages import Message, StoredMessage
+from goqueue.model.names import TOPIC_NAME_CHARACTERS_MAX
+from goqueue.model.schemas import QUARANTINE_SUFFIX
+from goqueue.records.batch import encode
+from goqueue.records.layout import NO_SEQUENCE, SEQUENCE_MASK, BatchHeader, read_header, stamp_producer
+
+log = logging.getLogger(__name__)
+
+STORY_PREFIX = "goqueue-quarantine-"
+
+
+def quarantine_of(topic: str) -> TopicName | None:
+    """The topic for messages that do not fit; None where there can be none, and they are refused."""
+    if topic.endswith(QUARANTINE_SUFFIX) or len(topic) + len(QUARANTINE_SUFFIX) > TOPIC_NAME_CHARACTERS_MAX:
+        return None
+    return TopicName(topic + QUARANTINE_SUFFIX)
+
+
+async def open_quarantine(broker: Broker, topic: str, target: TopicName) -> None:
+    """Create the topic for messages that do not fit, or enlarge it, as need be."""
+    count = len(broker.topic(topic).partitions)
+    if target not in broker.topics:
+        with suppress(TopicExists):  # somebody else was quicker
+            await create_topic(broker, CreateTopic(name=target, partitions=count, is_own=True))
+    if len(broker.topic(target).partitions) < count:
+        with suppress(InvalidPartitionCount):  # and here
+            await add_partitions(broker, target, count, is_own=True)
+
+
+def quarantine_partition(broker: Broker, source: TopicPartition, target: TopicName) -> Partition:
+    """The partition for messages of another one. Where it is missing it is made, which takes a moment."""
+    opened = broker.topics.get(target)
+    if opened is None or source.partition >= len(opened.partitions):
+        if target not in broker.quarantines_opening:
+            broker.quarantines_opening.add(target)
+            broker.keep(asyncio.get_running_loop().create_task(_open_later(broker, source.topic, target)))
+        raise QuarantineNotReady(target)
+    return opened.partitions[source.partition]
+
+
+async def _open_later(broker: Broker, topic: TopicName, target: TopicName) -> None:
+    try:
+        await open_quarantine(broker, topic, target)
+    except GoQueueError as error:
+        # Whoever sends such a message next tries again.
+        log.warning("quarantine_not_opened topic=%s reason=%s", target, error)
+    finally:
+        broker.quarantines_opening.discard(target)
+
+
+def told(message: Message, topic: str, reason: str, now_ms: int) -> Message:
+    """A message as it is kept: the same, with the story why. It is not delayed there."""
+    own = tuple(pair for pair in message.headers if not pair[0].startswith(STORY_PREFIX))
+    facts = {"original-topic": topic, "reason": reason, "time": now_ms}
+    if message.timestamp_ms is not None:
+        facts["original-timestamp"] = message.timestamp_ms
+    story = tuple((STORY_PREFIX + name, str(fact).encode()) for name, fact in facts.items())
+    return message._replace(headers=own + story, timestamp_ms=None, due_ms=None)
+
+
+def keep_aside(
+    broker: Broker,
+    source: TopicPartition,
+    partition: Partition,
+    header: BatchHeader,
+    messages: Sequence[StoredMessage],
+    problems: Mapping[int, str],
+) -> None:
+    """Store those messages of a batch that do not fit, except what is there already."""
+    now_ms = broker.clock.wall_ms()
+    for _, run in groupby(enumerate(problems), key=lambda pair: pair[1] - pair[0]):
+        indexes = [index for _, index in run]
+        kept = [told(_given(messages[index]), source.topic, problems[index], now_ms) for index in indexes]
+        first = indexes[0]
+        for body, lane in encode(kept, now_ms=now_ms):
+            count = read_header(body).record_count
+            if header.producer_id >= 0 and header.base_sequence != NO_SEQUENCE:
+                stamp_producer(
+                    body,
+                    producer_id=header.producer_id,
+                    producer_epoch=header.producer_epoch,
+                    base_sequence=(header.base_sequence + first) & SEQUENCE_MASK,
+                )
+            batch = CheckedBatch(read_header(body), body, lane)
+            if not _is_stored(partition, batch):
+                partition.append([batch])
+            first += count
+
+
+def _given(stored: StoredMessage) -> Message:
+    return Message(stored.value, stored.key, stored.headers, stored.lane, timestamp_ms=stored.timestamp_ms)
+
+
+def _is_stored(partition: Partition, batch: CheckedBatch) -> bool:
+    try:
+        return partition.producers.duplicate(batch.header, batch.header.record_count) is not None
+    except DuplicateSequence:
+        return True
+    except OutOfSequence:
+        return False  # what lies between did fit, and is not here

@@ -1,0 +1,115 @@
+"""The verbs on schemas: register, look up, compare, delete, and the settings of subjects.
+
+Looking is asked of the registry itself, `broker.registry`; what changes it, or asks what a schema means, goes
+through here. An answer that a schema is registered is one that a restart remembers.
+"""
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.schemas.jobs import compare, digest_of
+from goqueue.core.schemas.events import Event
+from goqueue.core.schemas.registry import Comparison, Latest
+from goqueue.core.schemas.sources import Compared
+from goqueue.model.errors import ShuttingDown
+from goqueue.model.schemas import Compatibility, RegistryMode, SchemaText, SchemaVersion
+
+
+async def register_schema(
+    broker: Broker,
+    subject: str,
+    schema: SchemaText,
+    *,
+    schema_id: int | None = None,
+    version: int | None = None,
+) -> SchemaVersion:
+    """The place that a schema has in a subject from now on, or had already."""
+    _admit(broker)
+    registry = broker.registry
+    digest = await digest_of(broker, schema)
+    compared: dict[Comparison, Compared] = {}
+    # Others may register meanwhile: what came then is compared too. No await stands between that and
+    # deciding.
+    while missing := _missing(registry.needed_comparisons(subject, schema, digest), compared):
+        compared.update(await compare(broker, schema, missing))
+    _admit(broker)
+    registry.sources(schema)  # what it is built on may have gone
+    place, events = registry.register(subject, schema, digest, compared, schema_id=schema_id, version=version)
+    await _commit(broker, events)
+    return place
+
+
+async def find_schema(
+    broker: Broker, subject: str, schema: SchemaText, *, with_deleted: bool = False
+) -> SchemaVersion:
+    """The version of a subject that says the same."""
+    digest = await digest_of(broker, schema)
+    return broker.registry.find(subject, schema, digest, with_deleted=with_deleted)
+
+
+async def schema_problems(
+    broker: Broker, subject: str, schema: SchemaText, *, against: int | Latest | None = None
+) -> list[str]:
+    """Why a schema cannot follow what a subject has, or one version: each broken rule with its place."""
+    digest = await digest_of(broker, schema)
+    comparisons = broker.registry.comparisons(subject, schema, digest, against=against)
+    found = await compare(broker, schema, comparisons)
+    return [text for each in comparisons for text in each.problems(found[each])]
+
+
+def _missing(needed: list[Comparison], compared: dict[Comparison, Compared]) -> list[Comparison]:
+    return [each for each in needed if each not in compared]
+
+
+async def delete_schema_version(
+    broker: Broker, subject: str, version: int | Latest, *, is_permanent: bool = False
+) -> int:
+    """Take a version out of sight, or for good if it is out of sight already; returns its number."""
+    _admit(broker)
+    number, events = broker.registry.delete_version(subject, version, is_permanent=is_permanent)
+    await _commit(broker, events)
+    return number
+
+
+async def delete_subject(broker: Broker, subject: str, *, is_permanent: bool = False) -> list[int]:
+    """The same with all versions of a subject; returns their numbers."""
+    _admit(broker)
+    versions, events = broker.registry.delete_subject(subject, is_permanent=is_permanent)
+    await _commit(broker, events)
+    return versions
+
+
+async def set_compatibility(broker: Broker, subject: str, level: Compatibility | None) -> None:
+    """How versions of a subject must fit; None goes back to what counts for all (the empty subject)."""
+    _admit(broker)
+    await _commit(broker, [broker.registry.settings.set_compatibility(subject, level)])
+
+
+async def set_validation(broker: Broker, subject: str, is_enabled: bool | None) -> None:
+    """Whether messages are checked against a subject's schemas; None goes back to what counts for all."""
+    _admit(broker)
+    await _commit(broker, [broker.registry.settings.set_validation(subject, is_enabled)])
+
+
+async def set_registry_mode(
+    broker: Broker, subject: str, mode: RegistryMode | None, *, is_forced: bool = False
+) -> None:
+    """Who may change a subject; None goes back to what counts for all (the empty subject)."""
+    _admit(broker)
+    await _commit(broker, [broker.registry.set_mode(subject, mode, is_forced=is_forced)])
+
+
+async def restore_schemas(broker: Broker, events: list[Event]) -> None:
+    """Bring back what a backup has kept, as the registry has planned it; modes do not stand in the way."""
+    _admit(broker)
+    await _commit(broker, events)
+
+
+async def _commit(broker: Broker, events: list[Event]) -> None:
+    if events:
+        broker.registry_journal.write(*events)
+    # Also when there is nothing to write: what is answered for may have been written a moment ago.
+    await broker.registry_journal.settled()
+
+
+def _admit(broker: Broker) -> None:
+    if not broker.is_open:
+        raise ShuttingDown

@@ -1,0 +1,173 @@
+"""The verbs of exactly-once sinks: take a generation, stage, commit, abort, look, forget.
+
+Tasks stage batches, which nobody sees; one commit brings all stages of an epoch into the log, once.
+"""
+
+from contextlib import suppress
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.sinks.epochs import drop, finish_epoch, forget
+from goqueue.broker.sinks.stages import Stage, StageName, stage_of
+from goqueue.broker.write.batches import check_entries
+from goqueue.broker.write.producers import init_producer
+from goqueue.core.transactions.sinks import PartitionCount
+from goqueue.log.partition_log import storage_error
+from goqueue.model.commands import EpochSettled, SettleEpoch, SinkView, StageBatches, Staged, StageView
+from goqueue.model.errors import Corrupt, ShuttingDown
+from goqueue.model.ids import NO_PRODUCER, TopicPartition
+from goqueue.model.names import checked_name, checked_plain_name
+
+
+async def take_generation(broker: Broker, name: str, *, run: str = "", writer: str = "") -> SinkView:
+    """A new generation of a sink, which fences all before it; the sink comes into being with its first.
+
+    A run that names itself keeps the generation it has, and is refused when another has followed it.
+    """
+    _admit(broker, name)
+    for given, what in ((run, "a run of a sink"), (writer, "a writer of a sink")):
+        if given:
+            checked_name(given, what)
+    return await broker.carry_out(_take_generation(broker, name, run, writer), broker.sink_lock(name))
+
+
+async def _take_generation(broker: Broker, name: str, run: str, writer: str) -> SinkView:
+    producer_id = NO_PRODUCER
+    if name in broker.sinks.sinks:
+        # The answer tells the last epoch, so there must be no epoch of which that is unknown.
+        await finish_epoch(broker, name)
+    else:
+        producer_id = await init_producer(broker)
+    now_ms = broker.clock.wall_ms()
+    taken = broker.sinks.take_generation(name, producer_id=producer_id, now_ms=now_ms, run=run, writer=writer)
+    await broker.transactions.of_sinks.commit(taken)
+    return describe_sink(broker, name)
+
+
+async def stage(broker: Broker, command: StageBatches) -> Staged:
+    """Keep batches for an epoch, safe on the disk and seen by nobody. The same id again replaces them."""
+    _admit(broker, command.sink)
+    checked_plain_name(command.stage_id, "a stage")
+    broker.sinks.held_by(command.sink, command.generation)
+    batches = await check_entries(broker, command.entries)
+    staged = stage_of(
+        StageName(command.sink, command.epoch, command.stage_id),
+        broker.clock.wall_ms(),
+        ((target, batch.body) for target, batch in batches),
+    )
+    try:
+        draft = await broker.threads.run(broker.stages.draft, staged, command.entries)
+    except OSError as error:
+        raise storage_error(error, f"stage of sink {command.sink}") from error
+    await broker.carry_out(_note_stage(broker, command, staged, draft), broker.sink_lock(command.sink))
+    return Staged(staged.messages, staged.size_bytes)
+
+
+async def _note_stage(broker: Broker, command: StageBatches, staged: Stage, draft: str) -> None:
+    try:
+        is_wanted = not broker.sinks.held_by(command.sink, command.generation).is_decided(command.epoch)
+        if is_wanted:
+            await broker.threads.run(broker.stages.publish, draft, staged)
+            broker.stages.note(staged)
+            draft = ""
+    except OSError as error:
+        raise storage_error(error, f"stage of sink {command.sink}") from error
+    finally:
+        if draft:
+            await broker.threads.run(broker.stages.drop_draft, draft)
+
+
+async def commit_epoch(broker: Broker, command: SettleEpoch) -> EpochSettled:
+    """Bring an epoch into the log: all its stages, once each. An epoch that is not newer is left as it is."""
+    _admit(broker, command.sink)
+    broker.sinks.held_by(command.sink, command.generation)
+    return await broker.carry_out(_commit_epoch(broker, command), broker.sink_lock(command.sink))
+
+
+async def _commit_epoch(broker: Broker, command: SettleEpoch) -> EpochSettled:
+    name, epoch = command.sink, command.epoch
+    sink = broker.sinks.held_by(name, command.generation)
+    await finish_epoch(broker, name)
+    if epoch <= sink.last_epoch:
+        await drop(broker, broker.stages.existing(name, epoch, command.stage_ids))
+        return EpochSettled(is_duplicate=True, messages=0)
+    stages = broker.stages.named(name, epoch, command.stage_ids)
+    counts = _counts_of(broker, stages)
+    try:
+        # Once prepared an epoch must be finished: whether its files are good is looked at before.
+        await broker.threads.run(broker.stages.check, stages)
+    except OSError as error:
+        raise storage_error(error, f"stages of sink {name}") from error
+    if not broker.is_open:
+        raise ShuttingDown
+    prepared = broker.sinks.prepare(
+        name, epoch, stages=[stage.name.stage_id for stage in stages], counts=counts
+    )
+    await broker.transactions.of_sinks.commit(prepared)
+    await finish_epoch(broker, name)
+    return EpochSettled(is_duplicate=False, messages=sum(stage.messages for stage in stages))
+
+
+async def abort_stages(broker: Broker, command: SettleEpoch) -> int:
+    """Drop stages that are not committed; how many were there. Nothing that is committed is undone."""
+    _admit(broker, command.sink)
+    broker.sinks.held_by(command.sink, command.generation)
+    return await broker.carry_out(_abort_stages(broker, command), broker.sink_lock(command.sink))
+
+
+async def _abort_stages(broker: Broker, command: SettleEpoch) -> int:
+    if broker.sinks.held_by(command.sink, command.generation).is_decided(command.epoch):
+        return 0
+    stages = broker.stages.existing(command.sink, command.epoch, command.stage_ids)
+    await drop(broker, stages)
+    return len(stages)
+
+
+def list_sinks(broker: Broker) -> list[str]:
+    return sorted(broker.sinks.sinks)
+
+
+def describe_sink(broker: Broker, name: str) -> SinkView:
+    """A sink's newest generation, its last epoch, and the stages that wait for a commit."""
+    sink = broker.sinks.sink(name)
+    return SinkView(
+        name=name,
+        generation=sink.generation,
+        last_epoch=sink.last_epoch,
+        stages=[
+            StageView(stage.name.epoch, stage.name.stage_id, stage.messages, stage.size_bytes)
+            for stage in broker.stages.of_sink(name)
+        ],
+    )
+
+
+async def forget_sink(broker: Broker, name: str) -> None:
+    """Forget a sink and drop its stages. What it has committed stays in the log."""
+    _admit(broker, name)
+    broker.sinks.sink(name)
+    await broker.carry_out(_forget_sink(broker, name), broker.sink_lock(name))
+
+
+async def _forget_sink(broker: Broker, name: str) -> None:
+    with suppress(Corrupt):  # such an epoch can never be finished, and forgetting the sink is the way out
+        await finish_epoch(broker, name)
+    await forget(broker, name)
+
+
+def _counts_of(broker: Broker, stages: list[Stage]) -> list[PartitionCount]:
+    """How many messages go to each partition; refuses when one of them is gone."""
+    totals: dict[TopicPartition, int] = {}
+    for staged in stages:
+        for target, messages in staged.counts.items():
+            totals[target] = totals.get(target, 0) + messages
+    for target in totals:
+        broker.partition(target)
+    return [
+        PartitionCount(target.topic, broker.metadata.topic(target.topic).topic_id, target.partition, messages)
+        for target, messages in totals.items()
+    ]
+
+
+def _admit(broker: Broker, name: str) -> None:
+    checked_plain_name(name, "a sink")
+    if not broker.is_open:
+        raise ShuttingDown

@@ -1,0 +1,161 @@
+"""The verbs on tenants: create, change, suspend, delete, set quotas, and tell what they use.
+
+A tenant owns topics and groups by their names. Whose a topic is, is looked up when the topic is opened or
+tenants come and go, and kept with its partitions: a message on its way asks nobody.
+"""
+
+import logging
+from typing import TYPE_CHECKING
+
+from goqueue.broker.storage.waiters import ReadWaiter, tell_in_turn
+from goqueue.broker.tenants.quotas import groups_owned, measure_storage, size_of, topics_owned
+from goqueue.core.access.events import Event, TenantSet
+from goqueue.model.errors import GoQueueError, ShuttingDown
+from goqueue.model.ids import TopicName
+from goqueue.model.names import is_internal
+from goqueue.model.tenants import (
+    SYSTEM_TENANT,
+    ChangeTenant,
+    CreateTenant,
+    Quotas,
+    Tenant,
+    TenantStatus,
+    TenantUsage,
+    UsageTotals,
+)
+
+if TYPE_CHECKING:  # the broker keeps the tenants' upkeep
+    from goqueue.broker.broker import Broker
+
+log = logging.getLogger(__name__)
+
+_NS_PER_MS = 1_000_000
+USAGE_NOTED_MS = 30_000
+"""What tenants have moved is written down this often: so much of it a crash can forget."""
+
+
+async def create_tenant(broker: "Broker", command: CreateTenant) -> Tenant:
+    """Create a tenant. Topics and groups that bear its name already are its own from now on."""
+    created = broker.tenants.create(command, now_ms=broker.clock.wall_ms())
+    await _commit(broker, created)
+    return broker.tenants.get(created.tenant.tenant_id)
+
+
+def get_tenant(broker: "Broker", tenant_id: str) -> Tenant:
+    return broker.tenants.get(tenant_id)
+
+
+def list_tenants(broker: "Broker", status: TenantStatus | None = None) -> list[Tenant]:
+    """All tenants, the broker's own first, or those of one status."""
+    return [tenant for tenant in broker.tenants.all() if status in (None, tenant.status)]
+
+
+async def change_tenant(broker: "Broker", command: ChangeTenant) -> Tenant:
+    await _commit(broker, broker.tenants.change(command, now_ms=broker.clock.wall_ms()))
+    return broker.tenants.get(command.tenant_id)
+
+
+async def restore_tenant(broker: "Broker", tenant: Tenant) -> None:
+    """Bring a tenant back as a backup has kept it."""
+    await _commit(broker, TenantSet(tenant))
+
+
+async def set_quotas(broker: "Broker", tenant_id: str, quotas: Quotas) -> Tenant:
+    """Other quotas from now on. What there is already stays, also when it is more than they allow."""
+    await _commit(broker, broker.tenants.set_quotas(tenant_id, quotas, now_ms=broker.clock.wall_ms()))
+    return broker.tenants.get(tenant_id)
+
+
+async def set_status(broker: "Broker", tenant_id: str, status: TenantStatus, *, reason: str = "") -> Tenant:
+    """Suspend, disable, or let work again. Readers that wait hear of it at once."""
+    now_ms = broker.clock.wall_ms()
+    await _commit(broker, broker.tenants.set_status(tenant_id, status, reason=reason, now_ms=now_ms))
+    tell_in_turn(broker.waiting_reads, ReadWaiter.wake)
+    return broker.tenants.get(tenant_id)
+
+
+async def delete_tenant(broker: "Broker", tenant_id: str, *, is_forced: bool = False) -> None:
+    """Forget a tenant. Its topics stay, and belong to nobody."""
+    topic_count = len(tenant_topics(broker, tenant_id))
+    await _commit(broker, broker.tenants.delete(tenant_id, topic_count=topic_count, is_forced=is_forced))
+
+
+def tenant_topics(broker: "Broker", tenant_id: str) -> list[TopicName]:
+    """The topics of a tenant, by name."""
+    if tenant_id == SYSTEM_TENANT:
+        return sorted({p.source.topic for p in broker.all_partitions() if is_internal(p.source.topic)})
+    return topics_owned(broker, broker.tenants.account(tenant_id))
+
+
+def tenant_groups(broker: "Broker", tenant_id: str) -> list[str]:
+    """The consumer groups of a tenant, by name."""
+    return [] if tenant_id == SYSTEM_TENANT else groups_owned(broker, broker.tenants.account(tenant_id))
+
+
+def tenant_usage(broker: "Broker", tenant_id: str) -> TenantUsage:
+    """What a tenant has moved, and what it holds now. What the broker moves for itself is not counted."""
+    topics = tenant_topics(broker, tenant_id)
+    if tenant_id == SYSTEM_TENANT:
+        totals, violations = UsageTotals(), dict[str, int]()
+        partitions = [p for p in broker.all_partitions() if is_internal(p.source.topic)]
+    else:
+        account = broker.tenants.account(tenant_id)
+        totals, violations = account.totals, dict(account.violations)
+        partitions = [p for topic in topics for p in broker.topic(topic).partitions]
+    return TenantUsage(
+        tenant=broker.tenants.get(tenant_id),
+        totals=totals,
+        storage_bytes=size_of(partitions),
+        topic_count=len(topics),
+        partition_count=len(partitions),
+        group_count=len(tenant_groups(broker, tenant_id)),
+        counted_ms=broker.clock.wall_ms(),
+        violations=violations,
+    )
+
+
+async def reset_usage(broker: "Broker", tenant_id: str) -> TenantUsage:
+    """Begin to count from 0 again what a tenant moves. What it holds is what it is."""
+    await _commit(broker, broker.tenants.reset_usage(tenant_id))
+    return tenant_usage(broker, tenant_id)
+
+
+def attach_tenants(broker: "Broker") -> None:
+    """Tell every partition whose it is."""
+    for name, topic in broker.topics.items():
+        account = broker.tenants.owner(name)
+        for partition in topic.partitions:
+            partition.account = account
+    measure_storage(broker)
+
+
+async def keep_up_tenants(broker: "Broker") -> None:
+    """Measure what tenants hold, and now and then write down what they have moved."""
+    if not broker.tenants.accounts:
+        return
+    measure_storage(broker)
+    now_ns = broker.clock.monotonic_ns()
+    if now_ns - broker.usage_noted_ns >= USAGE_NOTED_MS * _NS_PER_MS:
+        broker.usage_noted_ns = now_ns
+        note_usage(broker)
+        await broker.journal.shorten()
+
+
+def note_usage(broker: "Broker") -> None:
+    """Write down what tenants have moved, if that has changed."""
+    noted = broker.tenants.note_usage()
+    try:
+        if noted is not None:
+            broker.journal.note(noted)
+    except (OSError, GoQueueError) as error:
+        log.warning("usage_not_noted reason=%s", error)
+
+
+async def _commit(broker: "Broker", event: Event) -> None:
+    """Carry out what was decided; returns when the disk has it."""
+    if not broker.is_open:
+        raise ShuttingDown
+    committed = broker.journal.write(event)
+    attach_tenants(broker)
+    if committed is not None:
+        await committed

@@ -1,0 +1,278 @@
+"""The verbs on topics: create, delete, describe, add partitions, change settings, delete records."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from goqueue.broker.broker import LOGS_FOLDER, Broker, OpenTopic, remove_folder
+from goqueue.broker.queue.upkeep import forget_topic
+from goqueue.broker.slices import Slices
+from goqueue.broker.storage.partition import Partition
+from goqueue.broker.tenants.quotas import admit_partitions, within_retention
+from goqueue.broker.topics.settings import change_settings, settings_from, view_settings
+from goqueue.log.partition_log import storage_error
+from goqueue.log.snapshot import begin_at
+from goqueue.model.commands import CreateTopic, PartitionView, SettingChange, SettingView, TopicView
+from goqueue.model.errors import (
+    GoQueueError,
+    InvalidPartitionCount,
+    InvalidReplication,
+    OffsetOutOfRange,
+    TopicExists,
+    TopicNotFound,
+)
+from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.names import checked_topic_name
+from goqueue.model.settings import TopicSettings
+
+HIGH_WATERMARK = -1
+
+
+async def create_topic(broker: Broker, command: CreateTopic) -> TopicView:
+    """Create a topic. Its folders come first and mean nothing until the journal speaks of them."""
+    name = checked_topic_name(command.name)
+    broker.admit(name, is_own=command.is_own)
+    if command.replication not in (-1, 1):
+        raise InvalidReplication(f"1 node cannot hold {command.replication} copies; ask for 1")
+    return await broker.carry_out(_create_topic(broker, name, command))
+
+
+async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -> TopicView:
+    broker.admit(name, is_own=command.is_own)
+    partitions = broker.config.default_partitions if command.partitions is None else command.partitions
+    settings = settings_from(command.settings, defaults=broker.config.topic_defaults)
+    if not command.is_own:
+        is_given = command.settings.get("retention.ms") is not None
+        settings = within_retention(broker, name, settings, is_given=is_given)
+    event = broker.metadata.create_topic(
+        name,
+        topic_id=broker.new_id(),
+        partitions=partitions,
+        settings=settings,
+        partitions_max=broker.config.limits.partitions_per_topic,
+        now_ms=broker.clock.wall_ms() if command.created_ms is None else command.created_ms,
+    )
+    if not command.is_own:
+        admit_partitions(broker, name, partitions)
+        _check_room(broker, partitions)
+    if command.validate_only:
+        return TopicView(
+            name=name,
+            topic_id=event.topic_id,
+            created_ms=event.created_ms,
+            settings=event.settings,
+            partitions=tuple(PartitionView(number, 0, 0, 0, 0) for number in range(partitions)),
+        )
+    if any(command.first_offsets):
+        await _begin_partitions(broker, name, command.first_offsets[:partitions])
+    opened = await _open_partitions(broker, name, range(partitions), event.settings)
+    await broker.journal.commit(event)
+    broker.topics[name] = OpenTopic(opened)
+    broker.count_topics()
+    return describe_topic(broker, name)
+
+
+async def ensure_topic(broker: Broker, name: str) -> TopicView:
+    """The topic, created now if it is absent and the settings allow that."""
+    if TopicName(name) not in broker.topics and broker.config.auto_create_topics:
+        try:
+            return await create_topic(broker, CreateTopic(name=name))
+        except TopicExists:
+            pass  # somebody else was quicker
+    return describe_topic(broker, name)
+
+
+async def delete_topic(broker: Broker, name: str) -> None:
+    """Delete a topic: gone for everybody once journalled, then off the disk."""
+    broker.admit(name)
+    broker.topic(name)
+    async with broker.reserve.lent():
+        await broker.carry_out(_delete_topic(broker, name))
+
+
+async def _delete_topic(broker: Broker, name: str) -> None:
+    broker.admit(name)
+    event = broker.metadata.delete_topic(name)
+    topic_id = broker.metadata.topic(name).topic_id
+    committed = broker.journal.write(event)
+    topic = broker.topics.pop(event.name)
+    broker.count_topics()
+    slices = Slices(broker.clock)
+    for partition in topic.partitions:
+        partition.close(TopicNotFound(name))
+        broker.telemetry.forget(partition.source)
+        await slices.pause()
+    await forget_topic(broker, topic_id)
+    if committed is not None:
+        await committed
+    await broker.flusher.settle()
+    await remove_folder(broker, event.name)
+    while topic.partitions:
+        # Thousands of them take tens of milliseconds to free.
+        topic.partitions.pop()
+        await slices.pause()
+
+
+async def add_partitions(
+    broker: Broker, name: str, total: int, *, validate_only: bool = False, is_own: bool = False
+) -> TopicView:
+    """Give a topic more partitions; those it has stay as they are."""
+    broker.admit(name, is_own=is_own)
+    broker.topic(name)
+    return await broker.carry_out(_add_partitions(broker, name, total, validate_only, is_own))
+
+
+async def _add_partitions(
+    broker: Broker, name: str, total: int, validate_only: bool, is_own: bool
+) -> TopicView:
+    broker.admit(name, is_own=is_own)
+    topic = broker.topic(name)
+    event = broker.metadata.add_partitions(
+        name, total, partitions_max=broker.config.limits.partitions_per_topic
+    )
+    if not is_own:
+        admit_partitions(broker, name, total)
+        _check_room(broker, total - len(topic.partitions))
+    if not validate_only:
+        fresh = range(len(topic.partitions), total)
+        broker.growing.add(event.name)
+        try:
+            opened = await _open_partitions(broker, event.name, fresh, broker.metadata.topic(name).settings)
+            await broker.journal.commit(event)
+        finally:
+            broker.growing.discard(event.name)
+        topic.partitions += opened
+        broker.count_topics()
+    return describe_topic(broker, name)
+
+
+def _check_room(broker: Broker, more: int) -> None:
+    """Refuse partitions beyond what the broker may have in all."""
+    there, most = sum(broker.topic_counts.values()), broker.config.limits.partitions
+    if there + more > most:
+        raise InvalidPartitionCount(
+            f"there are {there} partitions in all and may be {most}: {more} more are too many"
+        )
+
+
+async def _begin_partitions(broker: Broker, name: TopicName, first_offsets: Sequence[int]) -> None:
+    """Let the partitions of a topic that is still to be made begin at these offsets."""
+
+    def begin() -> None:
+        if name in broker.disk.list(LOGS_FOLDER):
+            # A crash has left it before the journal spoke of the topic: nothing in it counts.
+            broker.disk.remove_tree(f"{LOGS_FOLDER}/{name}")
+        for number, offset in enumerate(first_offsets):
+            folder = f"{LOGS_FOLDER}/{name}/{number}"
+            broker.disk.make_folder(folder)
+            if offset:
+                begin_at(broker.disk, folder, offset)
+
+    try:
+        await broker.threads.run(begin)
+    except OSError as error:
+        raise storage_error(error, f"new partitions of {name}") from error
+
+
+async def _open_partitions(
+    broker: Broker, name: TopicName, numbers: range, settings: TopicSettings
+) -> list[Partition]:
+    sources = [(TopicPartition(name, number), settings) for number in numbers]
+    try:
+        return await broker.open_partitions(sources)
+    except OSError as error:
+        raise storage_error(error, f"new partitions of {name}") from error
+
+
+def describe_topic(broker: Broker, name: str) -> TopicView:
+    """A topic as it is now."""
+    topic = broker.topic(name)
+    known = broker.metadata.topic(name)
+    return TopicView(
+        name=known.name,
+        topic_id=known.topic_id,
+        created_ms=known.created_ms,
+        settings=known.settings,
+        partitions=tuple(_view(partition) for partition in topic.partitions),
+    )
+
+
+def topic_by_id(broker: Broker, topic_id: UUID) -> TopicView:
+    """The topic that has this id."""
+    name = broker.metadata.names.get(topic_id)
+    if name is None:
+        raise TopicNotFound(f"with id {topic_id}")
+    return describe_topic(broker, name)
+
+
+async def list_topics(broker: Broker) -> list[TopicView]:
+    """All topics of clients, by name."""
+    slices = Slices(broker.clock)
+    views = []
+    for name in sorted(broker.topics):
+        if name in broker.topics:  # it may have gone while others had their turn
+            views.append(describe_topic(broker, name))
+        await slices.pause()
+    return views
+
+
+def describe_settings(broker: Broker, name: str) -> list[SettingView]:
+    """A topic's settings by Kafka's names."""
+    broker.topic(name)
+    return view_settings(broker.metadata.topic(name).settings, defaults=broker.config.topic_defaults)
+
+
+async def alter_settings(
+    broker: Broker, name: str, changes: Sequence[SettingChange], *, validate_only: bool = False
+) -> TopicView:
+    """Change some of a topic's settings; they hold from the next append, and survive a restart."""
+    broker.admit(name)
+    broker.topic(name)
+    return await broker.carry_out(_alter_settings(broker, name, changes, validate_only))
+
+
+async def _alter_settings(
+    broker: Broker, name: str, changes: Sequence[SettingChange], validate_only: bool
+) -> TopicView:
+    broker.admit(name)
+    topic = broker.topic(name)
+    settings = change_settings(
+        broker.metadata.topic(name).settings, changes, defaults=broker.config.topic_defaults
+    )
+    if any(change.name == "retention.ms" for change in changes):
+        is_given = any(change.name == "retention.ms" and change.value is not None for change in changes)
+        settings = within_retention(broker, name, settings, is_given=is_given)
+    if not validate_only:
+        await broker.journal.commit(broker.metadata.change_settings(name, settings))
+        slices = Slices(broker.clock)
+        for partition in topic.partitions:
+            partition.change_settings(settings)
+            broker.telemetry.change(partition.source, settings)
+            await slices.pause()
+    return describe_topic(broker, name)
+
+
+async def delete_records(broker: Broker, target: TopicPartition, before_offset: int) -> int:
+    """Give up all messages before an offset (-1: all there are); returns the log's new start."""
+    broker.admit(target.topic)
+    partition = broker.partition(target)
+    partition.admit_write()
+    log = partition.log
+    offset = log.end_offset if before_offset == HIGH_WATERMARK else before_offset
+    if not 0 <= offset <= log.end_offset:
+        raise OffsetOutOfRange(offset, start_offset=log.start_offset, end_offset=log.end_offset)
+    async with broker.delays.noted(target):
+        log.move_start(offset)
+    async with broker.reserve.lent():
+        await partition.save_recovery_point()
+    return log.start_offset
+
+
+def _view(partition: Partition) -> PartitionView:
+    try:
+        log = partition.log
+    except GoQueueError:
+        # A partition that the disk has failed is still a partition; it has nothing to show just now.
+        return PartitionView(partition.source.partition, -1, -1, 0, -1)
+    damage = "" if log.damage is None else str(log.damage)
+    number, epoch = partition.source.partition, partition.leader_epoch
+    return PartitionView(number, log.start_offset, log.end_offset, log.size_bytes, epoch, damage)

@@ -1,0 +1,238 @@
+"""How transactions end: decided in the journal, carried to all they have touched, complete when that is safe.
+
+Once the journal has the decision on the disk nothing can call it back: a restart, or a disk that
+recovers, goes through the same steps again. Everything here but the upkeep expects its caller to hold
+the id's lock.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from goqueue.broker.delays.held import cancel_hanging, decide_held
+from goqueue.broker.transactions.markers import append_marker, carry_decision, place_of
+from goqueue.core.transactions.transactions import Transaction
+from goqueue.model.delivery import Action, Settle
+from goqueue.model.errors import GoQueueError, PartitionDamaged, StorageFailed
+from goqueue.model.ids import ProducerId
+from goqueue.model.transactions import ProducerEpoch, TransactionState
+from goqueue.records.control import Marker
+
+if TYPE_CHECKING:  # the broker recovers and keeps up its transactions through this module
+    from goqueue.broker.broker import Broker
+    from goqueue.broker.storage.partition import Partition
+
+log = logging.getLogger(__name__)
+_TURNS_OF_A_REPLY = 3
+"""How often the loop goes round until what was decided has come to its door and left."""
+
+
+async def decide(broker: "Broker", prepared: Transaction) -> None:
+    """Journal how a transaction ends and carry that to all it has touched, where readers see it at once.
+
+    Whether that is on the disk too is waited for behind the reply: until then the id is not at rest.
+    """
+    journal = await broker.transactions.ensure(prepared.transactional_id)
+    await journal.commit(prepared)
+    try:
+        carry_decision(broker, prepared)
+    except GoQueueError as error:
+        log.warning("markers_delayed transaction=%s reason=%s", prepared.transactional_id, error)
+    broker.keep(asyncio.get_running_loop().create_task(_finish_behind(broker, prepared.transactional_id)))
+
+
+async def _finish_behind(broker: "Broker", transactional_id: str) -> None:
+    """Finish when the reply has left: a client waits for that, and nobody yet for this."""
+    for _ in range(_TURNS_OF_A_REPLY):
+        await asyncio.sleep(0)
+    await finish_later(broker, transactional_id)
+
+
+async def finish_later(broker: "Broker", transactional_id: str) -> None:
+    """Finish what is decided. What cannot be finished now is tried again with the next upkeep."""
+    try:
+        await broker.carry_out(finish(broker, transactional_id), broker.transactions.lock(transactional_id))
+    except GoQueueError as error:
+        log.warning("transaction_unfinished transaction=%s reason=%s", transactional_id, error)
+
+
+async def finish(broker: "Broker", transactional_id: str) -> None:
+    """Bring a decided transaction to its end; nothing happens when none is decided."""
+    known = broker.transactions.get(transactional_id)
+    if known is None or not known.state.is_prepared:
+        return
+    touched = carry_decision(broker, known)
+    await _settle_receipts(broker, known)
+    await decide_held(broker, known.producer_id, is_committed=known.marker is Marker.COMMIT)
+    leader_epochs = [partition.leader_epoch for partition in touched]
+    # All are asked for before the first is waited for, so that they share a round of fsyncs.
+    for committed in [partition.committed(partition.log.end_offset) for partition in touched]:
+        if committed is not None:
+            await committed
+    if leader_epochs != [partition.leader_epoch for partition in touched]:
+        # The disk failed and a partition was opened anew, perhaps without its marker.
+        raise StorageFailed(f"a partition was opened anew while {transactional_id} was being finished")
+    journal = await broker.transactions.ensure(transactional_id)
+    # Only the next transaction waits for this one on the disk: a start that finds this one decided and not
+    # complete would carry the decision to what the next one has written.
+    journal.begin(journal.transactions.complete(transactional_id, now_ms=broker.clock.wall_ms()))
+    broker.transactions.counts.note_end(
+        is_committed=known.marker is Marker.COMMIT, duration_ms=max(known.changed_ms - known.started_ms, 0)
+    )
+
+
+async def _settle_receipts(broker: "Broker", known: Transaction) -> None:
+    """Acknowledge what was consumed, or let others have it at once. What is settled already stays so."""
+    if known.receipts:
+        # Settling needs the whole broker, which needs this module to open.
+        from goqueue.broker.queue.settle import settle
+
+        action = Action.ACK if known.marker is Marker.COMMIT else Action.NACK
+        reason = "its transaction was aborted"
+        command = Settle(action=action, receipts=known.receipts, reason=reason, is_own=True)
+        outcome = await settle(broker, command)
+        for place, error in outcome.refusals.items():
+            log.warning("receipt_not_settled receipt=%s reason=%s", known.receipts[place], error)
+
+
+async def fence(broker: "Broker", transactional_id: str) -> None:
+    """Abort what is open under an id, whoever holds it, to its end."""
+    await finish(broker, transactional_id)
+    journal = await broker.transactions.ensure(transactional_id)
+    known = journal.transactions.get(transactional_id)
+    if known is not None and known.state is TransactionState.ONGOING:
+        await journal.commit(journal.transactions.fence(transactional_id, now_ms=broker.clock.wall_ms()))
+        await finish(broker, transactional_id)
+
+
+async def recover_transactions(broker: "Broker") -> None:
+    """After a start: finish what was decided, and abort what no transaction answers for."""
+    # Settling needs the whole broker, which needs this module.
+    from goqueue.broker.queue.settle import pledge_again
+
+    for known in broker.transactions.all():
+        pledge_again(broker, known.receipts)
+    for known in list(broker.transactions.all()):
+        with _damage_told(known.transactional_id):
+            await finish(broker, known.transactional_id)
+    partitions = [p for topic in broker.topics.values() for p in topic.partitions]
+    # A crash may have taken what the journal was about to say of a batch, but not the batch. Nobody was told
+    # that it is stored; and a transaction that lost one batch must not be committed without it.
+    torn = [
+        *await _abort_hanging(broker, partitions),
+        *_drop_hanging_offsets(broker),
+        *await cancel_hanging(broker),
+    ]
+    for owner in torn:
+        if owner is not None:
+            with _damage_told(owner.transactional_id):
+                await _undo(broker, owner)
+
+
+async def close_hanging_in(broker: "Broker", partition: "Partition") -> None:
+    """The same for one partition that could not be written to until now."""
+    for owner in await _abort_hanging(broker, [partition]):
+        if owner is not None:
+            await _undo(broker, owner)
+    for known in list(broker.transactions.all()):
+        if known.state.is_prepared:
+            await finish_later(broker, known.transactional_id)
+
+
+@contextmanager
+def _damage_told(transactional_id: str) -> Iterator[None]:
+    """A partition that is damaged takes no marker; what is decided reaches it when its loss is accepted."""
+    try:
+        yield
+    except PartitionDamaged as error:
+        log.warning("transaction_unfinished transaction=%s reason=%s", transactional_id, error)
+
+
+async def _undo(broker: "Broker", torn: Transaction) -> None:
+    """Abort a transaction of which a part is lost, also if the journal has lost that it was open at all."""
+    await fence(broker, torn.transactional_id)
+    journal = await broker.transactions.ensure(torn.transactional_id)
+    known = journal.transactions.get(torn.transactional_id)
+    if known is not None and known.producer == torn.producer:
+        # In the same epoch its producer could send the batch again, hear that it is stored, and commit.
+        now_ms = broker.clock.wall_ms()
+        await journal.commit(journal.transactions.abort_nothing(torn.transactional_id, now_ms=now_ms))
+
+
+async def _abort_hanging(broker: "Broker", partitions: Sequence["Partition"]) -> list[Transaction | None]:
+    """Abort what is open in partitions without being part of a transaction; whose it was, if anybody's.
+
+    Returns when the disk has it. A marker that a failing disk takes back would leave a batch open for which
+    nobody answers any more, and the next commit of the same producer would take it along.
+    """
+    owners: list[Transaction | None] = []
+    marked: list[Partition] = []
+    for partition in partitions:
+        if partition.damage is not None:
+            continue
+        place = place_of(broker, partition.source)
+        for opened in partition.transactions.all():
+            owner = broker.transactions.of_producer(opened.producer_id)
+            if owner is not None and owner.epoch == opened.epoch and owner.is_open_in(place):
+                continue
+            log.warning("hanging_transaction_aborted partition=%s producer=%d", place.source, opened[0])
+            producer = ProducerEpoch(ProducerId(opened.producer_id), opened.epoch)
+            append_marker(broker, partition, producer, Marker.ABORT)
+            owners.append(owner)
+            marked.append(partition)
+    for committed in [partition.committed(partition.log.end_offset) for partition in marked]:
+        if committed is not None:
+            await committed
+    return owners
+
+
+def _drop_hanging_offsets(broker: "Broker") -> Iterator[Transaction | None]:
+    """The same for offsets that wait in groups."""
+    now_ms = broker.clock.wall_ms()
+    for journal in broker.coordinator.journals:
+        for record in tuple(journal.groups):
+            group = record.membership.name
+            for producer_id, _ in record.pending:
+                owner = broker.transactions.of_producer(producer_id)
+                if owner is None or not owner.is_open_for(group):
+                    events = journal.groups.decide_pending(
+                        group, producer_id, is_committed=False, now_ms=now_ms
+                    )
+                    journal.note(*events)
+                    yield owner
+
+
+def watch_transactions(broker: "Broker") -> None:
+    """Have transactions aborted that take too long, each when its time is over."""
+
+    async def abort(transactional_id: str) -> None:
+        lock = broker.transactions.lock(transactional_id)
+        await broker.carry_out(_fence_overdue(broker, transactional_id), lock)
+
+    broker.transactions.watch.start(abort, broker.keep)
+
+
+async def keep_up_transactions(broker: "Broker") -> None:
+    """Finish what a failing disk held up, forget unused ids."""
+    now_ms = broker.clock.wall_ms()
+    for journal in broker.transactions:
+        transactions = journal.transactions
+        for known in transactions:
+            if known.state.is_prepared:
+                await finish_later(broker, known.transactional_id)
+        for transactional_id in transactions.unused_since(now_ms - broker.config.transactions.id_expiry_ms):
+            log.info("transactional_id_expired transaction=%s", transactional_id)
+            journal.note(transactions.forget(transactional_id))
+        await journal.shorten()
+
+
+async def _fence_overdue(broker: "Broker", transactional_id: str) -> None:
+    journal = await broker.transactions.ensure(transactional_id)
+    deadline_ms = journal.transactions.deadline_ms(transactional_id)
+    late_ms = -1 if deadline_ms is None else broker.running.now_ms() - deadline_ms
+    if late_ms < 0 or not broker.is_open:
+        return  # it has ended while the lock was waited for, or all is being ended
+    log.warning("transaction_timed_out transaction=%s late_ms=%d", transactional_id, late_ms)
+    await fence(broker, transactional_id)

@@ -1,0 +1,162 @@
+"""Where transactions are kept: the journals of `__transactions`, and what is counted of them.
+
+The first journal keeps the exactly-once sinks too, so it is opened with the broker.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakValueDictionary
+
+from goqueue.broker.storage.event_codec import EventCodec
+from goqueue.broker.storage.journal import Journal
+from goqueue.broker.storage.journal_set import JournalSet, SharedJournal
+from goqueue.broker.storage.partition import Partition
+from goqueue.broker.transactions.watch import TransactionWatch
+from goqueue.core.telemetry.histogram import Histogram
+from goqueue.core.transactions.journalled import EVENT_TYPES, Event, Journalled
+from goqueue.core.transactions.sinks import Sinks
+from goqueue.core.transactions.transactions import Transaction
+from goqueue.model.ids import TopicName
+from goqueue.model.names import checked_name
+from goqueue.model.running_time import RunningTime
+
+TRANSACTIONS_TOPIC = TopicName("__transactions")
+SINKS_JOURNAL = 0
+_EVENTS: EventCodec[Event] = EventCodec(EVENT_TYPES)
+
+
+class TimedTransactions(Journalled):
+    """What a journal keeps, with the wall times of its events moved to running time."""
+
+    def __init__(self, sinks: Sinks, running: RunningTime) -> None:
+        super().__init__(sinks)
+        self._running = running
+
+    def apply(self, event: Event, *, ahead_ms: int | None = None) -> None:
+        super().apply(event, ahead_ms=self._running.ahead_ms() if ahead_ms is None else ahead_ms)
+
+    def restore(self, event: Event, written_ms: int) -> None:
+        """Apply what an earlier life has written, at that time."""
+        self.apply(event, ahead_ms=self._running.ahead_of_ms(written_ms))
+
+
+class TransactionJournal(SharedJournal[Event]):
+    """The transactional ids of one partition."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        sinks: Sinks,
+        running: RunningTime,
+        expect: Callable[[int], None],
+    ) -> None:
+        self._kept = TimedTransactions(sinks, running)
+        super().__init__(partition, self._kept, _EVENTS)
+        self.transactions = self._kept.transactions
+        self._expect = expect
+        """Told when what was begun must have ended."""
+        self._unsafe: dict[str, int] = {}
+        """Where in the journal the last step of an id ends that was begun and may not be on the disk."""
+
+    def note(self, *events: Event) -> None:
+        super().note(*events)
+        for event in events:
+            if isinstance(event, Transaction):
+                deadline_ms = self.transactions.deadline_ms(event.transactional_id)
+                if deadline_ms is not None:
+                    self._expect(deadline_ms)
+
+    def _restore(self, event: Event, written_ms: int) -> None:
+        self._kept.restore(event, written_ms)
+
+    def begin(self, step: Transaction) -> None:
+        """Write and apply a step and ask the disk for it. Whatever builds on it waits until it is `safe`."""
+        self.note(step)
+        self._unsafe[step.transactional_id] = self.partition.log.end_offset
+        self.partition.flusher.request(self.partition)
+
+    def safe(self, transactional_id: str) -> "asyncio.Future[None] | None":
+        """Done when the disk has the last step of an id that was begun; None when it has it already."""
+        end_offset = self._unsafe.get(transactional_id)
+        if end_offset is None:
+            return None
+        waiter = self.partition.committed(end_offset)
+        if waiter is None:
+            del self._unsafe[transactional_id]
+        return waiter
+
+
+@dataclass(slots=True)
+class TransactionCounts:
+    """Since the broker has started."""
+
+    committed: int = 0
+    aborted: int = 0
+    duration_ms: int = 0
+    """Of all that have ended, together."""
+    seconds: Histogram = field(default_factory=Histogram)
+    """How long each of them was open."""
+
+    def note_end(self, *, is_committed: bool, duration_ms: int) -> None:
+        self.committed += is_committed
+        self.aborted += not is_committed
+        self.duration_ms += duration_ms
+        self.seconds.observe(duration_ms / 1000)
+
+
+class TransactionJournals(JournalSet[TransactionJournal]):
+    def __init__(
+        self,
+        sinks: Sinks,
+        running: RunningTime,
+        *,
+        new_partition: Callable[[TopicName, int], Partition],
+        open_journal: Callable[[Journal[Any]], Awaitable[None]],
+    ) -> None:
+        self.watch = TransactionWatch(running, lambda: (journal.transactions for journal in self))
+
+        def new_journal(partition: Partition) -> TransactionJournal:
+            is_first = partition.source.partition == SINKS_JOURNAL
+            return TransactionJournal(partition, sinks if is_first else Sinks(), running, self.watch.expect)
+
+        super().__init__(
+            TRANSACTIONS_TOPIC, new_journal, new_partition=new_partition, open_journal=open_journal
+        )
+        self.counts = TransactionCounts()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def of_sinks(self) -> TransactionJournal:
+        """The journal that keeps the sinks."""
+        journal = self.numbered(SINKS_JOURNAL)
+        assert journal is not None, "the journal of the sinks is opened with the broker"
+        return journal
+
+    def all(self) -> Iterator[Transaction]:
+        return (known for journal in self for known in journal.transactions)
+
+    def get(self, transactional_id: str) -> Transaction | None:
+        journal = self.find(transactional_id)
+        return None if journal is None else journal.transactions.get(transactional_id)
+
+    def of_producer(self, producer_id: int) -> Transaction | None:
+        """The transactional id that a producer id belongs to; None: it belongs to none."""
+        for journal in self:
+            if (known := journal.transactions.of_producer(producer_id)) is not None:
+                return known
+        return None
+
+    async def ensure(self, name: str) -> TransactionJournal:
+        """The journal of a transactional id, opened now if it is the first there."""
+        if self.get(name) is None:
+            checked_name(name, "a transactional id")
+        return await super().ensure(name)
+
+    def lock(self, transactional_id: str) -> asyncio.Lock:
+        """Held while the transaction of an id is being decided and finished."""
+        lock = self._locks.get(transactional_id)
+        if lock is None:
+            lock = self._locks[transactional_id] = asyncio.Lock()
+        return lock

@@ -1,0 +1,76 @@
+"""How a decision reaches what a transaction has touched: markers in partitions, offsets of groups.
+
+All of it is idempotent. A partition in which nothing of the producer is open needs no marker (any more),
+a group that holds nothing of it has heard already: so whatever crashes, it can simply be done again.
+"""
+
+from typing import TYPE_CHECKING
+
+from goqueue.core.transactions.transactions import Transaction
+from goqueue.log.partition_log import CheckedBatch
+from goqueue.model.errors import StorageFailed
+from goqueue.model.ids import TopicPartition
+from goqueue.model.messages import Lane
+from goqueue.model.transactions import ProducerEpoch, TransactionalPartition
+from goqueue.records.control import Marker, encode_marker
+from goqueue.records.layout import read_header
+
+if TYPE_CHECKING:  # the broker finishes transactions through this module when it opens
+    from goqueue.broker.broker import Broker
+    from goqueue.broker.storage.partition import Partition
+
+
+def carry_decision(broker: "Broker", prepared: Transaction) -> list["Partition"]:
+    """Mark everything at once, without waiting; the partitions that must be on the disk before it counts."""
+    touched = []
+    for target in prepared.partitions:
+        partition = still_there(broker, target)
+        if partition is not None:
+            append_marker(broker, partition, prepared.producer, prepared.marker)
+            touched.append(partition)
+    for group in prepared.groups:
+        journal = broker.coordinator.journals.find(group)
+        if journal is not None:
+            events = journal.groups.decide_pending(
+                group,
+                prepared.producer_id,
+                is_committed=prepared.marker is Marker.COMMIT,
+                now_ms=broker.clock.wall_ms(),
+            )
+            if events:
+                journal.note(*events)
+            touched.append(journal.partition)
+    return touched
+
+
+def append_marker(broker: "Broker", partition: "Partition", producer: ProducerEpoch, marker: Marker) -> None:
+    """Close what a producer has open in a partition, if it has."""
+    if partition.is_failed:
+        # What is open there is being read back from the disk: nobody can tell now.
+        raise StorageFailed(f"{partition.source} is being opened anew")
+    if producer.producer_id not in partition.transactions:
+        return
+    body = encode_marker(
+        marker,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        coordinator_epoch=broker.leader_epoch,
+        # Never newer than the messages it decides on, so that nobody takes it for the newest of them.
+        timestamp_ms=partition.transactions.newest_ms(producer.producer_id),
+    )
+    partition.append([CheckedBatch(read_header(body), body, Lane.NORMAL)])
+
+
+def place_of(broker: "Broker", source: TopicPartition) -> TransactionalPartition:
+    """A partition by its topic's id too."""
+    return TransactionalPartition(
+        source.topic, broker.metadata.topic(source.topic).topic_id, source.partition
+    )
+
+
+def still_there(broker: "Broker", target: TransactionalPartition) -> "Partition | None":
+    """The partition, unless its topic was deleted, and perhaps made anew."""
+    known = broker.metadata.topics.get(target.topic)
+    if known is None or known.topic_id != target.topic_id or target.topic not in broker.topics:
+        return None
+    return broker.partition(target.source)

@@ -1,0 +1,356 @@
+"""The verbs of transactional producers: init, begin, add, pend offsets, end; and for operators, abort."""
+
+from collections.abc import Awaitable, Sequence
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.groups.offsets import Refusals, accepted_offsets
+from goqueue.broker.queue.settle import all_held, pledge
+from goqueue.broker.slices import Slices
+from goqueue.broker.storage.partition import Partition
+from goqueue.broker.tenants.quotas import admit_group_owner, admit_new_group
+from goqueue.broker.transactions.ends import decide, fence, finish
+from goqueue.broker.transactions.journal import TransactionJournal
+from goqueue.broker.transactions.markers import append_marker, place_of, still_there
+from goqueue.broker.transactions.views import describe_transaction
+from goqueue.broker.transactions.writes import new_transaction_id
+from goqueue.broker.write.producers import init_producer
+from goqueue.core.transactions.transactions import Transaction
+from goqueue.model.errors import (
+    InvalidTransactionState,
+    InvalidTransactionTimeout,
+    ShuttingDown,
+    TransactionNotFound,
+)
+from goqueue.model.groups import Membership, TopicCommit
+from goqueue.model.ids import NO_PRODUCER, TopicPartition
+from goqueue.model.transactions import InitProducer, ProducerEpoch, TransactionState, TransactionView
+from goqueue.records.control import Marker
+
+
+def hear_producer(
+    broker: Broker, transactional_id: str, producer: ProducerEpoch, *, is_heartbeat: bool = False
+) -> None:
+    """A producer is there. From its first heartbeat on it has to say so before its session is over."""
+    journal = broker.transactions.find(transactional_id)
+    if journal is None:
+        raise TransactionNotFound(transactional_id)
+    transactions = journal.transactions
+    transactions.held_by(transactional_id, producer)
+    if is_heartbeat or transactions.has_session(transactional_id):
+        until_ms = broker.running.now_ms() + broker.config.transactions.session_ms
+        transactions.keep_session(transactional_id, until_ms)
+        broker.transactions.watch.expect(until_ms)
+
+
+async def init_transactional(broker: Broker, command: InitProducer) -> ProducerEpoch:
+    """A producer takes over a transactional id: whoever had it is fenced, what was open is aborted."""
+    _admit(broker)
+    longest_ms = broker.config.transactions.timeout_ms_max
+    if not 0 < command.timeout_ms <= longest_ms:
+        raise InvalidTransactionTimeout(
+            f"a transaction may stay open for 1 to {longest_ms} ms, not {command.timeout_ms}"
+        )
+    await broker.transactions.ensure(command.transactional_id)
+    return await broker.carry_out(_init(broker, command), broker.transactions.lock(command.transactional_id))
+
+
+async def _init(broker: Broker, command: InitProducer) -> ProducerEpoch:
+    journal = await broker.transactions.ensure(command.transactional_id)
+    transactions = journal.transactions
+    await finish(broker, command.transactional_id)
+    known = transactions.get(command.transactional_id)
+    if transactions.admit_init(command) and known is not None:
+        return known.producer
+    was_open = known is not None and known.state is TransactionState.ONGOING
+    if was_open:
+        await fence(broker, command.transactional_id)
+    fresh_id = NO_PRODUCER
+    if transactions.wants_producer_id(command.transactional_id):
+        fresh_id = await init_producer(broker)
+    taken = transactions.init(command, fresh_id=fresh_id, was_fenced=was_open, now_ms=broker.clock.wall_ms())
+    await journal.commit(taken)
+    return taken.producer
+
+
+async def begin_transaction(broker: Broker, transactional_id: str, producer: ProducerEpoch) -> str:
+    """Open a transaction before it touches anything; returns its name."""
+    journal = await _at_rest(broker, transactional_id)
+    begun = journal.transactions.begin(
+        transactional_id, producer, transaction_id=new_transaction_id(broker), now_ms=broker.clock.wall_ms()
+    )
+    await journal.commit(begun)
+    return begun.transaction_id
+
+
+async def add_partitions(
+    broker: Broker, transactional_id: str, producer: ProducerEpoch, targets: Sequence[TopicPartition]
+) -> None:
+    """Partitions that the transaction will write to. All of them must exist.
+
+    Returns before the disk has it: the reply to the first batch in each of them waits for that. Until then
+    the producer has been promised nothing, and a crash takes the batch back.
+    """
+    slices = Slices(broker.clock)
+    for target in targets:
+        broker.admit(target.topic)
+        broker.partition(target)
+        await slices.pause()
+    places = []
+    for target in targets:
+        places.append(place_of(broker, target))
+        await slices.pause()
+    journal = await _at_rest(broker, transactional_id)
+    await _last_one_safe(journal, transactional_id)
+    added = journal.transactions.add(
+        transactional_id,
+        producer,
+        partitions=places,
+        transaction_id=new_transaction_id(broker),
+        now_ms=broker.clock.wall_ms(),
+    )
+    if added is not journal.transactions.get(transactional_id):
+        journal.begin(added)
+
+
+async def verify_partition(
+    broker: Broker, transactional_id: str, producer: ProducerEpoch, target: TopicPartition
+) -> None:
+    """Refuse a partition that is not part of the open transaction."""
+    broker.partition(target)
+    journal = await _at_rest(broker, transactional_id)
+    if not journal.transactions.held_by(transactional_id, producer).is_open_in(place_of(broker, target)):
+        raise InvalidTransactionState(f"{target} is not part of an open transaction of {transactional_id}")
+
+
+async def add_group(broker: Broker, transactional_id: str, producer: ProducerEpoch, group: str) -> None:
+    """A consumer group whose offsets the transaction will commit."""
+    if broker.tenants.accounts:
+        admit_group_owner(broker, group)
+        admit_new_group(broker, group)
+    await broker.coordinator.journals.ensure(group)
+    journal = await _at_rest(broker, transactional_id)
+    added = journal.transactions.add(
+        transactional_id,
+        producer,
+        groups=[group],
+        transaction_id=new_transaction_id(broker),
+        now_ms=broker.clock.wall_ms(),
+    )
+    await _keep(journal, added)
+
+
+async def add_receipts(
+    broker: Broker, transactional_id: str, producer: ProducerEpoch, receipts: Sequence[str]
+) -> None:
+    """Messages of queue groups that are acknowledged when the transaction commits. All must be held.
+
+    Nobody else gets them while it is open, and only its own journal says so: were there two that must agree,
+    a crash between them would hide the messages for nobody.
+    """
+    journal = await _at_rest(broker, transactional_id)
+    for group_journal in {one.journal for one in all_held(broker, receipts)}:
+        await group_journal.settled()  # a lease that a power failure takes cannot be kept
+    held = all_held(broker, receipts)
+    added = journal.transactions.add(
+        transactional_id,
+        producer,
+        receipts=receipts,
+        transaction_id=new_transaction_id(broker),
+        now_ms=broker.clock.wall_ms(),
+    )
+    keeping = _keep(journal, added)
+    pledge(held)
+    await keeping
+
+
+async def pend_offsets(
+    broker: Broker,
+    transactional_id: str,
+    producer: ProducerEpoch,
+    who: Membership,
+    commits: Sequence[TopicCommit],
+    *,
+    may_join: bool = False,
+) -> Refusals:
+    """Offsets that become the group's when the transaction commits; returns when the disk has them.
+
+    `may_join`: the group becomes part of the transaction by this, if it is not yet.
+    """
+    _admit(broker)
+    if may_join:
+        await add_group(broker, transactional_id, producer, who.group)
+    group_journal = await broker.coordinator.journals.ensure(who.group)
+    journal = await broker.transactions.ensure(transactional_id)
+    if not journal.transactions.held_by(transactional_id, producer).is_open_for(who.group):
+        raise InvalidTransactionState(f"group {who.group} is not part of an open transaction")
+    refusals: Refusals = {}
+    topics = accepted_offsets(broker, commits, refusals)
+    pended = group_journal.groups.pend_offsets(
+        who, producer.producer_id, topics, now_ns=broker.coordinator.now_ns()
+    )
+    if topics:
+        await group_journal.commit(pended)
+    return refusals
+
+
+async def end_transaction(
+    broker: Broker,
+    transactional_id: str,
+    producer: ProducerEpoch,
+    marker: Marker,
+    *,
+    until_complete: bool = False,
+) -> None:
+    """Commit or abort all that was done since the transaction began. The same again is no error.
+
+    `until_complete`: for a producer whose partitions become part of the next transaction with its batches.
+    A crash must not find such a batch and believe that it belongs to this one.
+    """
+    _admit(broker)
+    journal = await broker.transactions.ensure(transactional_id)
+    lock = broker.transactions.lock(transactional_id)
+    await broker.carry_out(_end(broker, transactional_id, producer, marker), lock)
+    if until_complete:
+        await broker.carry_out(finish(broker, transactional_id), lock)
+        await journal.settled()
+
+
+async def end_and_bump(
+    broker: Broker, transactional_id: str, producer: ProducerEpoch, marker: Marker
+) -> ProducerEpoch:
+    """The same for a producer whose transactions have an epoch each; returns the next one, safe on the disk.
+
+    What comes late from the last transaction is told by its epoch from then on. An abort is no error where
+    nothing was open: the producer may not know whether its first batch has arrived.
+    """
+    _admit(broker)
+    await broker.transactions.ensure(transactional_id)
+    lock = broker.transactions.lock(transactional_id)
+    return await broker.carry_out(_end_and_bump(broker, transactional_id, producer, marker), lock)
+
+
+async def _end_and_bump(
+    broker: Broker, transactional_id: str, producer: ProducerEpoch, marker: Marker
+) -> ProducerEpoch:
+    journal = await broker.transactions.ensure(transactional_id)
+    transactions = journal.transactions
+    await finish(broker, transactional_id)
+    if not transactions.has_ended(transactional_id, producer, marker):
+        known = transactions.held_by(transactional_id, producer)
+        if known.state is TransactionState.ONGOING or marker is Marker.COMMIT:
+            await _end(broker, transactional_id, producer, marker, is_bumped=True)
+            await finish(broker, transactional_id)
+        else:
+            journal.begin(transactions.abort_nothing(transactional_id, now_ms=broker.clock.wall_ms()))
+    if transactions.has_used_up_epochs(transactional_id):
+        fresh_id = await init_producer(broker)
+        journal.begin(transactions.renew(transactional_id, fresh_id=fresh_id, now_ms=broker.clock.wall_ms()))
+    await journal.settled()
+    ended = transactions.get(transactional_id)
+    assert ended is not None, f"{transactional_id} was forgotten while its transaction ended"
+    return ended.producer
+
+
+async def _end(
+    broker: Broker,
+    transactional_id: str,
+    producer: ProducerEpoch,
+    marker: Marker,
+    *,
+    is_bumped: bool = False,
+) -> None:
+    journal = await broker.transactions.ensure(transactional_id)
+    transactions = journal.transactions
+    transactions.held_by(transactional_id, producer)
+    await finish(broker, transactional_id)
+    if marker is Marker.COMMIT:
+        known = transactions.held_by(transactional_id, producer)
+        await _messages_safe(broker, known)
+        all_held(broker, known.receipts)
+    decided = transactions.prepare(
+        transactional_id, producer, marker, is_bumped=is_bumped, now_ms=broker.clock.wall_ms()
+    )
+    if decided.state.is_prepared:
+        await decide(broker, decided)
+
+
+async def abort_transaction(broker: Broker, name: str) -> TransactionView:
+    """For operators: abort an open transaction, by its name or transactional id, and fence its producer."""
+    _admit(broker)
+    known = next(
+        (t for t in broker.transactions.all() if name in (t.transaction_id, t.transactional_id)), None
+    )
+    if known is None:
+        raise TransactionNotFound(name)
+    transactional_id = known.transactional_id
+    await broker.carry_out(_abort_open(broker, transactional_id), broker.transactions.lock(transactional_id))
+    return describe_transaction(broker, transactional_id)
+
+
+async def _abort_open(broker: Broker, transactional_id: str) -> None:
+    await finish(broker, transactional_id)
+    known = broker.transactions.get(transactional_id)
+    if known is None or known.state is not TransactionState.ONGOING:
+        raise InvalidTransactionState(f"{transactional_id} has no open transaction")
+    await fence(broker, transactional_id)
+
+
+async def abort_open_in(broker: Broker, target: TopicPartition, producer: ProducerEpoch) -> None:
+    """For operators: end what a producer has open in a partition, with all of its transaction."""
+    partition = broker.partition(target)
+    owner = broker.transactions.of_producer(producer.producer_id)
+    if owner is not None and owner.is_open_in(place_of(broker, target)):
+        await abort_transaction(broker, owner.transactional_id)
+    else:
+        _admit(broker)
+        append_marker(broker, partition, producer, Marker.ABORT)
+        await _safe(partition)
+
+
+async def _at_rest(broker: Broker, transactional_id: str) -> TransactionJournal:
+    """The journal of an id, when its last transaction has been finished."""
+    _admit(broker)
+    journal = await broker.transactions.ensure(transactional_id)
+    known = journal.transactions.get(transactional_id)
+    if known is not None and known.state.is_prepared:
+        await broker.carry_out(finish(broker, transactional_id), broker.transactions.lock(transactional_id))
+    return journal
+
+
+async def _last_one_safe(journal: TransactionJournal, transactional_id: str) -> None:
+    """Return when the disk knows how the last transaction of an id ended, or another is open by now."""
+    while (safe := journal.safe(transactional_id)) is not None:
+        known = journal.transactions.get(transactional_id)
+        if known is None or known.state is TransactionState.ONGOING:
+            return
+        await safe
+
+
+def _keep(journal: TransactionJournal, added: Transaction) -> Awaitable[None]:
+    """Write a step at once, if it is one; what is returned waits for the disk."""
+    if added is not journal.transactions.get(added.transactional_id):
+        journal.note(added)
+    return journal.settled()  # also when somebody has just written the same
+
+
+async def _messages_safe(broker: Broker, known: Transaction) -> None:
+    """Whatever its producer waited for: what is committed is on the disk."""
+    for place in known.partitions:
+        partition = still_there(broker, place)
+        if partition is not None:
+            await _safe(partition)
+    delays = broker.delays.store
+    if delays.held.of_producer(known.producer_id):
+        await _safe(delays.partition)
+
+
+async def _safe(partition: Partition) -> None:
+    """Return when the disk has all of a partition."""
+    committed = partition.committed(partition.log.end_offset)
+    if committed is not None:
+        await committed
+
+
+def _admit(broker: Broker) -> None:
+    if not broker.is_open:
+        raise ShuttingDown

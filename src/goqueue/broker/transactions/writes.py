@@ -1,0 +1,87 @@
+"""Which batches may be written: those of a transaction while it is open, by the producer that holds it."""
+
+import asyncio
+from collections.abc import Sequence
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.storage.partition import Partition
+from goqueue.broker.transactions.markers import place_of
+from goqueue.model.errors import InvalidRecord, InvalidTransactionState, ProducerNotFound, TransactionBusy
+from goqueue.model.ids import ProducerId
+from goqueue.model.transactions import ProducerEpoch, TransactionState
+from goqueue.records.layout import TRANSACTIONAL, BatchHeader
+
+
+def admit_batches(
+    broker: Broker,
+    partition: Partition,
+    headers: Sequence[BatchHeader],
+    *,
+    may_join: bool,
+    transactional_id: str | None = None,
+) -> "asyncio.Future[None] | None":
+    """Refuse batches that belong to no open transaction though they should, or the other way round.
+
+    `may_join`: the partition becomes part of the transaction by this. There may be something to wait for
+    before the producer is told that its batches are stored: that the journal has the partition on the disk.
+    """
+    header = headers[0]
+    if not header.attributes & TRANSACTIONAL:
+        if header.producer_id in partition.transactions:
+            raise InvalidTransactionState(
+                f"producer {header.producer_id} has a transaction open in {partition.source}, "
+                "and this batch is not part of it"
+            )
+        return None
+    if any(_producer_of(other) != _producer_of(header) for other in headers):
+        raise InvalidRecord("the batches of one publish must be of the same transaction")
+    return join_transaction(
+        broker, partition, _producer_of(header), may_join=may_join, transactional_id=transactional_id
+    )
+
+
+def join_transaction(
+    broker: Broker,
+    partition: Partition,
+    producer: ProducerEpoch,
+    *,
+    may_join: bool,
+    transactional_id: str | None = None,
+) -> "asyncio.Future[None] | None":
+    """Check that a producer may write to a partition within its open transaction."""
+    known = broker.transactions.of_producer(producer.producer_id)
+    journal = None if known is None else broker.transactions.find(known.transactional_id)
+    if known is None or journal is None:
+        raise ProducerNotFound(producer.producer_id)
+    if transactional_id not in (None, known.transactional_id):
+        # A client that writes in the name of another: producer ids can be guessed.
+        raise ProducerNotFound(producer.producer_id, transactional_id or "")
+    journal.transactions.held_by(known.transactional_id, producer)
+    place = place_of(broker, partition.source)
+    if known.is_open_in(place):
+        return journal.safe(known.transactional_id)
+    if not may_join:
+        raise InvalidTransactionState(
+            f"{partition.source} is not part of an open transaction of {known.transactional_id}"
+        )
+    if known.state is not TransactionState.ONGOING and journal.safe(known.transactional_id) is not None:
+        # A start that finds the last transaction decided and not complete would decide so on this batch too.
+        raise TransactionBusy(known.transactional_id)
+    added = journal.transactions.add(
+        known.transactional_id,
+        producer,
+        partitions=[place],
+        transaction_id=new_transaction_id(broker),
+        now_ms=broker.clock.wall_ms(),
+    )
+    journal.begin(added)
+    return journal.safe(known.transactional_id)  # batches that follow at once wait for it as well
+
+
+def new_transaction_id(broker: Broker) -> str:
+    """A name for one transaction."""
+    return f"txn-{broker.clock.wall_ms() * 1_000_000}-{broker.chance.getrandbits(64):016x}"
+
+
+def _producer_of(header: BatchHeader) -> ProducerEpoch:
+    return ProducerEpoch(ProducerId(header.producer_id), header.producer_epoch)

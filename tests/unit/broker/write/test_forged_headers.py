@@ -1,0 +1,72 @@
+"""Headers of the broker's own, written by others: whatever they hold, nobody else's messages suffer."""
+
+import pytest
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.queue.redrive import browse, redrive
+from goqueue.broker.tracing.verbs import find_traces, trace_of
+from goqueue.broker.write.publish import publish
+from goqueue.model.commands import Publish
+from goqueue.model.delivery import Redrive
+from goqueue.model.ids import TopicPartition
+from goqueue.model.messages import Message
+from goqueue.model.telemetry import TraceQuery
+from tests.unit.broker.lives import Lives
+from tests.unit.broker.queue.queue_steps import DEAD_ORDERS, join, orders, put, reject, take
+from tests.unit.broker.running import ORDERS, ORDERS_0
+
+HUGE = b"9" * 5_000
+"""More digits than Python reads."""
+FORGED = [HUGE, b"9" * 18, b"-1", b"abc", b"\xff\xfe", "٣".encode(), b"", None]
+
+
+@pytest.mark.parametrize("value", FORGED)
+@pytest.mark.parametrize("name", ["goqueue-dlq-redrives", "goqueue-deliver-at", "goqueue-ttl-ms"])
+def test_a_message_with_a_forged_number_is_handed_out_buried_and_told_of(
+    name: str, value: bytes | None
+) -> None:
+    async def story(broker: Broker) -> None:
+        await orders(broker)
+        await put(broker, "forged", headers=((name, value),))
+        await put(broker, "honest")
+        ann = await join(broker)
+        taken = await take(broker, ann)
+        assert [one.value for one in taken] == ["forged", "honest"]
+        await reject(broker, taken)
+
+        found = await redrive(broker, Redrive(topic=ORDERS))
+        assert (found.moved, found.is_complete) == (2, True)
+        for offset in range(4):
+            assert (await trace_of(broker, ORDERS_0, offset)).spans
+        assert (await find_traces(broker, TraceQuery())).traces
+
+    Lives(1).live(story)
+
+
+@pytest.mark.parametrize("value", FORGED)
+def test_a_forged_dead_letter_is_listed_sent_back_and_told_of(value: bytes | None) -> None:
+    facts = ("partition", "offset", "timestamp")
+    forged = tuple(
+        (f"goqueue-dlq-{name}", value) for name in ("attempts", "reason", "group", "error", "time")
+    )
+    headers = (
+        ("goqueue-dlq-original-topic", b"orders"),
+        *((f"goqueue-dlq-original-{name}", value) for name in facts),
+        *forged,
+    )
+
+    async def story(broker: Broker) -> None:
+        await orders(broker)
+        await put(broker, "a")
+        ann = await join(broker)
+        await reject(broker, await take(broker, ann))
+        message = Message(b"forged", None, headers, partition=0)
+        await publish(broker, Publish(topic=DEAD_ORDERS, messages=[message]))
+
+        assert len((await browse(broker, ORDERS, limit=10)).letters) == 2
+        for place in (ORDERS_0, TopicPartition(DEAD_ORDERS, 0)):
+            assert (await trace_of(broker, place, 0)).spans
+        assert (await trace_of(broker, TopicPartition(DEAD_ORDERS, 0), 1)).spans
+        assert (await redrive(broker, Redrive(topic=ORDERS))).moved == 2
+
+    Lives(2).live(story)
