@@ -1,6 +1,7 @@
 """Clients that misbehave: each is turned away alone, and the door stays open for the others."""
 
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,6 +78,22 @@ def test_a_huge_head_is_refused(running: RunningDoor, pieces: int) -> None:
 
 def test_a_client_that_says_nothing_is_hung_up_on(running: RunningDoor) -> None:
     assert exchange(running) == b""
+
+
+def test_a_client_that_sends_empty_lines_alone_is_hung_up_on(running: RunningDoor) -> None:
+    assert exchange(running, b"\r\n") == b""
+
+
+def test_a_client_that_goes_on_asking_is_kept_however_long(running: RunningDoor) -> None:
+    until_s = time.monotonic() + 3 * 0.2
+
+    with httpx.Client(base_url=running.url) as client:
+        addresses = set()
+        while time.monotonic() < until_s:
+            stream = client.get("/health").extensions["network_stream"]
+            addresses.add(stream.get_extra_info("client_addr"))
+
+    assert len(addresses) == 1
 
 
 @pytest.mark.parametrize("sent", [b"GET /hea", PUBLISH, PUBLISH + b"content-length: 100\r\n\r\n{"])

@@ -18,7 +18,7 @@ def test_the_protocol_is_the_one_that_was_read_line_by_line() -> None:
 
     assert source == KNOWN_SOURCE, (
         f"uvicorn {version('uvicorn')} has another httptools_impl.py: compare it with that of 0.54.0, see "
-        "that GuardedConnection, Flow, LazyEvent, Pipeline and PoliteTransport still fit, and note its digest"
+        "that GuardedConnection, Cycle, Flow, LazyEvent, Pipeline, PoliteTransport still fit; note its digest"
     )
 
 
@@ -30,6 +30,18 @@ def test_no_other_version_is_installed_with_the_broker() -> None:
 
 def test_every_method_that_is_taken_over_is_still_called() -> None:
     ours = {name for name, value in vars(GuardedConnection).items() if inspect.isfunction(value)}
-    own = {"_decline", "_stalled", "_end_stall", "_refuse", "_leave", "_drop", "hang_up", "__init__"}
+    own = {
+        "__init__",
+        "_decline",
+        "_drop",
+        "_end_stall",
+        "_leave",
+        "_look",
+        "_refuse",
+        "_rest",
+        "_scope",
+        "_stalled",
+        "hang_up",
+    }
 
     assert ours - own <= set(dir(httptools_impl.HttpToolsProtocol))
