@@ -155,7 +155,7 @@ def show_topics(http: str, topics: Sequence[str]) -> None:
 
 def read_table(warehouse: Path) -> list[Revenue]:
     """The rows of the Iceberg table, without Spark."""
-    from goqueue.spark.lake_table import open_table
+    from goqueue.spark.lake_formats import open_table
 
     table = open_table(TablePlace(format=LakeFormat.ICEBERG, path=warehouse, table="shop.revenue"))
     found = [row for batch in table.read(table.parts()) for row in batch.to_pylist()]

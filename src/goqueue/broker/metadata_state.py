@@ -7,7 +7,9 @@ from goqueue.core.access import events as tenant_events
 from goqueue.core.access.tenants import Tenants
 from goqueue.core.cluster import metadata as metadata_events
 from goqueue.core.cluster.metadata import Metadata, StateReset
+from goqueue.model.ids import TopicName
 
+METADATA_TOPIC = TopicName("__metadata")
 Event = metadata_events.Event | tenant_events.Event
 EVENTS: EventCodec[Event] = EventCodec({**metadata_events.EVENT_TYPES, **tenant_events.EVENT_TYPES})
 

@@ -13,13 +13,13 @@ from goqueue.broker.health.condition import Health
 from goqueue.broker.health.damage import tell_offsets_above_end
 from goqueue.broker.health.reserve import Reserve
 from goqueue.broker.metadata_state import EVENTS as METADATA_EVENTS
-from goqueue.broker.metadata_state import MetadataAndTenants
+from goqueue.broker.metadata_state import METADATA_TOPIC, MetadataAndTenants
 from goqueue.broker.queue.upkeep import keep_up_deliveries
 from goqueue.broker.sinks.epochs import recover_sinks
 from goqueue.broker.sinks.stages import Stages
 from goqueue.broker.storage.event_codec import EventCodec
 from goqueue.broker.storage.flusher import Flusher
-from goqueue.broker.storage.journal import Journal
+from goqueue.broker.storage.journal import JOURNAL_SETTINGS, Journal
 from goqueue.broker.storage.journal_set import JOURNAL_COUNT, SharedJournal
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.verbs import note_usage
@@ -39,14 +39,12 @@ from goqueue.model.errors import ShuttingDown
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.ports import Clock, Disk, Threads, Workshop
 from goqueue.model.running_time import RunningTime
-from goqueue.model.settings import UNLIMITED, BrokerConfig, TopicSettings
+from goqueue.model.settings import BrokerConfig, TopicSettings
 
-METADATA_TOPIC = TopicName("__metadata")
 SCHEMAS_TOPIC = TopicName("__schemas")
 DELAYED_TOPIC = TopicName("__delayed")
 _CLUSTER_ID_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _SCHEMA_EVENTS: EventCodec[schema_events.Event] = EventCodec(schema_events.EVENT_TYPES)
-JOURNAL_SETTINGS = TopicSettings(retention_ms=UNLIMITED)
 
 
 async def open_broker(

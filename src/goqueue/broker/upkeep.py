@@ -5,7 +5,7 @@ import logging
 from contextlib import nullcontext
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.groups.expire_offsets import expire_offsets
+from goqueue.broker.groups.upkeep import expire_offsets
 from goqueue.broker.queue.upkeep import keep_up_deliveries
 from goqueue.broker.sinks.epochs import keep_up_sinks
 from goqueue.broker.slices import Slices

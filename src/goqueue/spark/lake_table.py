@@ -14,7 +14,6 @@ from typing import Protocol
 import pyarrow as pa
 
 from goqueue.model.errors import Busy, Fenced
-from goqueue.spark.lake_options import LakeFormat, TablePlace
 from goqueue.spark.lake_schema import added_columns
 
 NO_EPOCH = -1
@@ -72,24 +71,6 @@ class LakeTable(Protocol):
 
     def read(self, parts: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows of some parts, in the table's columns."""
-
-
-def open_table(place: TablePlace) -> LakeTable:
-    """The table at a place, whether it is there yet or not."""
-    # Each library takes a second to import, and nobody needs all of them.
-    match place.format:
-        case LakeFormat.ICEBERG:
-            from goqueue.spark.lake_iceberg import IcebergTable
-
-            return IcebergTable(place)
-        case LakeFormat.DELTA:
-            from goqueue.spark.lake_delta import DeltaLakeTable
-
-            return DeltaLakeTable(place)
-        case LakeFormat.PARQUET:
-            from goqueue.spark.lake_parquet import ParquetTable
-
-            return ParquetTable(place)
 
 
 def commit_epoch(table: LakeTable, commit: LakeCommit) -> bool:

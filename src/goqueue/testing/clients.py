@@ -1,9 +1,9 @@
 """Simulated clients: they publish, append, retry, read and delete, and note what the broker tells them."""
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.producers import init_producer
 from goqueue.broker.topics.verbs import delete_records
 from goqueue.broker.write.append import append
-from goqueue.broker.write.producers import init_producer
 from goqueue.broker.write.publish import publish
 from goqueue.model.commands import Append, Placed, Publish
 from goqueue.model.errors import (

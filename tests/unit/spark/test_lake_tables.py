@@ -18,9 +18,10 @@ from goqueue.spark.lake_files import (
     mark_kept,
     sweep,
 )
+from goqueue.spark.lake_formats import open_table
 from goqueue.spark.lake_options import LakeFormat, TablePlace
 from goqueue.spark.lake_schema import lake_schema
-from goqueue.spark.lake_table import Conflict, LakeCommit, LakeTable, commit_epoch, open_table
+from goqueue.spark.lake_table import Conflict, LakeCommit, LakeTable, commit_epoch
 
 SINK = "orders"
 Rows = list[dict[str, object]]

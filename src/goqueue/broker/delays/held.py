@@ -5,8 +5,7 @@ A message that is let go is written anew. Its due time may have passed meanwhile
 says of everything due by then, and stored before, that it is done with.
 """
 
-from typing import TYPE_CHECKING
-
+from goqueue.broker.broker import Broker
 from goqueue.broker.delays.keeper import Change
 from goqueue.broker.delays.records import HELD_MS, Cancelled, Record, Waiting
 from goqueue.core.delays.held import HeldMessage
@@ -15,14 +14,11 @@ from goqueue.log.partition_log import storage_error
 from goqueue.model.ids import TopicPartition
 from goqueue.model.transactions import TransactionState
 
-if TYPE_CHECKING:  # the broker finishes transactions through this module when it opens
-    from goqueue.broker.broker import Broker
-
 _AT_ONCE = 1_000
 """So many messages are read and written together."""
 
 
-async def decide_held(broker: "Broker", producer_id: int, *, is_committed: bool) -> None:
+async def decide_held(broker: Broker, producer_id: int, *, is_committed: bool) -> None:
     """Carry a decision to all that a producer's transaction has delayed; returns when that is on the disk."""
     store = broker.delays.store
     while some := store.held.of_producer(producer_id)[:_AT_ONCE]:
@@ -44,7 +40,7 @@ async def decide_held(broker: "Broker", producer_id: int, *, is_committed: bool)
             await committed
 
 
-def _decided(broker: "Broker", message: HeldMessage, waiting: Waiting | None) -> Record:
+def _decided(broker: Broker, message: HeldMessage, waiting: Waiting | None) -> Record:
     """The record that ends the hold on a message. Of a topic that is gone nothing is let go."""
     target = broker.delays.store.targets.all[message.target]
     if waiting is not None and not target.is_gone:
@@ -59,7 +55,7 @@ def _decided(broker: "Broker", message: HeldMessage, waiting: Waiting | None) ->
     return Cancelled(message.number)
 
 
-async def cancel_hanging(broker: "Broker") -> list[Transaction | None]:
+async def cancel_hanging(broker: Broker) -> list[Transaction | None]:
     """Cancel what is held for no open transaction; whose it was, if anybody's."""
     owners: dict[int, Transaction | None] = {}
     for message in broker.delays.store.held:
@@ -71,7 +67,7 @@ async def cancel_hanging(broker: "Broker") -> list[Transaction | None]:
     return list(owners.values())
 
 
-def _is_open(broker: "Broker", owner: Transaction, message: HeldMessage) -> bool:
+def _is_open(broker: Broker, owner: Transaction, message: HeldMessage) -> bool:
     """Whether a message is part of the open transaction. Its topic may be gone, and with it the name."""
     target = broker.delays.store.targets.all[message.target]
     return (

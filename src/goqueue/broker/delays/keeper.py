@@ -16,9 +16,9 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from goqueue.broker.delays.arming import keep_up_schedules
 from goqueue.broker.delays.records import Record, Waiting
 from goqueue.broker.delays.scan import KEEPER_ID, find_deliveries
-from goqueue.broker.delays.schedules import keep_up_schedules
 from goqueue.broker.delays.stock import FETCH_AHEAD_MS, LOAD_AHEAD_MS, Ready, Stock
 from goqueue.broker.delays.store import DelayStore
 from goqueue.broker.delays.targets import Target

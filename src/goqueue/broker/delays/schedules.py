@@ -1,36 +1,29 @@
-"""The verbs of schedules: create, list, look, pause, resume, end. And what arms them, time after time.
+"""The verbs of schedules: create, list, look, pause, resume, end.
 
 A schedule and the message that it waits with are written in one step, so that no crash leaves one without
 the other or makes a second message.
 """
 
-from typing import TYPE_CHECKING
-
-import mmh3
-
-from goqueue.broker.delays.records import NEW, Cancelled, Record, Waiting
+from goqueue.broker.broker import Broker
+from goqueue.broker.delays.arming import arming, is_waiting, message_of, next_after_ms, store_records
+from goqueue.broker.delays.records import Cancelled, Record
+from goqueue.broker.schemas.check import misfits
 from goqueue.broker.tenants.quotas import message_bytes_max, note_too_large
 from goqueue.broker.to_the_end import to_the_end
 from goqueue.core.delays.schedules import (
     Schedule,
-    ScheduleArmed,
     ScheduleCreated,
     ScheduleEnded,
     SchedulePaused,
-    next_due_ms,
 )
-from goqueue.model.delays import CreateSchedule, ScheduledMessage, ScheduleView
+from goqueue.model.delays import CreateSchedule, ScheduleView
 from goqueue.model.errors import MessageTooLarge, SchemaMismatch
 from goqueue.model.ids import TopicName, TopicPartition
-from goqueue.model.messages import Message
 from goqueue.model.names import checked_plain_name
 from goqueue.model.schemas import SchemaValidation
 
-if TYPE_CHECKING:  # the keeper of the delays arms schedules through this module
-    from goqueue.broker.broker import Broker
 
-
-async def create_schedule(broker: "Broker", command: CreateSchedule) -> ScheduleView:
+async def create_schedule(broker: Broker, command: CreateSchedule) -> ScheduleView:
     """Create a schedule and arm it; safe on the disk on return."""
     broker.admit(command.topic)
     broker.topic(command.topic)
@@ -48,35 +41,32 @@ async def create_schedule(broker: "Broker", command: CreateSchedule) -> Schedule
             command.topic, topic_id, name, command.cron, command.time_zone, command.message, now_ms
         )
     )
-    waiting, armed = _arming(broker, created, after_ms=now_ms)
+    waiting, armed = arming(broker, created, after_ms=now_ms)
     await _write(broker, [waiting, created, armed])
     return describe_schedule(broker, command.topic, name)
 
 
-async def _check_schema(broker: "Broker", command: CreateSchedule) -> None:
+async def _check_schema(broker: Broker, command: CreateSchedule) -> None:
     """Refuse a message that would not fit its topic now, rather than each time that it comes."""
     settings, message = broker.metadata.topic(command.topic).settings, command.message
     if settings.schema_validation is SchemaValidation.NONE:
         return
-    # Here, because the broker itself is made with this module, which arms schedules for it.
-    from goqueue.broker.schemas.check import misfits
-
-    if problems := await misfits(broker, command.topic, settings, [_message_of(message)]):
+    if problems := await misfits(broker, command.topic, settings, [message_of(message)]):
         raise SchemaMismatch(problems)
 
 
-def list_schedules(broker: "Broker", topic: str) -> list[ScheduleView]:
+def list_schedules(broker: Broker, topic: str) -> list[ScheduleView]:
     """The schedules of a topic, by name."""
     broker.topic(topic)
     topic_id = broker.metadata.topic(topic).topic_id
     return [_view(broker, schedule) for schedule in broker.delays.store.schedules.of_topic(topic_id)]
 
 
-def describe_schedule(broker: "Broker", topic: str, name: str) -> ScheduleView:
+def describe_schedule(broker: Broker, topic: str, name: str) -> ScheduleView:
     return _view(broker, _find(broker, topic, name))
 
 
-async def pause_schedule(broker: "Broker", topic: str, name: str) -> ScheduleView:
+async def pause_schedule(broker: Broker, topic: str, name: str) -> ScheduleView:
     """Let a schedule rest: the message that waits is cancelled."""
     broker.admit(topic)
     schedule = _find(broker, topic, name)
@@ -85,66 +75,26 @@ async def pause_schedule(broker: "Broker", topic: str, name: str) -> ScheduleVie
     return _view(broker, schedule)
 
 
-async def resume_schedule(broker: "Broker", topic: str, name: str) -> ScheduleView:
+async def resume_schedule(broker: Broker, topic: str, name: str) -> ScheduleView:
     """Wake a paused schedule: it goes on with the next time behind now."""
     broker.admit(topic)
     schedule = _find(broker, topic, name)
     if schedule.is_paused:
-        await _write(broker, _arming(broker, schedule.created, after_ms=_next_after_ms(broker, schedule)))
+        await _write(broker, arming(broker, schedule.created, after_ms=next_after_ms(broker, schedule)))
     return _view(broker, schedule)
 
 
-async def end_schedule(broker: "Broker", topic: str, name: str) -> None:
+async def end_schedule(broker: Broker, topic: str, name: str) -> None:
     """Delete a schedule, with the message that waits."""
     broker.admit(topic)
     schedule = _find(broker, topic, name)
     await _disarm(broker, schedule, ScheduleEnded(schedule.created.topic_id, name))
 
 
-def keep_up_schedules(broker: "Broker") -> None:
-    """Arm anew what has been delivered, and end the schedules of topics that are gone."""
-    keeper = broker.delays
-    for schedule in list(keeper.store.schedules.schedules.values()):
-        created = schedule.created
-        if created.topic_id not in broker.metadata.names:
-            keeper.write([ScheduleEnded(created.topic_id, created.name)])
-        elif schedule.armed is not None and not _is_waiting(broker, schedule.armed):
-            _store(broker, _arming(broker, created, after_ms=_next_after_ms(broker, schedule)))
-
-
-def _is_waiting(broker: "Broker", armed: ScheduleArmed) -> bool:
-    store = broker.delays.store
-    if armed.number in store.moved:
-        return True
-    target = store.targets.find(armed.topic_id, armed.partition)
-    return target is not None and store.is_pending(target, armed.due_ms, armed.number)
-
-
-def _next_after_ms(broker: "Broker", schedule: Schedule) -> int:
-    """Behind now, and behind the last time too: a clock that is set back repeats nothing."""
-    last_ms = schedule.armed.due_ms if schedule.armed is not None else schedule.last_due_ms
-    return max(broker.clock.wall_ms(), last_ms or 0)
-
-
-def _arming(broker: "Broker", created: ScheduleCreated, *, after_ms: int) -> list[Record]:
-    """The records that give a schedule its next message. The message goes first: its offset is its number."""
-    due_ms = next_due_ms(created.cron, created.time_zone, after_ms=after_ms)
-    topic = broker.topic(created.topic)
-    key = created.message.key
-    partition = mmh3.hash(key, 0, signed=False) % len(topic.partitions) if key else topic.take_turn()
-    number = broker.delays.store.partition.log.end_offset
-    waiting = Waiting(NEW, due_ms, created.topic_id, partition, _message_of(created.message))
-    return [waiting, ScheduleArmed(created.topic_id, created.name, due_ms, number, partition)]
-
-
-def _message_of(given: ScheduledMessage) -> Message:
-    return Message(given.value, given.key, given.headers, given.lane)
-
-
-async def _disarm(broker: "Broker", schedule: Schedule, event: SchedulePaused | ScheduleEnded) -> None:
+async def _disarm(broker: Broker, schedule: Schedule, event: SchedulePaused | ScheduleEnded) -> None:
     """Cancel the message that waits, in one step with what happens to its schedule."""
     keeper, armed = broker.delays, schedule.armed
-    if armed is None or not _is_waiting(broker, armed):
+    if armed is None or not is_waiting(broker, armed):
         await _write(broker, [event])
         return
     offset = keeper.store.moved.get(armed.number, armed.number)
@@ -159,34 +109,22 @@ async def _disarm(broker: "Broker", schedule: Schedule, event: SchedulePaused | 
         await to_the_end(changed)
 
 
-def _store(broker: "Broker", records: list[Record]) -> int:
-    """Write records, and tell of the message that waits now; the offset behind them."""
-    base_offset = broker.delays.write(records)
-    for record in records:
-        if isinstance(record, ScheduleArmed):
-            source = TopicPartition(broker.metadata.names[record.topic_id], record.partition)
-            broker.telemetry.of(source).postponed(
-                1, broker.telemetry.delayed, record.number, record.number + 1, broker.clock.wall_us()
-            )
-    return base_offset + len(records)
-
-
-async def _write(broker: "Broker", records: list[Record]) -> None:
-    end_offset = _store(broker, records)
+async def _write(broker: Broker, records: list[Record]) -> None:
+    end_offset = store_records(broker, records)
     committed = broker.delays.store.partition.committed(end_offset)
     if committed is not None:
         await committed
 
 
-def _find(broker: "Broker", topic: str, name: str) -> Schedule:
+def _find(broker: Broker, topic: str, name: str) -> Schedule:
     broker.topic(topic)
     return broker.delays.store.schedules.find(broker.metadata.topic(topic).topic_id, topic, name)
 
 
-def _view(broker: "Broker", schedule: Schedule) -> ScheduleView:
+def _view(broker: Broker, schedule: Schedule) -> ScheduleView:
     created, armed = schedule.created, schedule.armed
     fired, last_due_ms = schedule.fired, schedule.last_due_ms
-    if armed is not None and not _is_waiting(broker, armed):
+    if armed is not None and not is_waiting(broker, armed):
         # Delivered a moment ago, and about to be armed anew.
         fired, last_due_ms, armed = fired + 1, armed.due_ms, None
     return ScheduleView(

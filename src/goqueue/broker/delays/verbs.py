@@ -7,11 +7,11 @@ open transaction nobody sees it.
 import asyncio
 from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from goqueue.broker.broker import Broker
 from goqueue.broker.delays.keeper import Change
 from goqueue.broker.delays.records import HELD_MS, NEW, Cancelled, Record, Waiting
 from goqueue.broker.delays.runs import Source, kept, walk
@@ -29,9 +29,6 @@ from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Message
 from goqueue.records.layout import TIMESTAMP_MS_MAX
 
-if TYPE_CHECKING:  # publish, which the broker's sinks and schedules go through, postpones through this module
-    from goqueue.broker.broker import Broker
-
 
 def checked_due(due_ms: int) -> int:
     """A time that can be kept."""
@@ -41,7 +38,7 @@ def checked_due(due_ms: int) -> int:
 
 
 def postpone(
-    broker: "Broker", topic: TopicName, messages: Sequence[tuple[int, Message]]
+    broker: Broker, topic: TopicName, messages: Sequence[tuple[int, Message]]
 ) -> tuple[list[Postponed], "asyncio.Future[None] | None"]:
     """Store messages for partitions of a topic until they are due; the future is done when they are safe."""
     topic_id = broker.metadata.topic(topic).topic_id
@@ -65,7 +62,7 @@ def postpone(
     return postponed, broker.delays.store.partition.committed(base_offset + len(records))
 
 
-async def list_delayed(broker: "Broker", topic: str, *, limit: int, skip: int = 0) -> list[DelayedView]:
+async def list_delayed(broker: Broker, topic: str, *, limit: int, skip: int = 0) -> list[DelayedView]:
     """The pending messages of a topic, the next one first; none for a topic that does not exist."""
     known = broker.metadata.topics.get(TopicName(topic))
     store = broker.delays.store
@@ -93,13 +90,13 @@ async def list_delayed(broker: "Broker", topic: str, *, limit: int, skip: int = 
     return views
 
 
-async def get_delayed(broker: "Broker", topic: str, number: int, partition: int | None = None) -> DelayedView:
+async def get_delayed(broker: Broker, topic: str, number: int, partition: int | None = None) -> DelayedView:
     """One pending message; without a partition the one of that number, wherever it goes."""
     _, waiting, _ = await _locate(broker, topic, number, partition)
     return _view(TopicName(topic), waiting)
 
 
-async def cancel_delayed(broker: "Broker", topic: str, partition: int, number: int) -> None:
+async def cancel_delayed(broker: Broker, topic: str, partition: int, number: int) -> None:
     """Cancel a pending message: it is never delivered."""
     broker.admit(topic)
     offset, waiting, target = await _locate(broker, topic, number, partition)
@@ -113,7 +110,7 @@ async def cancel_delayed(broker: "Broker", topic: str, partition: int, number: i
         await to_the_end(changed)
 
 
-async def move_delayed(broker: "Broker", topic: str, partition: int, number: int, due_ms: int) -> DelayedView:
+async def move_delayed(broker: Broker, topic: str, partition: int, number: int, due_ms: int) -> DelayedView:
     """Give a pending message another due time. It keeps its number."""
     broker.admit(topic)
     offset, waiting, target = await _locate(broker, topic, number, partition)
@@ -125,7 +122,7 @@ async def move_delayed(broker: "Broker", topic: str, partition: int, number: int
     return _view(TopicName(topic), moved)
 
 
-def delay_stats(broker: "Broker") -> DelayStats:
+def delay_stats(broker: Broker) -> DelayStats:
     """How many messages wait, and have waited."""
     store = broker.delays.store
     pending: dict[TopicName, int] = {}
@@ -151,7 +148,7 @@ def delay_stats(broker: "Broker") -> DelayStats:
 
 
 async def _locate(
-    broker: "Broker", topic: str, number: int, partition: int | None
+    broker: Broker, topic: str, number: int, partition: int | None
 ) -> tuple[int, Waiting, Target]:
     """Where a pending message lies, the message, and where it goes."""
     broker.topic(topic)

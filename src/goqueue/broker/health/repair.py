@@ -15,8 +15,8 @@ import msgspec
 from goqueue.broker.broker import LOGS_FOLDER
 from goqueue.broker.delays.checkpoint import DELAYS_FOLDER, load_checkpoint
 from goqueue.broker.delays.runs import Runs
-from goqueue.broker.metadata_state import EVENTS, MetadataAndTenants
-from goqueue.broker.opening import JOURNAL_SETTINGS, METADATA_TOPIC
+from goqueue.broker.metadata_state import EVENTS, METADATA_TOPIC, MetadataAndTenants
+from goqueue.broker.storage.journal import JOURNAL_SETTINGS
 from goqueue.broker.storage.partition import Partition
 from goqueue.core.access.tenants import Tenants
 from goqueue.core.cluster.metadata import Metadata

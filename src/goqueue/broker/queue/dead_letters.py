@@ -13,12 +13,12 @@ from itertools import pairwise
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.journal import GroupJournal
+from goqueue.broker.producers import init_producer
 from goqueue.broker.queue.delivery import pass_over
 from goqueue.broker.queue.read import open_runs
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.tracing.places import traceparent_of
-from goqueue.broker.write.producers import init_producer
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.events import ProducerTaken, Settled
 from goqueue.core.delivery.lease import NO_LEASE

@@ -5,22 +5,20 @@ failing disk has held up are finished; what belonged to a deleted topic is forgo
 """
 
 import logging
-from typing import TYPE_CHECKING
-from uuid import UUID
 
+from goqueue.broker.broker import Broker
+from goqueue.broker.groups.journal import GroupJournal
+from goqueue.broker.queue.dead_letters import start_moves
+from goqueue.broker.queue.delivery import advance
 from goqueue.broker.slices import Slices
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.events import DeliveryDropped
 from goqueue.model.errors import GoQueueError
 
-if TYPE_CHECKING:  # the broker keeps its deliveries through this module
-    from goqueue.broker.broker import Broker
-    from goqueue.broker.groups.journal import GroupJournal
-
 log = logging.getLogger(__name__)
 
 
-async def keep_up_deliveries(broker: "Broker") -> None:
+async def keep_up_deliveries(broker: Broker) -> None:
     """Once at the start, and then every few seconds."""
     broker.delivery_room.sample(broker.clock.monotonic_ns())
     slices = Slices(broker.clock)
@@ -39,27 +37,7 @@ async def keep_up_deliveries(broker: "Broker") -> None:
                 )
 
 
-async def forget_topic(broker: "Broker", topic_id: UUID) -> None:
-    """A topic is gone: what is out of it takes nobody's room, and its receipts are unknown."""
-    slices = Slices(broker.clock)
-    for journal in broker.coordinator.journals:
-        for number in [one.number for one in journal.deliveries if one.topic_id == topic_id]:
-            await slices.pause()
-            delivery = journal.deliveries.numbered(number)
-            if delivery is None or delivery.topic_id != topic_id:
-                continue  # the upkeep was quicker
-            try:
-                journal.note(DeliveryDropped(delivery.number))
-            except GoQueueError as error:
-                # The topic is gone all the same; the upkeep comes by here until the journal has it.
-                log.warning("delivery_kept group=%s reason=%s", delivery.group, error)
-
-
-def _keep_up(broker: "Broker", journal: "GroupJournal", delivery: Delivery) -> None:
-    # These import the broker, which imports this.
-    from goqueue.broker.queue.dead_letters import start_moves
-    from goqueue.broker.queue.delivery import advance
-
+def _keep_up(broker: Broker, journal: GroupJournal, delivery: Delivery) -> None:
     if delivery.topic_id not in broker.metadata.names:
         journal.note(DeliveryDropped(delivery.number))
         return

@@ -8,9 +8,10 @@ through the same steps again: batches that are there already are told by their s
 import asyncio
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from goqueue.broker.broker import Broker
 from goqueue.broker.sinks.stages import Stage, StageName
+from goqueue.broker.storage.partition import Partition
 from goqueue.core.transactions.sinks import EpochPrepared, SequenceRun
 from goqueue.log.partition_log import CheckedBatch, storage_error
 from goqueue.model.errors import (
@@ -27,10 +28,6 @@ from goqueue.model.settings import MiB
 from goqueue.records.entries import Entry
 from goqueue.records.layout import SEQUENCE_MASK, read_header, stamp_producer
 
-if TYPE_CHECKING:  # the broker opens and keeps its sinks through this module
-    from goqueue.broker.broker import Broker
-    from goqueue.broker.storage.partition import Partition
-
 log = logging.getLogger(__name__)
 
 YIELD_BYTES = 4 * MiB
@@ -38,7 +35,7 @@ YIELD_BYTES = 4 * MiB
 _PRODUCER_EPOCH = 0
 
 
-async def recover_sinks(broker: "Broker") -> None:
+async def recover_sinks(broker: Broker) -> None:
     """After a start: finish what was prepared, drop what can never be committed."""
     damaged = await broker.threads.run(broker.stages.open)
     for name in damaged:
@@ -56,7 +53,7 @@ async def recover_sinks(broker: "Broker") -> None:
             await broker.threads.run(broker.stages.remove_sink, sink)
 
 
-async def finish_epoch(broker: "Broker", name: str) -> None:
+async def finish_epoch(broker: Broker, name: str) -> None:
     """Bring the prepared epoch of a sink, if there is one, into the log. Hold the sink's lock."""
     sink = broker.sinks.sink(name)
     prepared = sink.prepared
@@ -86,13 +83,13 @@ async def finish_epoch(broker: "Broker", name: str) -> None:
     await drop_decided(broker, name)
 
 
-async def drop_decided(broker: "Broker", name: str) -> None:
+async def drop_decided(broker: Broker, name: str) -> None:
     """Remove the stages of epochs that are committed, those of failed attempts among them."""
     last_epoch = broker.sinks.sink(name).last_epoch
     await drop(broker, [s for s in broker.stages.of_sink(name) if s.name.epoch <= last_epoch])
 
 
-async def drop(broker: "Broker", stages: list[Stage]) -> None:
+async def drop(broker: Broker, stages: list[Stage]) -> None:
     """Remove stages. What the disk does not let go of now, the next start removes."""
     if not stages:
         return
@@ -103,7 +100,7 @@ async def drop(broker: "Broker", stages: list[Stage]) -> None:
         log.warning("stages_not_removed count=%d reason=%s", len(stages), error)
 
 
-async def keep_up_sinks(broker: "Broker") -> None:
+async def keep_up_sinks(broker: Broker) -> None:
     """Finish what a failing disk has held up, drop stages and sinks that nobody comes back for."""
     now_ms = broker.clock.wall_ms()
     for name in [sink.name for sink in broker.sinks.sinks.values() if sink.prepared is not None]:
@@ -115,7 +112,7 @@ async def keep_up_sinks(broker: "Broker") -> None:
     await broker.transactions.of_sinks.shorten()
 
 
-async def forget(broker: "Broker", name: str) -> None:
+async def forget(broker: Broker, name: str) -> None:
     """A sink and its stages are gone. Hold the sink's lock."""
     await broker.transactions.of_sinks.commit(broker.sinks.forget(name))
     broker.stages.forget(broker.stages.of_sink(name))
@@ -125,7 +122,7 @@ async def forget(broker: "Broker", name: str) -> None:
         log.warning("stages_not_removed sink=%s reason=%s", name, error)
 
 
-async def _expire_stages(broker: "Broker", name: str, now_ms: int) -> None:
+async def _expire_stages(broker: Broker, name: str, now_ms: int) -> None:
     sink = broker.sinks.sinks.get(name)
     old = broker.stages.created_before(now_ms - broker.config.stage_expiry_ms).get(name, [])
     # A decided epoch is either on its way into the log, or its stages are dropped when it is there.
@@ -135,18 +132,18 @@ async def _expire_stages(broker: "Broker", name: str, now_ms: int) -> None:
         await drop(broker, expired)
 
 
-def _is_prepared(broker: "Broker", name: StageName) -> bool:
+def _is_prepared(broker: Broker, name: StageName) -> bool:
     sink = broker.sinks.sinks.get(name.sink)
     return sink is not None and sink.prepared is not None and sink.prepared.epoch == name.epoch
 
 
-async def _forget_unused(broker: "Broker", name: str, now_ms: int) -> None:
+async def _forget_unused(broker: Broker, name: str, now_ms: int) -> None:
     if name in broker.sinks.unused_since(now_ms - broker.config.sink_expiry_ms):
         log.info("sink_expired sink=%s", name)
         await forget(broker, name)
 
 
-async def _try_to_finish(broker: "Broker", name: str) -> bool:
+async def _try_to_finish(broker: Broker, name: str) -> bool:
     try:
         await finish_epoch(broker, name)
     except GoQueueError as error:
@@ -155,7 +152,7 @@ async def _try_to_finish(broker: "Broker", name: str) -> bool:
     return True
 
 
-def _partitions_of(broker: "Broker", prepared: EpochPrepared) -> dict[TopicPartition, "Partition"]:
+def _partitions_of(broker: Broker, prepared: EpochPrepared) -> dict[TopicPartition, Partition]:
     """Where an epoch goes, without the topics that are gone."""
     partitions = {}
     for run in prepared.runs:
@@ -173,13 +170,13 @@ def _partitions_of(broker: "Broker", prepared: EpochPrepared) -> dict[TopicParti
     return partitions
 
 
-def _is_there(broker: "Broker", run: SequenceRun) -> bool:
+def _is_there(broker: Broker, run: SequenceRun) -> bool:
     topic = broker.metadata.topics.get(run.topic)
     return topic is not None and topic.topic_id == run.topic_id and run.topic in broker.topics
 
 
 async def _read_stage(
-    broker: "Broker", stage: Stage, producer_id: ProducerId, next_sequences: dict[TopicPartition, int]
+    broker: Broker, stage: Stage, producer_id: ProducerId, next_sequences: dict[TopicPartition, int]
 ) -> list[tuple[TopicPartition, CheckedBatch]]:
     def read() -> list[tuple[TopicPartition, CheckedBatch]]:
         return _stamp(broker.stages.read(stage), producer_id, next_sequences)
@@ -205,7 +202,7 @@ def _stamp(
 
 
 async def _append_once(
-    partitions: dict[TopicPartition, "Partition"], batches: Iterable[tuple[TopicPartition, CheckedBatch]]
+    partitions: dict[TopicPartition, Partition], batches: Iterable[tuple[TopicPartition, CheckedBatch]]
 ) -> None:
     size = 0
     for target, batch in batches:
@@ -220,7 +217,7 @@ async def _append_once(
         size += len(batch.body)
 
 
-def _is_stored(partition: "Partition", batch: CheckedBatch) -> bool:
+def _is_stored(partition: Partition, batch: CheckedBatch) -> bool:
     try:
         return partition.producers.duplicate(batch.header, batch.header.record_count) is not None
     except DuplicateSequence:

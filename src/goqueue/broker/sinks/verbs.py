@@ -6,10 +6,10 @@ Tasks stage batches, which nobody sees; one commit brings all stages of an epoch
 from contextlib import suppress
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.producers import init_producer
 from goqueue.broker.sinks.epochs import drop, finish_epoch, forget
 from goqueue.broker.sinks.stages import Stage, StageName, stage_of
 from goqueue.broker.write.batches import check_entries
-from goqueue.broker.write.producers import init_producer
 from goqueue.core.transactions.sinks import PartitionCount
 from goqueue.log.partition_log import storage_error
 from goqueue.model.commands import EpochSettled, SettleEpoch, SinkView, StageBatches, Staged, StageView

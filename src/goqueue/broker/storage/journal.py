@@ -14,11 +14,14 @@ from goqueue.broker.storage.event_codec import EventCodec
 from goqueue.broker.storage.partition import Partition
 from goqueue.log.partition_log import CheckedBatch, from_disk
 from goqueue.model.messages import Message, StoredMessage
+from goqueue.model.settings import UNLIMITED, TopicSettings
 from goqueue.records.batch import encode, open_batch
 from goqueue.records.layout import read_header
 
 logger = logging.getLogger(__name__)
 
+JOURNAL_SETTINGS = TopicSettings(retention_ms=UNLIMITED)
+"""A journal gives up nothing for its age: it is written anew when it has grown long."""
 EVENTS_MAX = 10_000
 _READ_BYTES = 1024 * 1024
 E = TypeVar("E")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from goqueue.broker.broker import LOGS_FOLDER, Broker, OpenTopic, remove_folder
-from goqueue.broker.queue.upkeep import forget_topic
+from goqueue.broker.groups.upkeep import forget_topic
 from goqueue.broker.slices import Slices
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import admit_partitions, within_retention

@@ -9,9 +9,11 @@ import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
+from goqueue.broker.broker import Broker
 from goqueue.broker.delays.held import cancel_hanging, decide_held
+from goqueue.broker.queue.settle import pledge_again, settle
+from goqueue.broker.storage.partition import Partition
 from goqueue.broker.transactions.markers import append_marker, carry_decision, place_of
 from goqueue.core.transactions.transactions import Transaction
 from goqueue.model.delivery import Action, Settle
@@ -20,16 +22,12 @@ from goqueue.model.ids import ProducerId
 from goqueue.model.transactions import ProducerEpoch, TransactionState
 from goqueue.records.control import Marker
 
-if TYPE_CHECKING:  # the broker recovers and keeps up its transactions through this module
-    from goqueue.broker.broker import Broker
-    from goqueue.broker.storage.partition import Partition
-
 log = logging.getLogger(__name__)
 _TURNS_OF_A_REPLY = 3
 """How often the loop goes round until what was decided has come to its door and left."""
 
 
-async def decide(broker: "Broker", prepared: Transaction) -> None:
+async def decide(broker: Broker, prepared: Transaction) -> None:
     """Journal how a transaction ends and carry that to all it has touched, where readers see it at once.
 
     Whether that is on the disk too is waited for behind the reply: until then the id is not at rest.
@@ -43,14 +41,14 @@ async def decide(broker: "Broker", prepared: Transaction) -> None:
     broker.keep(asyncio.get_running_loop().create_task(_finish_behind(broker, prepared.transactional_id)))
 
 
-async def _finish_behind(broker: "Broker", transactional_id: str) -> None:
+async def _finish_behind(broker: Broker, transactional_id: str) -> None:
     """Finish when the reply has left: a client waits for that, and nobody yet for this."""
     for _ in range(_TURNS_OF_A_REPLY):
         await asyncio.sleep(0)
     await finish_later(broker, transactional_id)
 
 
-async def finish_later(broker: "Broker", transactional_id: str) -> None:
+async def finish_later(broker: Broker, transactional_id: str) -> None:
     """Finish what is decided. What cannot be finished now is tried again with the next upkeep."""
     try:
         await broker.carry_out(finish(broker, transactional_id), broker.transactions.lock(transactional_id))
@@ -58,7 +56,7 @@ async def finish_later(broker: "Broker", transactional_id: str) -> None:
         log.warning("transaction_unfinished transaction=%s reason=%s", transactional_id, error)
 
 
-async def finish(broker: "Broker", transactional_id: str) -> None:
+async def finish(broker: Broker, transactional_id: str) -> None:
     """Bring a decided transaction to its end; nothing happens when none is decided."""
     known = broker.transactions.get(transactional_id)
     if known is None or not known.state.is_prepared:
@@ -83,12 +81,9 @@ async def finish(broker: "Broker", transactional_id: str) -> None:
     )
 
 
-async def _settle_receipts(broker: "Broker", known: Transaction) -> None:
+async def _settle_receipts(broker: Broker, known: Transaction) -> None:
     """Acknowledge what was consumed, or let others have it at once. What is settled already stays so."""
     if known.receipts:
-        # Settling needs the whole broker, which needs this module to open.
-        from goqueue.broker.queue.settle import settle
-
         action = Action.ACK if known.marker is Marker.COMMIT else Action.NACK
         reason = "its transaction was aborted"
         command = Settle(action=action, receipts=known.receipts, reason=reason, is_own=True)
@@ -97,7 +92,7 @@ async def _settle_receipts(broker: "Broker", known: Transaction) -> None:
             log.warning("receipt_not_settled receipt=%s reason=%s", known.receipts[place], error)
 
 
-async def fence(broker: "Broker", transactional_id: str) -> None:
+async def fence(broker: Broker, transactional_id: str) -> None:
     """Abort what is open under an id, whoever holds it, to its end."""
     await finish(broker, transactional_id)
     journal = await broker.transactions.ensure(transactional_id)
@@ -107,11 +102,8 @@ async def fence(broker: "Broker", transactional_id: str) -> None:
         await finish(broker, transactional_id)
 
 
-async def recover_transactions(broker: "Broker") -> None:
+async def recover_transactions(broker: Broker) -> None:
     """After a start: finish what was decided, and abort what no transaction answers for."""
-    # Settling needs the whole broker, which needs this module.
-    from goqueue.broker.queue.settle import pledge_again
-
     for known in broker.transactions.all():
         pledge_again(broker, known.receipts)
     for known in list(broker.transactions.all()):
@@ -131,7 +123,7 @@ async def recover_transactions(broker: "Broker") -> None:
                 await _undo(broker, owner)
 
 
-async def close_hanging_in(broker: "Broker", partition: "Partition") -> None:
+async def close_hanging_in(broker: Broker, partition: Partition) -> None:
     """The same for one partition that could not be written to until now."""
     for owner in await _abort_hanging(broker, [partition]):
         if owner is not None:
@@ -150,7 +142,7 @@ def _damage_told(transactional_id: str) -> Iterator[None]:
         log.warning("transaction_unfinished transaction=%s reason=%s", transactional_id, error)
 
 
-async def _undo(broker: "Broker", torn: Transaction) -> None:
+async def _undo(broker: Broker, torn: Transaction) -> None:
     """Abort a transaction of which a part is lost, also if the journal has lost that it was open at all."""
     await fence(broker, torn.transactional_id)
     journal = await broker.transactions.ensure(torn.transactional_id)
@@ -161,7 +153,7 @@ async def _undo(broker: "Broker", torn: Transaction) -> None:
         await journal.commit(journal.transactions.abort_nothing(torn.transactional_id, now_ms=now_ms))
 
 
-async def _abort_hanging(broker: "Broker", partitions: Sequence["Partition"]) -> list[Transaction | None]:
+async def _abort_hanging(broker: Broker, partitions: Sequence[Partition]) -> list[Transaction | None]:
     """Abort what is open in partitions without being part of a transaction; whose it was, if anybody's.
 
     Returns when the disk has it. A marker that a failing disk takes back would leave a batch open for which
@@ -188,7 +180,7 @@ async def _abort_hanging(broker: "Broker", partitions: Sequence["Partition"]) ->
     return owners
 
 
-def _drop_hanging_offsets(broker: "Broker") -> Iterator[Transaction | None]:
+def _drop_hanging_offsets(broker: Broker) -> Iterator[Transaction | None]:
     """The same for offsets that wait in groups."""
     now_ms = broker.clock.wall_ms()
     for journal in broker.coordinator.journals:
@@ -204,7 +196,7 @@ def _drop_hanging_offsets(broker: "Broker") -> Iterator[Transaction | None]:
                     yield owner
 
 
-def watch_transactions(broker: "Broker") -> None:
+def watch_transactions(broker: Broker) -> None:
     """Have transactions aborted that take too long, each when its time is over."""
 
     async def abort(transactional_id: str) -> None:
@@ -214,7 +206,7 @@ def watch_transactions(broker: "Broker") -> None:
     broker.transactions.watch.start(abort, broker.keep)
 
 
-async def keep_up_transactions(broker: "Broker") -> None:
+async def keep_up_transactions(broker: Broker) -> None:
     """Finish what a failing disk held up, forget unused ids."""
     now_ms = broker.clock.wall_ms()
     for journal in broker.transactions:
@@ -228,7 +220,7 @@ async def keep_up_transactions(broker: "Broker") -> None:
         await journal.shorten()
 
 
-async def _fence_overdue(broker: "Broker", transactional_id: str) -> None:
+async def _fence_overdue(broker: Broker, transactional_id: str) -> None:
     journal = await broker.transactions.ensure(transactional_id)
     deadline_ms = journal.transactions.deadline_ms(transactional_id)
     late_ms = -1 if deadline_ms is None else broker.running.now_ms() - deadline_ms

@@ -4,8 +4,8 @@ All of it is idempotent. A partition in which nothing of the producer is open ne
 a group that holds nothing of it has heard already: so whatever crashes, it can simply be done again.
 """
 
-from typing import TYPE_CHECKING
-
+from goqueue.broker.broker import Broker
+from goqueue.broker.storage.partition import Partition
 from goqueue.core.transactions.transactions import Transaction
 from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.errors import StorageFailed
@@ -15,12 +15,8 @@ from goqueue.model.transactions import ProducerEpoch, TransactionalPartition
 from goqueue.records.control import Marker, encode_marker
 from goqueue.records.layout import read_header
 
-if TYPE_CHECKING:  # the broker finishes transactions through this module when it opens
-    from goqueue.broker.broker import Broker
-    from goqueue.broker.storage.partition import Partition
 
-
-def carry_decision(broker: "Broker", prepared: Transaction) -> list["Partition"]:
+def carry_decision(broker: Broker, prepared: Transaction) -> list[Partition]:
     """Mark everything at once, without waiting; the partitions that must be on the disk before it counts."""
     touched = []
     for target in prepared.partitions:
@@ -43,7 +39,7 @@ def carry_decision(broker: "Broker", prepared: Transaction) -> list["Partition"]
     return touched
 
 
-def append_marker(broker: "Broker", partition: "Partition", producer: ProducerEpoch, marker: Marker) -> None:
+def append_marker(broker: Broker, partition: Partition, producer: ProducerEpoch, marker: Marker) -> None:
     """Close what a producer has open in a partition, if it has."""
     if partition.is_failed:
         # What is open there is being read back from the disk: nobody can tell now.
@@ -61,14 +57,14 @@ def append_marker(broker: "Broker", partition: "Partition", producer: ProducerEp
     partition.append([CheckedBatch(read_header(body), body, Lane.NORMAL)])
 
 
-def place_of(broker: "Broker", source: TopicPartition) -> TransactionalPartition:
+def place_of(broker: Broker, source: TopicPartition) -> TransactionalPartition:
     """A partition by its topic's id too."""
     return TransactionalPartition(
         source.topic, broker.metadata.topic(source.topic).topic_id, source.partition
     )
 
 
-def still_there(broker: "Broker", target: TransactionalPartition) -> "Partition | None":
+def still_there(broker: Broker, target: TransactionalPartition) -> Partition | None:
     """The partition, unless its topic was deleted, and perhaps made anew."""
     known = broker.metadata.topics.get(target.topic)
     if known is None or known.topic_id != target.topic_id or target.topic not in broker.topics:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Sequence
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.offsets import Refusals, accepted_offsets
+from goqueue.broker.producers import init_producer
 from goqueue.broker.queue.settle import all_held, pledge
 from goqueue.broker.slices import Slices
 from goqueue.broker.storage.partition import Partition
@@ -13,7 +14,6 @@ from goqueue.broker.transactions.journal import TransactionJournal
 from goqueue.broker.transactions.markers import append_marker, place_of, still_there
 from goqueue.broker.transactions.views import describe_transaction
 from goqueue.broker.transactions.writes import new_transaction_id
-from goqueue.broker.write.producers import init_producer
 from goqueue.core.transactions.transactions import Transaction
 from goqueue.model.errors import (
     InvalidTransactionState,

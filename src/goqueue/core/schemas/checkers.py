@@ -13,6 +13,7 @@ from functools import cached_property
 from msgspec import Struct
 
 from goqueue.core.schemas.limits import CHECK_NS_MAX, TooMuch
+from goqueue.core.schemas.wire_format import place_text
 from goqueue.model.schemas import SchemaKind
 from goqueue.model.settings import SchemaConfig
 
@@ -119,11 +120,6 @@ def judges_of(prepared: Prepared) -> Judges:
             file = linked(prepared.form)
             return lambda indexes, bytes_max: ProtobufJudge(file, indexes, bytes_max).misfit
     raise AssertionError("a schema that is prepared has a kind")
-
-
-def place_text(indexes: Iterable[int]) -> str:
-    """The place of a message in a Protobuf file."""
-    return "/".join(map(str, indexes))
 
 
 def _passes(_: bytes) -> str | None:

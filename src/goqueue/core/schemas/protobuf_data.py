@@ -10,8 +10,8 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from goqueue.core.schemas.checkers import place_text
 from goqueue.core.schemas.limits import TooMuch
+from goqueue.core.schemas.wire_format import place_text
 
 _files = msgspec.msgpack.Decoder(list[bytes])
 _EXPLAINED_PART = 50

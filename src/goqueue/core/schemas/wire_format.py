@@ -4,6 +4,7 @@ In front stand a zero byte and the id in four; data of a Protobuf schema tells n
 it is, by its place there and from there inwards.
 """
 
+from collections.abc import Iterable
 from struct import Struct
 from typing import NamedTuple
 from uuid import UUID
@@ -91,3 +92,8 @@ def _read_index(data: bytes, position: int) -> tuple[int, int]:
         if not byte & 0x80:
             return (number >> 1) ^ -(number & 1), position + shift + 1
     return -1, position
+
+
+def place_text(indexes: Iterable[int]) -> str:
+    """The place of a message in a Protobuf file."""
+    return "/".join(map(str, indexes))

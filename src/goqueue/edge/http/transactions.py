@@ -8,6 +8,7 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, QueryParameter, RawBody
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.producers import init_producer
 from goqueue.broker.transactions.verbs import (
     abort_transaction,
     add_group,
@@ -20,7 +21,6 @@ from goqueue.broker.transactions.verbs import (
     pend_offsets,
 )
 from goqueue.broker.transactions.views import held_by, list_transactions, transaction_stats
-from goqueue.broker.write.producers import init_producer
 from goqueue.broker.write.publish_once import publish_once
 from goqueue.edge.http.decoding import decode, decode_if_any
 from goqueue.edge.http.group_offsets import offsets_in

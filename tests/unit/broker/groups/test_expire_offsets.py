@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.groups.expire_offsets import expire_offsets
 from goqueue.broker.groups.offsets import commit_offsets
+from goqueue.broker.groups.upkeep import expire_offsets
 from goqueue.broker.groups.verbs import join_group, list_groups, sync_group
 from goqueue.broker.opening import open_broker
 from goqueue.broker.queue.redrive import redrive

@@ -11,6 +11,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.groups.offsets import commit_offsets, fetch_offsets
 from goqueue.broker.groups.verbs import join_group
 from goqueue.broker.opening import close_broker
+from goqueue.broker.producers import init_producer
 from goqueue.broker.queue.poll import poll
 from goqueue.broker.queue.settle import settle
 from goqueue.broker.read.read import read_messages
@@ -37,7 +38,6 @@ from goqueue.broker.topics.verbs import (
 )
 from goqueue.broker.write.append import append
 from goqueue.broker.write.batches import append_entries
-from goqueue.broker.write.producers import init_producer
 from goqueue.broker.write.publish import publish
 from goqueue.broker.write.publish_once import publish_once
 from goqueue.model.commands import (

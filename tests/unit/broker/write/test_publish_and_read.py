@@ -8,11 +8,11 @@ import pytest
 from crc32c import crc32c
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.producers import init_producer
 from goqueue.broker.read.find_offset import end_of_epoch, find_offset
 from goqueue.broker.read.read import read, read_messages
 from goqueue.broker.topics.verbs import create_topic, delete_records
 from goqueue.broker.write.append import append
-from goqueue.broker.write.producers import init_producer
 from goqueue.broker.write.publish import publish
 from goqueue.model.commands import (
     Append,

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from goqueue.broker.producers import describe_producers as producers_of
+from goqueue.broker.producers import init_producer
 from goqueue.broker.transactions.verbs import init_transactional
-from goqueue.broker.write.producers import describe_producers as producers_of
-from goqueue.broker.write.producers import init_producer
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_text, transaction_code
 from goqueue.edge.kafka.once import done_to_each, each, once
