@@ -98,11 +98,11 @@ def rebalance(broker: RunningBroker, *, members: int = 100, partitions: int = 1_
     ids = [
         str(_post(broker, "/groups/movers/join/cooperative", joining)["member_id"]) for _ in range(members)
     ]
-    _settle(broker, ids)
+    _let_rest(broker, ids)
     before = _owned(broker, ids)
     with measuring(broker) as spent:
         newcomer = str(_post(broker, "/groups/movers/join/cooperative", joining)["member_id"])
-        rounds = _settle(broker, [*ids, newcomer])
+        rounds = _let_rest(broker, [*ids, newcomer])
     after = _owned(broker, [*ids, newcomer])
     moved = sum(len(before[member] - after[member]) for member in ids)
     what = f"{members} members × {partitions:,} partitions, one joins, cooperative"
@@ -198,20 +198,20 @@ async def _wait_idly(broker: RunningBroker, paths: list[str], *, seconds: float 
     return spent, waiting_mb
 
 
-def _settle(broker: RunningBroker, ids: list[str]) -> int:
+def _let_rest(broker: RunningBroker, ids: list[str]) -> int:
     """Heartbeat for everybody until nobody is to let go of anything or to take anything."""
     for rounds in range(1, 10):
-        is_settled = True
+        is_at_rest = True
         for member_id in ids:
             told = _post(broker, "/groups/movers/heartbeat/cooperative", {"member_id": member_id})
-            is_settled = is_settled and not told["rebalance_required"]
+            is_at_rest = is_at_rest and not told["rebalance_required"]
             if revoked := told.get("partitions_to_revoke"):
                 _post(
                     broker,
                     "/groups/movers/revoke",
                     {"member_id": member_id, "revoked_partitions": revoked},
                 )
-        if is_settled:
+        if is_at_rest:
             return rounds
     raise RuntimeError("the group does not come to rest")
 

@@ -118,7 +118,7 @@ async def close_broker(broker: Broker) -> None:
     await asyncio.gather(*broker.tasks, return_exceptions=True)
     # What the tasks had under way themselves.
     await asyncio.gather(*broker.changes, return_exceptions=True)
-    await broker.transactions.settle()
+    await broker.transactions.drain()
     await broker.delays.close()
     note_usage(broker)
     partitions = broker.all_partitions()

@@ -62,7 +62,7 @@ class LimitedLog:
         allowance.suppressed = 0
         self._logger.log(level, event, exc_info=error, extra=dict(told))
 
-    def settle(self) -> None:
+    def tell_suppressed(self) -> None:
         """Tell of lines that were not written and had none behind them."""
         for event, allowance in self._allowances.items():
             if allowance.suppressed:

@@ -90,7 +90,7 @@ class Staged(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SettleEpoch:
+class EndEpoch:
     """Stages of an epoch to commit, or to drop."""
 
     sink: str
@@ -99,7 +99,7 @@ class SettleEpoch:
     stage_ids: Sequence[str]
 
 
-class EpochSettled(NamedTuple):
+class EpochEnded(NamedTuple):
     """is_duplicate: the epoch was committed before, and nothing happened now."""
 
     is_duplicate: bool

@@ -57,7 +57,7 @@ async def _serve(config: NodeConfig) -> None:
             doors = await open_doors(broker, config)
             for opened in doors:
                 print(f"{opened.name:6} listening on {opened.address}")
-            _settle_memory()
+            _freeze_memory()
             print("ready", flush=True)
             failure = await _stop_or_failure(stop, broker)
             logger.info("stopping")
@@ -104,7 +104,7 @@ async def _opened_broker(config: NodeConfig, threads: Threads, workshop: Worksho
     return broker
 
 
-def _settle_memory() -> None:
+def _freeze_memory() -> None:
     """Spare the garbage collector what lives as long as the process: modules, routes, schemas.
 
     Measured with requests of 1,000 messages over HTTP: 2.4 µs of broker CPU a message instead of 2.7. A

@@ -78,7 +78,7 @@ class Answers:
         except Exception as error:
             raise Violation(f"an error outside the tree: {error!r}") from error
 
-    async def settle(self) -> None:
+    async def drain(self) -> None:
         """Wait until nothing is under way."""
         while self._under_way and self.has_power:
             count = len(self._under_way)

@@ -131,7 +131,7 @@ class _Life(RoomLife):
 
     async def finish(self) -> None:
         """Let everything fall due, and see that all is as it must be."""
-        await self.answers.settle()
+        await self.answers.drain()
         latest_ms = max((max(given.due_times) for given in self._state.messages.values()), default=0)
         await self.answers.sleep(max(latest_ms - self.broker.clock.wall_ms(), 0) + LATENESS_MS_MAX)
         await self.answers.wait_for(self._look())

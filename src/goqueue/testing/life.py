@@ -54,7 +54,7 @@ class Life:
             clients.delete_records: 1,
             self._change_topics: 5,
             self._wait: 14,
-            self._settle: 4,
+            self._drain: 4,
             misfortunes.fill_disk: 0.7,
             misfortunes.fail_sync: 0.7,
             misfortunes.fail_reads: 0.7,
@@ -87,7 +87,7 @@ class Life:
         self.answers.is_closing = True
         try:
             await self.answers.wait_for(close_broker(self._broker))
-            await self.answers.settle()
+            await self.answers.drain()
         except PowerLost:
             return Fate.POWER_CUT
         except GoQueueError as error:
@@ -108,7 +108,7 @@ class Life:
 
     async def _change_topics(self) -> None:
         # Nothing else is under way: what a publish to a vanishing topic is told is no law.
-        await self.answers.settle()
+        await self.answers.drain()
         try:
             await self.answers.wait_for(self._topics.change())
         except GoQueueError as error:
@@ -119,6 +119,6 @@ class Life:
         self._story.note("wait", f"{duration_ms} ms")
         await self.answers.sleep(duration_ms)
 
-    async def _settle(self) -> None:
-        self._story.note("settle")
-        await self.answers.settle()
+    async def _drain(self) -> None:
+        self._story.note("drain")
+        await self.answers.drain()

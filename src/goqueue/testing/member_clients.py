@@ -198,7 +198,7 @@ class MemberClients:
         """Let everybody wake up and heartbeat: in a while each partition has an owner."""
         if self._answers.is_in_trouble:
             return
-        await self._answers.settle()
+        await self._answers.drain()
         self._story.note("find peace", group.name)
         for member in group.members:
             member.paused_until_ns = 0
@@ -216,9 +216,9 @@ class MemberClients:
         wanted = self._wanted(group)
         if wanted is None or not group.members:
             return True
-        is_settled = all(member.member_id and not member.to_revoke for member in group.members)
+        is_at_rest = all(member.member_id and not member.to_revoke for member in group.members)
         owned = [at for member in group.members for at in member.owned]
-        return is_settled and sorted(owned) == sorted(wanted)
+        return is_at_rest and sorted(owned) == sorted(wanted)
 
     def _wanted(self, group: MemberGroup) -> set[TopicPartition] | None:
         """All partitions that members subscribe to; None when a change that failed leaves a doubt."""

@@ -108,7 +108,7 @@ class RoomSimulation(ABC):
             self.note("closed")
             answers.is_closing = True
             await answers.wait_for(close_broker(broker))
-            await answers.settle()
+            await answers.drain()
         return life.is_doubtful or not answers.has_power or self.random.random() < POWER_CUT_SHARE
 
 

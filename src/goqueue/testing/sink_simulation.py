@@ -13,7 +13,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.read.read import read_messages
 from goqueue.broker.sinks.verbs import abort_stages, commit_epoch, stage, take_generation
 from goqueue.broker.topics.verbs import create_topic
-from goqueue.model.commands import CreateTopic, ReadMessages, SettleEpoch, StageBatches
+from goqueue.model.commands import CreateTopic, EndEpoch, ReadMessages, StageBatches
 from goqueue.model.errors import Corrupt, GoQueueError, ShuttingDown, TopicExists, Unavailable
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Lane, Message
@@ -143,8 +143,8 @@ class _Life(RoomLife):
             return
         self.note("commit")
         was_asked, state.may_be_committed = state.may_be_committed, True
-        settled = await self.answers.wait_for(commit_epoch(self.broker, self._settling()))
-        demand(was_asked or not settled.is_duplicate, f"epoch {state.epoch} is told as a duplicate")
+        ended = await self.answers.wait_for(commit_epoch(self.broker, self._ending()))
+        demand(was_asked or not ended.is_duplicate, f"epoch {state.epoch} is told as a duplicate")
         state.committed |= state.rows()
         state.begin_epoch(state.epoch + 1)
 
@@ -153,15 +153,15 @@ class _Life(RoomLife):
         if state.may_be_committed or not state.staged:
             return
         self.note("abort")
-        command = self._settling()
+        command = self._ending()
         # Answered or not, nobody asks for these stages any more.
         state.dropped |= state.rows()
         state.staged = {}
         await self.answers.wait_for(abort_stages(self.broker, command))
 
-    def _settling(self) -> SettleEpoch:
+    def _ending(self) -> EndEpoch:
         state = self._state
-        return SettleEpoch(
+        return EndEpoch(
             sink=SINK, generation=self._generation, epoch=state.epoch, stage_ids=tuple(sorted(state.staged))
         )
 

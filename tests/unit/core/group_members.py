@@ -114,11 +114,11 @@ def stable_club(*names: str) -> Club:
     for name in names:
         club.join(name)
     club.wait(2 * DELAY_MS)
-    settle(club)
+    let_all_in(club)
     return club
 
 
-def settle(club: Club) -> None:
+def let_all_in(club: Club) -> None:
     """Everyone syncs, the leader last."""
     given = [(name, name.encode()) for name in club.group.members]
     for name in club.group.members:

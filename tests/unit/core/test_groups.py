@@ -22,7 +22,7 @@ from tests.unit.core.group_members import (
     REBALANCE_MS,
     SESSION_MS,
     Club,
-    settle,
+    let_all_in,
     stable_club,
 )
 
@@ -83,7 +83,7 @@ def test_a_newcomer_makes_everybody_join_again() -> None:
     club.rejoin("a", "b")
 
     assert {club.joined(name).generation for name in "abc"} == {2}
-    settle(club)
+    let_all_in(club)
     assert club.assignment("c") == b"c"
 
 
@@ -341,7 +341,7 @@ def test_a_static_member_comes_back_without_a_rebalance() -> None:
     club.join("a")
     club.join("b", instance_id="desk")
     club.wait(2 * DELAY_MS)
-    settle(club)
+    let_all_in(club)
 
     club.join("b2", instance_id="desk")
 
@@ -359,7 +359,7 @@ def test_a_static_leader_that_comes_back_need_not_assign(may_skip: bool, leader:
     club = Club()
     club.join("a", instance_id="desk")
     club.wait(2 * DELAY_MS)
-    settle(club)
+    let_all_in(club)
 
     club.join("a2", instance_id="desk", may_skip_assignment=may_skip)
 
@@ -371,7 +371,7 @@ def test_a_static_member_with_a_new_subscription_makes_a_rebalance() -> None:
     club = Club()
     club.join("a", instance_id="desk")
     club.wait(2 * DELAY_MS)
-    settle(club)
+    let_all_in(club)
 
     club.join("a2", instance_id="desk", protocols=(("range", b"more"),))
 
@@ -383,7 +383,7 @@ def test_a_static_member_that_is_away_keeps_its_place_until_its_session_ends() -
     club.join("a")
     club.join("b", instance_id="desk", session_timeout_ms=3 * REBALANCE_MS)
     club.wait(2 * DELAY_MS)
-    settle(club)
+    let_all_in(club)
     club.join("c")
     club.rejoin("a")
 
@@ -396,7 +396,7 @@ def test_a_static_member_leaves_by_its_name_alone() -> None:
     club = Club()
     club.join("a", instance_id="desk")
     club.wait(2 * DELAY_MS)
-    settle(club)
+    let_all_in(club)
     club.leave("", "desk")
 
     assert club.group.is_vacant

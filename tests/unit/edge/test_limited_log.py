@@ -48,8 +48,8 @@ def test_what_was_not_written_is_told_though_nothing_follows(caplog: pytest.LogC
     for _ in range(LINES_AT_ONCE + 7):
         log.write(logging.WARNING, "refused", {})
 
-    log.settle()
-    log.settle()
+    log.tell_suppressed()
+    log.tell_suppressed()
 
     assert told(caplog)[LINES_AT_ONCE:] == [("log_lines_suppressed", 7)]
     assert getattr(caplog.records[-1], "event", "") == "refused"

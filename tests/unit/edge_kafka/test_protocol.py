@@ -124,7 +124,7 @@ def feed(protocol: KafkaProtocol, received: bytes, *, step: int = 64 * KiB) -> N
         protocol.buffer_updated(taken)
 
 
-async def settle(is_done: Callable[[], bool]) -> None:
+async def wait_until(is_done: Callable[[], bool]) -> None:
     """Let the loop turn until it is so."""
     async with asyncio.timeout(5):
         while not is_done():
@@ -136,7 +136,7 @@ def test_frames_are_found_however_the_bytes_are_cut(step: int) -> None:
     async def scenario() -> list[int]:
         protocol, transport = connected()
         feed(protocol, b"".join(request(number) for number in range(5)), step=step)
-        await settle(lambda: len(transport.answered()) == 5)
+        await wait_until(lambda: len(transport.answered()) == 5)
         return transport.answered()
 
     assert asyncio.run(scenario()) == [0, 1, 2, 3, 4]
@@ -148,7 +148,7 @@ def test_a_frame_larger_than_the_scratch_is_read_into_memory_of_its_own(size: in
         protocol, transport = connected()
         large = struct.pack(">hhih", ApiKey.API_VERSIONS, 0, 1, 0) + bytes(size)
         feed(protocol, request(0) + framed(large) + request(2), step=100 * KiB)
-        await settle(lambda: len(transport.answered()) == 3)
+        await wait_until(lambda: len(transport.answered()) == 3)
         return transport.answered()
 
     assert asyncio.run(scenario()) == [0, 1, 2]
@@ -160,7 +160,7 @@ def test_two_connections_share_the_scratch_and_keep_their_bytes_apart() -> None:
         for first_byte, second_byte in zip(request(1), request(2), strict=True):
             feed(first, bytes([first_byte]))
             feed(second, bytes([second_byte]))
-        await settle(lambda: bool(first_out.sent and second_out.sent))
+        await wait_until(lambda: bool(first_out.sent and second_out.sent))
         return first_out.answered(), second_out.answered()
 
     assert asyncio.run(scenario()) == ([1], [2])
@@ -174,7 +174,7 @@ def test_a_client_with_enough_requests_under_way_is_not_read_from_until_they_are
         assert not transport.is_read_from
         assert transport.answered() == []
 
-        await settle(lambda: len(transport.answered()) == many)
+        await wait_until(lambda: len(transport.answered()) == many)
 
         assert transport.answered() == list(range(many))
         assert transport.is_read_from
@@ -194,7 +194,7 @@ def test_a_client_that_does_not_take_its_replies_gets_no_more_of_them() -> None:
         assert transport.answered() == []
 
         protocol.resume_writing()
-        await settle(lambda: len(transport.answered()) == 2)
+        await wait_until(lambda: len(transport.answered()) == 2)
 
         assert transport.is_read_from
 
@@ -233,7 +233,7 @@ def test_a_request_that_ends_too_early_closes_the_connection(caplog: pytest.LogC
     async def scenario() -> Transport:
         protocol, transport = connected()
         feed(protocol, framed(struct.pack(">hhih", ApiKey.CREATE_TOPICS, 2, 1, -1) + b"\x00\x00"))
-        await settle(lambda: transport.is_closed)
+        await wait_until(lambda: transport.is_closed)
         return transport
 
     transport = asyncio.run(scenario())
@@ -269,7 +269,7 @@ def test_a_stopping_client_is_closed_once_its_replies_are_sent() -> None:
         feed(protocol, request(1) + request(2))
         protocol.stop()
         assert not transport.is_closed
-        await settle(lambda: transport.is_closed)
+        await wait_until(lambda: transport.is_closed)
         return transport
 
     # The first was begun and is answered; the second was not, and a client asks elsewhere again.

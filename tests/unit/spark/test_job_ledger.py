@@ -43,7 +43,7 @@ def test_a_pending_step_counts_only_once_it_is_known_to_be_done(tmp_path: Path, 
 
     with open_ledger(path, job="mirror", about=ABOUT) as ledger:
         assert (ledger.pending_epoch, ledger.pending_rows(Told)) == (0, [Told(10)])
-        ledger.settle(is_done=is_done)
+        ledger.finish(is_done=is_done)
 
     found = read_ledger(path)
     assert found is not None and found.pending_epoch is None

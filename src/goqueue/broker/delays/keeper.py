@@ -88,7 +88,7 @@ class DelayKeeper:
 
     async def close(self) -> None:
         """Spare the next start from reading back entries, and from looking for deliveries."""
-        await self.store.settle()
+        await self.store.drain()
         if self.store.is_changed and not self.store.partition.is_failed:
             try:
                 if len(self.store.fresh) > _CLOSE_ENTRIES:
@@ -295,9 +295,11 @@ class DelayKeeper:
         if committed is None:
             self._confirm(target, step, end_offset)
         else:
-            committed.add_done_callback(partial(self._settle, target, step, end_offset))
+            committed.add_done_callback(partial(self._confirm_or_block, target, step, end_offset))
 
-    def _settle(self, target: Target, step: Step, end_offset: int, committed: "asyncio.Future[None]") -> None:
+    def _confirm_or_block(
+        self, target: Target, step: Step, end_offset: int, committed: "asyncio.Future[None]"
+    ) -> None:
         if committed.cancelled() or committed.exception() is not None:
             self._block(target)
         else:

@@ -286,7 +286,7 @@ class DelayStore:
         self._saving = asyncio.get_running_loop().create_task(self._checkpoint())
         await to_the_end(self._saving)
 
-    async def settle(self) -> None:
+    async def drain(self) -> None:
         """Return when no checkpoint is under way."""
         if self._saving is not None:
             await asyncio.wait([self._saving])

@@ -65,7 +65,7 @@ async def join_assigned(broker: Broker, command: JoinAssigned) -> AssignedMember
     terms = Terms(GroupKind.HTTP, command.sharing, is_in_order)
     group, holder = take_in(broker, room, terms, kept, claimed=None)
     joined = view_member(group, holder)
-    await room.journal.settled()
+    await room.journal.durable()
     return joined
 
 
@@ -90,7 +90,7 @@ async def leave_assigned(broker: Broker, group: str, member_id: str) -> None:
     """A member goes for good."""
     room, left = at_work(broker, Membership(group, member_id, 0))
     broker.coordinator.enact(room, left.leave(member_id, now_ns=broker.coordinator.now_ns()))
-    await room.journal.settled()
+    await room.journal.durable()
 
 
 def assignment_of(broker: Broker, group: str, member_id: str) -> AssignedMember:
@@ -106,7 +106,7 @@ def owned_partitions(broker: Broker, who: Membership) -> Sequence[TopicPartition
     """
     room, group = at_work(broker, who)
     now_ns = broker.coordinator.now_ns()
-    if group.is_unsettled(who.member_id):
+    if group.is_reconciling(who.member_id):
         # Members that poll and never heartbeat take what has become free, too.
         broker.coordinator.enact(room, group.heartbeat(who, now_ns=now_ns))
     return group.readable(who, now_ns=now_ns)
@@ -209,7 +209,7 @@ async def tell(broker: Broker, room: Room, group: AssignedGroup, holder: Holder)
     is_news = holder.told != (holder.epoch, holder.owned)
     reconciliation = view_reconciliation(broker, group, holder)
     if is_news:
-        await room.journal.settled()
+        await room.journal.durable()
     return reconciliation
 
 

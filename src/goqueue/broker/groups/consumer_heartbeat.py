@@ -61,7 +61,7 @@ async def _speak(broker: Broker, command: ConsumerHeartbeat) -> Reconciliation |
             coordinator.enact(room, group.change(described, now_ns=now_ns))
             coordinator.enact(room, group.arrive(who.member_id, claimed=command.owned, now_ns=now_ns))
         return await tell_alive(broker, room, group, holder, heard_ns=now_ns)
-    await room.journal.settled()
+    await room.journal.durable()
     return None
 
 

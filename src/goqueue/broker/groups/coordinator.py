@@ -97,7 +97,7 @@ class Coordinator:
         for member_id, reply in outcome.answers:
             waiter = room.waiting.pop(member_id, None)
             if waiter is not None:
-                _settle(waiter, reply)
+                _answer(waiter, reply)
         self._set_timer(room, not_before_ns)
         counters = self._counters.group(room.name)
         room.watch.note(room.membership, counters, now_ns=self.now_ns(), is_time_up=is_time_up)
@@ -130,7 +130,7 @@ class Coordinator:
     def expect(self, room: Room, member_id: str) -> "asyncio.Future[Reply]":
         """A place to wait for an answer. Whoever waited there for the same member is sent away."""
         if displaced := room.waiting.get(member_id):
-            _settle(displaced, RebalanceInProgress(room.name))
+            _answer(displaced, RebalanceInProgress(room.name))
         waiter: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         room.waiting[member_id] = waiter
         return waiter
@@ -161,9 +161,9 @@ class Coordinator:
             if room.timer is not None:
                 room.timer.cancel()
             for waiter in room.waiting.values():
-                _settle(waiter, ShuttingDown())
+                _answer(waiter, ShuttingDown())
         self._rooms.clear()
-        await self.journals.settle()
+        await self.journals.drain()
 
     def _enter(self, journal: GroupJournal, record: GroupRecord) -> Room:
         name = record.membership.name
@@ -191,7 +191,7 @@ class Coordinator:
         self.carry_out(room, room.membership.advance(now_ns=self.now_ns()), is_time_up=True)
 
 
-def _settle(waiter: "asyncio.Future[Reply]", reply: Reply | GoQueueError) -> None:
+def _answer(waiter: "asyncio.Future[Reply]", reply: Reply | GoQueueError) -> None:
     if waiter.done():
         return
     if isinstance(reply, GoQueueError):

@@ -139,7 +139,7 @@ async def fetch_offsets(
             rows_of = {} if record is None or known is None else record.offsets.of(topic, known.topic_id)
             found.append(TopicCommit(topic, [rows_of.get(p, (p, -1, -1, "")) for p in partitions]))
     if journal is not None:
-        await journal.settled()
+        await journal.durable()
     return found
 
 
@@ -164,7 +164,7 @@ async def delete_offsets(
     if events:
         journal.write(*events)
     broker.coordinator.forget_if_void(journal, group)
-    await journal.settled()
+    await journal.durable()
     return refusals
 
 

@@ -81,7 +81,7 @@ async def sync_group(broker: Broker, command: SyncGroup) -> Synced:
     coordinator.carry_out(room, room.group.answer_syncs(now_ns=coordinator.now_ns()))
     synced = await coordinator.answer(room, command.member_id, waiter, Synced)
     # An assignment that somebody acts on is one that a restart remembers.
-    await room.journal.settled()
+    await room.journal.durable()
     return synced
 
 

@@ -107,7 +107,7 @@ async def _commit(broker: Broker, events: list[Event]) -> None:
     if events:
         broker.registry_journal.write(*events)
     # Also when there is nothing to write: what is answered for may have been written a moment ago.
-    await broker.registry_journal.settled()
+    await broker.registry_journal.durable()
 
 
 def _admit(broker: Broker) -> None:

@@ -12,7 +12,7 @@ from goqueue.broker.sinks.stages import Stage, StageName, stage_of
 from goqueue.broker.write.batches import check_entries
 from goqueue.core.transactions.sinks import PartitionCount
 from goqueue.log.partition_log import storage_error
-from goqueue.model.commands import EpochSettled, SettleEpoch, SinkView, StageBatches, Staged, StageView
+from goqueue.model.commands import EndEpoch, EpochEnded, SinkView, StageBatches, Staged, StageView
 from goqueue.model.errors import Corrupt, ShuttingDown
 from goqueue.model.ids import NO_PRODUCER, TopicPartition
 from goqueue.model.names import checked_name, checked_plain_name
@@ -76,20 +76,20 @@ async def _note_stage(broker: Broker, command: StageBatches, staged: Stage, draf
             await broker.threads.run(broker.stages.drop_draft, draft)
 
 
-async def commit_epoch(broker: Broker, command: SettleEpoch) -> EpochSettled:
+async def commit_epoch(broker: Broker, command: EndEpoch) -> EpochEnded:
     """Bring an epoch into the log: all its stages, once each. An epoch that is not newer is left as it is."""
     _admit(broker, command.sink)
     broker.sinks.held_by(command.sink, command.generation)
     return await broker.carry_out(_commit_epoch(broker, command), broker.sink_lock(command.sink))
 
 
-async def _commit_epoch(broker: Broker, command: SettleEpoch) -> EpochSettled:
+async def _commit_epoch(broker: Broker, command: EndEpoch) -> EpochEnded:
     name, epoch = command.sink, command.epoch
     sink = broker.sinks.held_by(name, command.generation)
     await finish_epoch(broker, name)
     if epoch <= sink.last_epoch:
         await drop(broker, broker.stages.existing(name, epoch, command.stage_ids))
-        return EpochSettled(is_duplicate=True, messages=0)
+        return EpochEnded(is_duplicate=True, messages=0)
     stages = broker.stages.named(name, epoch, command.stage_ids)
     counts = _counts_of(broker, stages)
     try:
@@ -104,17 +104,17 @@ async def _commit_epoch(broker: Broker, command: SettleEpoch) -> EpochSettled:
     )
     await broker.transactions.of_sinks.commit(prepared)
     await finish_epoch(broker, name)
-    return EpochSettled(is_duplicate=False, messages=sum(stage.messages for stage in stages))
+    return EpochEnded(is_duplicate=False, messages=sum(stage.messages for stage in stages))
 
 
-async def abort_stages(broker: Broker, command: SettleEpoch) -> int:
+async def abort_stages(broker: Broker, command: EndEpoch) -> int:
     """Drop stages that are not committed; how many were there. Nothing that is committed is undone."""
     _admit(broker, command.sink)
     broker.sinks.held_by(command.sink, command.generation)
     return await broker.carry_out(_abort_stages(broker, command), broker.sink_lock(command.sink))
 
 
-async def _abort_stages(broker: Broker, command: SettleEpoch) -> int:
+async def _abort_stages(broker: Broker, command: EndEpoch) -> int:
     if broker.sinks.held_by(command.sink, command.generation).is_decided(command.epoch):
         return 0
     stages = broker.stages.existing(command.sink, command.epoch, command.stage_ids)

@@ -39,7 +39,7 @@ class SharedJournal(Journal[E]):
             await super().shorten()
             self._state_bytes = self.partition.log.size_bytes
 
-    async def settled(self) -> None:
+    async def durable(self) -> None:
         """Return when the disk has all that is written."""
         waiter = self.partition.committed(self.partition.log.end_offset)
         if waiter is not None:
@@ -85,7 +85,7 @@ class JournalSet(Generic[J]):
         number = journal_number(name)
         return self._opened.get(number) or await self._open(number)
 
-    async def settle(self) -> None:
+    async def drain(self) -> None:
         """Return when nothing is being opened any more."""
         await asyncio.gather(*self._opening.values(), return_exceptions=True)
 

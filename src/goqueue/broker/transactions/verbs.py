@@ -149,7 +149,7 @@ async def add_receipts(
     """
     journal = await _at_rest(broker, transactional_id)
     for group_journal in {one.journal for one in all_held(broker, receipts)}:
-        await group_journal.settled()  # a lease that a power failure takes cannot be kept
+        await group_journal.durable()  # a lease that a power failure takes cannot be kept
     held = all_held(broker, receipts)
     added = journal.transactions.add(
         transactional_id,
@@ -212,7 +212,7 @@ async def end_transaction(
     await broker.carry_out(_end(broker, transactional_id, producer, marker), lock)
     if until_complete:
         await broker.carry_out(finish(broker, transactional_id), lock)
-        await journal.settled()
+        await journal.durable()
 
 
 async def end_and_bump(
@@ -245,7 +245,7 @@ async def _end_and_bump(
     if transactions.has_used_up_epochs(transactional_id):
         fresh_id = await init_producer(broker)
         journal.begin(transactions.renew(transactional_id, fresh_id=fresh_id, now_ms=broker.clock.wall_ms()))
-    await journal.settled()
+    await journal.durable()
     ended = transactions.get(transactional_id)
     assert ended is not None, f"{transactional_id} was forgotten while its transaction ended"
     return ended.producer
@@ -330,7 +330,7 @@ def _keep(journal: TransactionJournal, added: Transaction) -> Awaitable[None]:
     """Write a step at once, if it is one; what is returned waits for the disk."""
     if added is not journal.transactions.get(added.transactional_id):
         journal.note(added)
-    return journal.settled()  # also when somebody has just written the same
+    return journal.durable()  # also when somebody has just written the same
 
 
 async def _messages_safe(broker: Broker, known: Transaction) -> None:

@@ -41,7 +41,7 @@ class AssignedState:
         """The member id behind each instance id."""
         self._holders: dict[TopicPartition, str] = {}
         """Cooperative groups: who holds a partition."""
-        self._unsettled: set[str] = set()
+        self._reconciling: set[str] = set()
         self._is_dead = False
         self._now_ns = 0
         """The time of the step that is being decided or applied."""
@@ -53,7 +53,7 @@ class AssignedState:
     @property
     def is_rebalancing(self) -> bool:
         """Whether somebody is still to let go of a partition, or to take one."""
-        return bool(self._unsettled)
+        return bool(self._reconciling)
 
     @property
     def topics(self) -> Mapping[TopicName, int]:
@@ -70,10 +70,10 @@ class AssignedState:
             return GroupState.DEAD
         if not self.members:
             return GroupState.EMPTY
-        return GroupState.RECONCILING if self._unsettled else GroupState.STABLE
+        return GroupState.RECONCILING if self._reconciling else GroupState.STABLE
 
-    def is_unsettled(self, member_id: str) -> bool:
-        return member_id in self._unsettled
+    def is_reconciling(self, member_id: str) -> bool:
+        return member_id in self._reconciling
 
     def end(self) -> None:
         """The group has been deleted: an event, which cannot be refused."""
@@ -97,8 +97,8 @@ class AssignedState:
                 holder.hold(from_topics(event.owned), from_topics(event.revoking))
                 holder.epoch, holder.previous_epoch = event.epoch, event.previous_epoch
                 self._holders.update(dict.fromkeys(holder.held, event.member_id))
-                self._note_settled(holder)
-        if not self._unsettled:
+                self._note_reconciled(holder)
+        if not self._reconciling:
             self.rebalances.finish(self._now_ns)
 
     def whole_state(self) -> Iterator[Event]:
@@ -166,7 +166,7 @@ class AssignedState:
                 holder.epoch = holder.previous_epoch = event.generation
             else:
                 self._aim(holder)
-            self._note_settled(holder)
+            self._note_reconciled(holder)
 
     def _aim(self, holder: Holder) -> None:
         """A member is to let go of what it is not to have. One that is away reads nothing: it has let go."""
@@ -194,7 +194,7 @@ class AssignedState:
     def _drop(self, member_id: str) -> None:
         holder = self.members.pop(member_id)
         self._let_go(holder)
-        self._unsettled.discard(member_id)
+        self._reconciling.discard(member_id)
         if holder.kept.instance_id is not None:
             self._instances.pop(holder.kept.instance_id, None)
 
@@ -203,9 +203,9 @@ class AssignedState:
             if self._holders.get(place) == holder.member_id:
                 del self._holders[place]
 
-    def _note_settled(self, holder: Holder) -> None:
+    def _note_reconciled(self, holder: Holder) -> None:
         # Nobody waits for one that is away.
-        if holder.epoch == AWAY_EPOCH or holder.is_settled(self.generation):
-            self._unsettled.discard(holder.member_id)
+        if holder.epoch == AWAY_EPOCH or holder.is_reconciled(self.generation):
+            self._reconciling.discard(holder.member_id)
         else:
-            self._unsettled.add(holder.member_id)
+            self._reconciling.add(holder.member_id)

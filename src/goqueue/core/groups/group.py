@@ -106,10 +106,10 @@ class Group:
             member.follow(command)
             member.is_syncing = False  # whoever joins again no longer waits for the old assignment
             self.protocol_type = command.protocol_type
-            is_settled = self.state is COMPLETING or (
+            is_at_rest = self.state is COMPLETING or (
                 self.state is STABLE and member.member_id != self.leader
             )
-            if is_settled and not has_changed:
+            if is_at_rest and not has_changed:
                 # It missed the answer, or looks again: it has its place already.
                 member.touch(now_ns)
                 outcome.answers.append(Answer(member.member_id, self._joined(member)))

@@ -58,7 +58,7 @@ class Holder:
         if self.revocation_ns is None or not self.revoking:
             self.revocation_ns = now_ns + self.kept.rebalance_timeout_ms * NS_PER_MS
 
-    def is_settled(self, generation: int) -> bool:
+    def is_reconciled(self, generation: int) -> bool:
         """Whether it has come to a generation, and has what it is to have there."""
         return self.epoch == generation and not self.revoking and self.owned == self.target
 

@@ -13,7 +13,7 @@ from goqueue.edge.http.access_log import AccessLog
 from goqueue.edge.http.backups import BACKUP_OPTIONS, BACKUP_REQUESTS, BACKUP_ROUTES
 from goqueue.edge.http.batches import append_batches_route
 from goqueue.edge.http.bodies import AcksWord, CreateTopicBody, PublishBody, PublishReply
-from goqueue.edge.http.bulk_bodies import OffsetsAtBody, SettleEpochBody, WatchOffsetsBody
+from goqueue.edge.http.bulk_bodies import EndEpochBody, OffsetsAtBody, WatchOffsetsBody
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.cooperative import (
     all_rebalances_route,
@@ -221,7 +221,7 @@ _REQUEST_BODIES = (
     CreateScheduleBody,
     WatchOffsetsBody,
     OffsetsAtBody,
-    SettleEpochBody,
+    EndEpochBody,
     JoinBody,
     MemberBody,
     RevokeBody,

@@ -100,7 +100,7 @@ class StageReply(Struct):
     bytes: int
 
 
-class SettleEpochBody(Struct):
+class EndEpochBody(Struct):
     """Stages of one epoch of a sink, by the ids that their tasks chose."""
 
     epoch: Annotated[int, Meta(ge=0, le=_INT64_MAX)]

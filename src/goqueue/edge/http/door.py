@@ -82,7 +82,7 @@ class HttpDoor:
             cast(GuardedConnection, connection).hang_up()
         if self._date is not None:
             self._date.cancel()
-        self._log.settle()
+        self._log.tell_suppressed()
         self._server = None
 
     def admit(self, address: str) -> bool:

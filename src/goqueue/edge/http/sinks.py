@@ -21,8 +21,8 @@ from goqueue.broker.sinks.verbs import (
 from goqueue.edge.http.bulk_bodies import (
     AbortReply,
     CommitReply,
+    EndEpochBody,
     GenerationReply,
-    SettleEpochBody,
     SinkBody,
     SinkForgotten,
     SinkList,
@@ -32,10 +32,10 @@ from goqueue.edge.http.bulk_bodies import (
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.decoding import decode, read_buffer
 from goqueue.edge.http.openapi import TakingBytes, errors, takes
-from goqueue.model.commands import SettleEpoch, StageBatches
+from goqueue.model.commands import EndEpoch, StageBatches
 from goqueue.model.names import PLAIN_NAME_PATTERN
 
-_decoder = msgspec.json.Decoder(SettleEpochBody)
+_decoder = msgspec.json.Decoder(EndEpochBody)
 _INT64_MAX = 2**63 - 1
 _TAGS = ["sinks"]
 
@@ -103,13 +103,13 @@ async def stage_route(
     operation_id="commitEpoch",
     summary="Bring all stages of an epoch into the log, once",
     tags=_TAGS,
-    operation_class=takes(SettleEpochBody),
+    operation_class=takes(EndEpochBody),
     responses=errors(400, 404, 409, 413, 500, 503, 507),
 )
 async def commit_route(broker: NamedDependency[Broker], sink: _Sink, body: RawBody) -> CommitReply:
-    command = _settling(sink, body)
-    settled = await commit_epoch(broker, command)
-    return CommitReply(command.epoch, settled.is_duplicate, settled.messages)
+    command = _ending(sink, body)
+    ended = await commit_epoch(broker, command)
+    return CommitReply(command.epoch, ended.is_duplicate, ended.messages)
 
 
 @post(
@@ -118,11 +118,11 @@ async def commit_route(broker: NamedDependency[Broker], sink: _Sink, body: RawBo
     operation_id="abortStages",
     summary="Drop stages that are not committed",
     tags=_TAGS,
-    operation_class=takes(SettleEpochBody),
+    operation_class=takes(EndEpochBody),
     responses=errors(400, 404, 409, 413, 503),
 )
 async def abort_route(broker: NamedDependency[Broker], sink: _Sink, body: RawBody) -> AbortReply:
-    return AbortReply(await abort_stages(broker, _settling(sink, body)))
+    return AbortReply(await abort_stages(broker, _ending(sink, body)))
 
 
 @get("/sinks", operation_id="listSinks", summary="Names of all sinks", tags=_TAGS)
@@ -157,8 +157,6 @@ async def forget_sink_route(broker: NamedDependency[Broker], sink: _Sink) -> Sin
     return SinkForgotten(sink)
 
 
-def _settling(sink: str, body: bytes) -> SettleEpoch:
+def _ending(sink: str, body: bytes) -> EndEpoch:
     request = decode(_decoder, body)
-    return SettleEpoch(
-        sink=sink, generation=request.generation, epoch=request.epoch, stage_ids=request.stages
-    )
+    return EndEpoch(sink=sink, generation=request.generation, epoch=request.epoch, stage_ids=request.stages)

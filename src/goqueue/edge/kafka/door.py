@@ -68,7 +68,7 @@ class KafkaDoor:
                 for client in list(self._clients):
                     client.abort("kafka_connection_cut", "stopping")
                 await self._all_left.wait()
-        self.log.settle()
+        self.log.tell_suppressed()
         await self._server.wait_closed()
         self._server = None
 
@@ -129,5 +129,5 @@ class KafkaDoor:
             since_s = asyncio.get_running_loop().time() - self._config.idle_ms / 1_000
             for client in [client for client in self._clients if client.is_idle_since(since_s)]:
                 client.abort("kafka_connection_idle", f"no request for {self._config.idle_ms} ms")
-        self.log.settle()
+        self.log.tell_suppressed()
         self._look_later()

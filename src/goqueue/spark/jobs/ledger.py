@@ -94,7 +94,7 @@ class Ledger:
         self._content.pending = step
         self.save()
 
-    def settle(self, *, is_done: bool) -> None:
+    def finish(self, *, is_done: bool) -> None:
         """The pending step is done, or is forgotten."""
         step = self._content.pending
         assert step is not None, "nothing is pending"
@@ -110,7 +110,7 @@ class Ledger:
         self._content.pending = _Step(
             epoch=epoch, positions=dict(positions), rows=[msgspec.Raw(row) for row in rows]
         )
-        self.settle(is_done=True)
+        self.finish(is_done=True)
 
     def save(self) -> None:
         """Write the file; it is whole at every moment."""

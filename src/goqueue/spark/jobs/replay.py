@@ -71,7 +71,7 @@ class ReplayJob:
                 # The write has a name: if it was done, it is not done again.
                 [portion] = ledger.pending_rows(Portion)
                 self._write(spark, ledger, portion, ledger.pending_epoch)
-                ledger.settle(is_done=True)
+                ledger.finish(is_done=True)
             start, end = self._span(ledger)
             total = _count(start, end)
             planned(-(-total // self._portion()), total)
@@ -88,7 +88,7 @@ class ReplayJob:
                 epoch, row = ledger.epoch + 1, msgspec.json.encode(portion)
                 ledger.prepare(epoch, positions, [row])
                 self._write(spark, ledger, portion, epoch)
-                ledger.settle(is_done=True)
+                ledger.finish(is_done=True)
                 told(1, [row])
                 start = portion_end
                 if self.per_second is not None:

@@ -39,7 +39,7 @@ Told = Callable[[int, Sequence[bytes]], None]
 def resume(ledger: Ledger, target: Target) -> None:
     """Find out what became of a wave in which an earlier run was stopped."""
     if ledger.pending_epoch is not None:
-        ledger.settle(is_done=target.is_committed(ledger.pending_epoch))
+        ledger.finish(is_done=target.is_committed(ledger.pending_epoch))
 
 
 def run_waves(
@@ -58,5 +58,5 @@ def run_waves(
         else:
             ledger.prepare(wave.epoch, wave.positions, rows)
             target.commit(wave.epoch, rows)
-            ledger.settle(is_done=True)
+            ledger.finish(is_done=True)
         told(len(wave.items), rows)

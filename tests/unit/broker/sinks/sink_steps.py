@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from goqueue.broker.broker import Broker
 from goqueue.broker.read.read import read_messages
 from goqueue.broker.sinks.verbs import commit_epoch, stage
-from goqueue.model.commands import EpochSettled, ReadMessages, SettleEpoch, StageBatches, Staged
+from goqueue.model.commands import EndEpoch, EpochEnded, ReadMessages, StageBatches, Staged
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Lane, Message
 from goqueue.node.clock import SystemClock
@@ -40,12 +40,12 @@ async def put_stage(
     )
 
 
-async def commit(broker: Broker, epoch: int, *stage_ids: str, generation: int = 1) -> EpochSettled:
-    return await commit_epoch(broker, settling(epoch, *stage_ids, generation=generation))
+async def commit(broker: Broker, epoch: int, *stage_ids: str, generation: int = 1) -> EpochEnded:
+    return await commit_epoch(broker, ending(epoch, *stage_ids, generation=generation))
 
 
-def settling(epoch: int, *stage_ids: str, generation: int = 1) -> SettleEpoch:
-    return SettleEpoch(sink=SINK, generation=generation, epoch=epoch, stage_ids=stage_ids)
+def ending(epoch: int, *stage_ids: str, generation: int = 1) -> EndEpoch:
+    return EndEpoch(sink=SINK, generation=generation, epoch=epoch, stage_ids=stage_ids)
 
 
 async def values(broker: Broker, partition: int) -> list[str]:

@@ -23,7 +23,7 @@ from goqueue.broker.sinks.verbs import (
 )
 from goqueue.broker.topics.verbs import create_topic, delete_topic
 from goqueue.broker.write.publish import publish
-from goqueue.model.commands import CreateTopic, EpochSettled, Publish, ReadMessages, StageBatches
+from goqueue.model.commands import CreateTopic, EpochEnded, Publish, ReadMessages, StageBatches
 from goqueue.model.errors import (
     Corrupt,
     Invalid,
@@ -42,7 +42,7 @@ from goqueue.node.disk import FolderDisk
 from goqueue.records.entries import encode_entry
 from goqueue.testing.disk import SimulatedDisk
 from tests.unit.broker.running import ORDERS, running, until
-from tests.unit.broker.sinks.sink_steps import SINK, batch_of, commit, entries, put_stage, settling, values
+from tests.unit.broker.sinks.sink_steps import SINK, batch_of, commit, ending, entries, put_stage, values
 
 Walk = Callable[[Broker], Awaitable[None]]
 
@@ -63,7 +63,7 @@ def test_an_epoch_is_seen_whole_when_it_commits_and_not_before(tmp_path: Path) -
         await put_stage(broker, 0, "b", [(1, "b1")])
         assert await values(broker, 0) + await values(broker, 1) == []
 
-        assert await commit(broker, 0, "a", "b") == EpochSettled(is_duplicate=False, messages=4)
+        assert await commit(broker, 0, "a", "b") == EpochEnded(is_duplicate=False, messages=4)
 
         assert await values(broker, 0) == ["a0", "a2"]
         assert await values(broker, 1) == ["a1", "b1"]
@@ -101,7 +101,7 @@ def test_epochs_need_not_follow_each_other_and_may_be_empty(tmp_path: Path) -> N
     async def walk(broker: Broker) -> None:
         await put_stage(broker, 7, "a", [(0, "x")])
         await commit(broker, 7, "a")
-        assert await commit(broker, 9) == EpochSettled(is_duplicate=False, messages=0)
+        assert await commit(broker, 9) == EpochEnded(is_duplicate=False, messages=0)
         assert describe_sink(broker, SINK).last_epoch == 9
 
     walk_with_sink(FolderDisk(tmp_path), walk)
@@ -138,7 +138,7 @@ def test_an_older_generation_can_do_nothing(tmp_path: Path) -> None:
         with pytest.raises(SinkFenced):
             await commit(broker, 0, "a")
         with pytest.raises(SinkFenced):
-            await abort_stages(broker, settling(0, "a"))
+            await abort_stages(broker, ending(0, "a"))
         await commit(broker, 0, "a", generation=2)
         assert await values(broker, 0) == ["x"]
 
@@ -149,9 +149,9 @@ def test_an_abort_drops_stages_and_never_undoes_a_commit(tmp_path: Path) -> None
     async def walk(broker: Broker) -> None:
         await put_stage(broker, 0, "a", [(0, "x")])
         await put_stage(broker, 0, "b", [(0, "y")])
-        assert await abort_stages(broker, settling(0, "b", "missing")) == 1
+        assert await abort_stages(broker, ending(0, "b", "missing")) == 1
         await commit(broker, 0, "a")
-        assert await abort_stages(broker, settling(0, "a")) == 0
+        assert await abort_stages(broker, ending(0, "a")) == 0
         assert await values(broker, 0) == ["x"]
 
     walk_with_sink(FolderDisk(tmp_path), walk)
