@@ -21,7 +21,7 @@ from goqueue.broker.health.condition import Health
 from goqueue.broker.health.reserve import Reserve
 from goqueue.broker.health.scrub import Scrub
 from goqueue.broker.metadata_state import Event as MetadataEvent
-from goqueue.broker.queue.waiting import DeliveryRoom
+from goqueue.broker.queue.state import QueueState
 from goqueue.broker.sinks.stages import Stages
 from goqueue.broker.storage.flusher import Flusher
 from goqueue.broker.storage.journal import Journal
@@ -146,7 +146,7 @@ class Broker:
     topic_counts: Mapping[TopicName, int] = field(default_factory=dict)
     """How many partitions each topic of clients has. Another object whenever that has changed."""
     waiting_reads: dict[ReadWaiter, None] = field(default_factory=dict)
-    delivery_room: DeliveryRoom = field(default_factory=DeliveryRoom)
+    queue: QueueState = field(default_factory=QueueState)
     stored_times: StoredTimes = field(default_factory=StoredTimes)
     trace_exports: list[ExportStatus] = field(default_factory=list)
     """One for each exporter that the node has set up."""

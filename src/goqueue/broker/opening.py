@@ -198,7 +198,7 @@ def _put_together(
         open_journal=broker.open_journal,
     )
     broker.coordinator = Coordinator(group_journals, clock, counters)
-    broker.coordinator.on_change = broker.delivery_room.wake
+    broker.coordinator.on_change = broker.queue.wake
     broker.transactions = TransactionJournals(
         sinks, running, new_partition=journal_partition, open_journal=broker.open_journal
     )

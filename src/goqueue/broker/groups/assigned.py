@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.assigned_views import view_member, view_rebalances, view_reconciliation
-from goqueue.broker.groups.coordinator import Room
+from goqueue.broker.groups.coordinator import ActiveGroup
 from goqueue.broker.tenants.quotas import admit_group_owner, admit_member, admit_new_group
 from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.core.groups.assigned_state import Terms
@@ -46,8 +46,8 @@ async def join_assigned(broker: Broker, command: JoinAssigned) -> AssignedMember
         raise Invalid("a member names at least one topic")
     for topic in topics:
         broker.topic(topic)
-    room = await enter(broker, command.group)
-    is_known = command.member_id in room.membership.members
+    active = await enter(broker, command.group)
+    is_known = command.member_id in active.membership.members
     member_id = command.member_id if is_known else member_id_for(command.client_id, broker.new_id())
     kept = HolderKept(
         member_id=member_id,
@@ -63,34 +63,34 @@ async def join_assigned(broker: Broker, command: JoinAssigned) -> AssignedMember
     )
     is_in_order = command.key_order and command.sharing is Sharing.SHARED
     terms = Terms(GroupKind.HTTP, command.sharing, is_in_order)
-    group, holder = take_in(broker, room, terms, kept, claimed=None)
+    group, holder = take_in(broker, active, terms, kept, claimed=None)
     joined = view_member(group, holder)
-    await room.journal.durable()
+    await active.journal.durable()
     return joined
 
 
 async def heartbeat_assigned(broker: Broker, who: Membership) -> Reconciliation:
     """A sign of life. Generation 0 is not checked: so a member learns the one that counts."""
-    room, group = at_work(broker, who)
+    active, group = at_work(broker, who)
     now_ns = broker.coordinator.now_ns()
-    broker.coordinator.enact(room, group.heartbeat(who, now_ns=now_ns))
-    return await tell_alive(broker, room, group, group.member(who.member_id), heard_ns=now_ns)
+    broker.coordinator.enact(active, group.heartbeat(who, now_ns=now_ns))
+    return await tell_alive(broker, active, group, group.member(who.member_id), heard_ns=now_ns)
 
 
 async def revoke_partitions(
     broker: Broker, who: Membership, revoked: Sequence[TopicPartition]
 ) -> Reconciliation:
     """A member has let go of partitions; refused with NotRebalancing when it was not asked to."""
-    room, group = at_work(broker, who)
-    broker.coordinator.enact(room, group.release(who, revoked, now_ns=broker.coordinator.now_ns()))
-    return await tell(broker, room, group, group.member(who.member_id))
+    active, group = at_work(broker, who)
+    broker.coordinator.enact(active, group.release(who, revoked, now_ns=broker.coordinator.now_ns()))
+    return await tell(broker, active, group, group.member(who.member_id))
 
 
 async def leave_assigned(broker: Broker, group: str, member_id: str) -> None:
     """A member goes for good."""
-    room, left = at_work(broker, Membership(group, member_id, 0))
-    broker.coordinator.enact(room, left.leave(member_id, now_ns=broker.coordinator.now_ns()))
-    await room.journal.durable()
+    active, left = at_work(broker, Membership(group, member_id, 0))
+    broker.coordinator.enact(active, left.leave(member_id, now_ns=broker.coordinator.now_ns()))
+    await active.journal.durable()
 
 
 def assignment_of(broker: Broker, group: str, member_id: str) -> AssignedMember:
@@ -104,11 +104,11 @@ def owned_partitions(broker: Broker, who: Membership) -> Sequence[TopicPartition
 
     Waits for nothing: leases are written to the same journal, behind what they rest upon.
     """
-    room, group = at_work(broker, who)
+    active, group = at_work(broker, who)
     now_ns = broker.coordinator.now_ns()
     if group.is_reconciling(who.member_id):
         # Members that poll and never heartbeat take what has become free, too.
-        broker.coordinator.enact(room, group.heartbeat(who, now_ns=now_ns))
+        broker.coordinator.enact(active, group.heartbeat(who, now_ns=now_ns))
     return group.readable(who, now_ns=now_ns)
 
 
@@ -145,17 +145,17 @@ def admit_group(broker: Broker, group: str) -> None:
         admit_group_owner(broker, group)
 
 
-async def enter(broker: Broker, group: str) -> Room:
-    """The room of a group, which may begin by this."""
+async def enter(broker: Broker, group: str) -> ActiveGroup:
+    """A group at work, which may begin by this."""
     admit_group(broker, group)
     if broker.tenants.accounts:
         admit_new_group(broker, group)
-    return await broker.coordinator.room(group)
+    return await broker.coordinator.active(group)
 
 
 def take_in(
     broker: Broker,
-    room: Room,
+    active: ActiveGroup,
     terms: Terms,
     kept: HolderKept,
     *,
@@ -164,17 +164,17 @@ def take_in(
     """Let a member in, new or come back, and have it take what is free."""
     coordinator, now_ns = broker.coordinator, broker.coordinator.now_ns()
     try:
-        group = room.record.as_assigned()
+        group = active.record.as_assigned()
         check_member_names(kept.member_id, kept.instance_id, kept.client_id)
         if broker.tenants.accounts:
             instances = (holder.kept.instance_id for holder in group.members.values())
-            admit_member(broker, room.name, group.members, instances, (kept.member_id, kept.instance_id))
-        coordinator.enact(room, group.follow(broker.topic_counts, now_ns=now_ns))
-        coordinator.enact(room, group.join(terms, kept, now_ns=now_ns))
-        coordinator.enact(room, group.arrive(kept.member_id, claimed=claimed, now_ns=now_ns))
+            admit_member(broker, active.name, group.members, instances, (kept.member_id, kept.instance_id))
+        coordinator.enact(active, group.follow(broker.topic_counts, now_ns=now_ns))
+        coordinator.enact(active, group.join(terms, kept, now_ns=now_ns))
+        coordinator.enact(active, group.arrive(kept.member_id, claimed=claimed, now_ns=now_ns))
     except GoQueueError:
         # A group that did not come about leaves nothing behind.
-        coordinator.carry_out(room, Outcome())
+        coordinator.carry_out(active, Outcome())
         raise
     return group, group.member(kept.member_id)
 
@@ -189,34 +189,34 @@ def check_member_names(member_id: str, instance_id: str | None, client_id: str) 
         checked_name(client_id, "a client id")
 
 
-def at_work(broker: Broker, who: Membership) -> tuple[Room, AssignedGroup]:
+def at_work(broker: Broker, who: Membership) -> tuple[ActiveGroup, AssignedGroup]:
     """A group that has members, up to date with the topics there are."""
     admit_group(broker, who.group)
-    room = broker.coordinator.known_room(who.group)
-    if room is None:
+    active = broker.coordinator.known_active(who.group)
+    if active is None:
         if broker.coordinator.journals.record(who.group) is None:
             raise GroupNotFound(who.group)
         raise UnknownMember(who.group, who.member_id)
-    group = room.membership
+    group = active.membership
     if not isinstance(group, AssignedGroup):
         raise UnknownMember(who.group, who.member_id)
-    broker.coordinator.enact(room, group.follow(broker.topic_counts, now_ns=broker.coordinator.now_ns()))
-    return room, group
+    broker.coordinator.enact(active, group.follow(broker.topic_counts, now_ns=broker.coordinator.now_ns()))
+    return active, group
 
 
-async def tell(broker: Broker, room: Room, group: AssignedGroup, holder: Holder) -> Reconciliation:
+async def tell(broker: Broker, active: ActiveGroup, group: AssignedGroup, holder: Holder) -> Reconciliation:
     """What a member hears, once the disk has it."""
     is_news = holder.told != (holder.epoch, holder.owned)
     reconciliation = view_reconciliation(broker, group, holder)
     if is_news:
-        await room.journal.durable()
+        await active.journal.durable()
     return reconciliation
 
 
 async def tell_alive(
-    broker: Broker, room: Room, group: AssignedGroup, holder: Holder, *, heard_ns: int
+    broker: Broker, active: ActiveGroup, group: AssignedGroup, holder: Holder, *, heard_ns: int
 ) -> Reconciliation:
     """The same to a member that has given a sign of life, which is counted once it is answered."""
-    told = await tell(broker, room, group, holder)
+    told = await tell(broker, active, group, holder)
     broker.counters.group(group.name).beaten((broker.coordinator.now_ns() - heard_ns) / 1e9)
     return told

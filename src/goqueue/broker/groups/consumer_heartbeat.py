@@ -27,7 +27,7 @@ async def consumer_heartbeat(broker: Broker, command: ConsumerHeartbeat) -> Reco
 
 
 async def _join(broker: Broker, command: ConsumerHeartbeat) -> Reconciliation:
-    room = await enter(broker, command.group)
+    active = await enter(broker, command.group)
     kept = HolderKept(
         member_id=command.member_id or member_id_for(command.client_id, broker.new_id()),
         instance_id=command.instance_id,
@@ -41,27 +41,27 @@ async def _join(broker: Broker, command: ConsumerHeartbeat) -> Reconciliation:
         joined_ms=broker.clock.wall_ms(),
     )
     # Whoever joins has nothing: what it was to let go of, it has let go of.
-    group, holder = take_in(broker, room, _TERMS, kept, claimed=())
-    return await tell(broker, room, group, holder)
+    group, holder = take_in(broker, active, _TERMS, kept, claimed=())
+    return await tell(broker, active, group, holder)
 
 
 async def _speak(broker: Broker, command: ConsumerHeartbeat) -> Reconciliation | None:
     who = Membership(command.group, command.member_id, command.epoch, command.instance_id)
-    room, group = at_work(broker, who)
+    active, group = at_work(broker, who)
     coordinator, now_ns = broker.coordinator, broker.coordinator.now_ns()
     if command.epoch == LEAVE:
-        coordinator.enact(room, group.leave(who.member_id, who.instance_id, now_ns=now_ns))
+        coordinator.enact(active, group.leave(who.member_id, who.instance_id, now_ns=now_ns))
     elif command.epoch == STEP_OUT:
-        coordinator.enact(room, group.step_out(who.member_id, who.instance_id or "", now_ns=now_ns))
+        coordinator.enact(active, group.step_out(who.member_id, who.instance_id or "", now_ns=now_ns))
     else:
-        coordinator.enact(room, group.heartbeat(who, claimed=command.owned, now_ns=now_ns))
+        coordinator.enact(active, group.heartbeat(who, claimed=command.owned, now_ns=now_ns))
         holder = group.member(who.member_id)
         described = _described(holder.kept, command)
         if described != holder.kept:
-            coordinator.enact(room, group.change(described, now_ns=now_ns))
-            coordinator.enact(room, group.arrive(who.member_id, claimed=command.owned, now_ns=now_ns))
-        return await tell_alive(broker, room, group, holder, heard_ns=now_ns)
-    await room.journal.durable()
+            coordinator.enact(active, group.change(described, now_ns=now_ns))
+            coordinator.enact(active, group.arrive(who.member_id, claimed=command.owned, now_ns=now_ns))
+        return await tell_alive(broker, active, group, holder, heard_ns=now_ns)
+    await active.journal.durable()
     return None
 
 

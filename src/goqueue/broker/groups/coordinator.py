@@ -1,6 +1,6 @@
 """The coordinator of consumer groups: carries out what the groups machine decides.
 
-Each group at work has a room: who waits there for an answer, and at most one timer, set to when the
+A group at work has those who wait for an answer, and at most one timer, set to when the
 machine has something to do next. A timer that has become too early is left alone, fires, and is set
 anew: so a heartbeat, which only moves deadlines away, costs no timer.
 """
@@ -29,7 +29,7 @@ R = TypeVar("R", Joined, Synced)
 _NS_PER_S = 1_000_000_000
 
 
-class Room:
+class ActiveGroup:
     """A group with those who wait in it."""
 
     def __init__(self, journal: GroupJournal, record: GroupRecord) -> None:
@@ -59,7 +59,7 @@ class Coordinator:
         self.journals = journals
         self._clock = clock
         self._counters = counters
-        self._rooms: dict[str, Room] = {}
+        self._active: dict[str, ActiveGroup] = {}
         self.on_change: Callable[[str], None] = lambda group: None
         """Told of a group whose members or assignments may have changed."""
 
@@ -74,50 +74,50 @@ class Coordinator:
             for record in tuple(journal.groups):
                 self.carry_out(self._enter(journal, record), Outcome())
 
-    async def room(self, group: str) -> Room:
-        """The room of a group, which may begin by this."""
+    async def active(self, group: str) -> ActiveGroup:
+        """A group at work, which may begin by this."""
         journal = await self.journals.ensure(group)
         return self._enter(journal, journal.groups.ensure(group))
 
-    def known_room(self, group: str) -> Room | None:
-        """The room of a group that has members, or may soon have some."""
-        return self._rooms.get(group)
+    def known_active(self, group: str) -> ActiveGroup | None:
+        """A group at work that has members, or may soon have some."""
+        return self._active.get(group)
 
-    def carry_out(self, room: Room, outcome: Outcome, *, is_time_up: bool = False) -> None:
+    def carry_out(self, active: ActiveGroup, outcome: Outcome, *, is_time_up: bool = False) -> None:
         """Journal what must be kept, tell those who wait, set the timer, forget a group that is over."""
         not_before_ns = 0
         try:
             if outcome.events:
-                room.journal.write(*outcome.events)
+                active.journal.write(*outcome.events)
         except GoQueueError as error:
             # Nobody is refused for that: after a restart the members that are gone would be missed once more.
             # Where the broker assigns, they are not gone before the journal says so: that is tried again.
             not_before_ns = self.now_ns() + _NS_PER_S
-            log.warning("group_not_journalled group=%s reason=%s", room.name, error)
+            log.warning("group_not_journalled group=%s reason=%s", active.name, error)
         for member_id, reply in outcome.answers:
-            waiter = room.waiting.pop(member_id, None)
+            waiter = active.waiting.pop(member_id, None)
             if waiter is not None:
                 _answer(waiter, reply)
-        self._set_timer(room, not_before_ns)
-        counters = self._counters.group(room.name)
-        room.watch.note(room.membership, counters, now_ns=self.now_ns(), is_time_up=is_time_up)
-        self.on_change(room.name)
-        if room.membership.is_vacant:
-            self._rooms.pop(room.name, None)
-            self.forget_if_void(room.journal, room.name)
+        self._set_timer(active, not_before_ns)
+        counters = self._counters.group(active.name)
+        active.watch.note(active.membership, counters, now_ns=self.now_ns(), is_time_up=is_time_up)
+        self.on_change(active.name)
+        if active.membership.is_vacant:
+            self._active.pop(active.name, None)
+            self.forget_if_void(active.journal, active.name)
 
-    def enact(self, room: Room, events: Sequence[Event]) -> None:
+    def enact(self, active: ActiveGroup, events: Sequence[Event]) -> None:
         """Journal and apply what a group decided for somebody who asked; raises when that cannot be."""
         if events:
-            room.journal.write(*events)
-            self.carry_out(room, Outcome())
+            active.journal.write(*events)
+            self.carry_out(active, Outcome())
 
     def follow(self, topics: TopicCounts) -> None:
         """Topics have come, gone or grown: groups hear of it at once, and so do polls that wait."""
-        for room in tuple(self._rooms.values()):
-            group = room.membership
+        for active in tuple(self._active.values()):
+            group = active.membership
             if isinstance(group, AssignedGroup) and (events := group.follow(topics, now_ns=self.now_ns())):
-                self.carry_out(room, Outcome(events=events))
+                self.carry_out(active, Outcome(events=events))
 
     def forget_if_void(self, journal: GroupJournal, group: str) -> None:
         """Let go of a group in which nothing is left."""
@@ -127,22 +127,24 @@ class Coordinator:
         except GoQueueError as error:
             log.warning("group_not_journalled group=%s reason=%s", group, error)
 
-    def expect(self, room: Room, member_id: str) -> "asyncio.Future[Reply]":
+    def expect(self, active: ActiveGroup, member_id: str) -> "asyncio.Future[Reply]":
         """A place to wait for an answer. Whoever waited there for the same member is sent away."""
-        if displaced := room.waiting.get(member_id):
-            _answer(displaced, RebalanceInProgress(room.name))
+        if displaced := active.waiting.get(member_id):
+            _answer(displaced, RebalanceInProgress(active.name))
         waiter: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        room.waiting[member_id] = waiter
+        active.waiting[member_id] = waiter
         return waiter
 
-    async def answer(self, room: Room, member_id: str, waiter: "asyncio.Future[Reply]", kind: type[R]) -> R:
+    async def answer(
+        self, active: ActiveGroup, member_id: str, waiter: "asyncio.Future[Reply]", kind: type[R]
+    ) -> R:
         """Wait for an answer; a client that goes away meanwhile is not waited for by others."""
         try:
             reply = await waiter
         except asyncio.CancelledError:
-            if room.waiting.get(member_id) is waiter:
-                del room.waiting[member_id]
-                self.carry_out(room, room.group.abandon(member_id, now_ns=self.now_ns()))
+            if active.waiting.get(member_id) is waiter:
+                del active.waiting[member_id]
+                self.carry_out(active, active.group.abandon(member_id, now_ns=self.now_ns()))
             raise
         assert isinstance(reply, kind), f"{member_id} waited for {kind.__name__}"
         return reply
@@ -157,38 +159,38 @@ class Coordinator:
 
     async def close(self) -> None:
         """No more timers; everyone who waits is told to look for the coordinator later."""
-        for room in self._rooms.values():
-            if room.timer is not None:
-                room.timer.cancel()
-            for waiter in room.waiting.values():
+        for active in self._active.values():
+            if active.timer is not None:
+                active.timer.cancel()
+            for waiter in active.waiting.values():
                 _answer(waiter, ShuttingDown())
-        self._rooms.clear()
+        self._active.clear()
         await self.journals.drain()
 
-    def _enter(self, journal: GroupJournal, record: GroupRecord) -> Room:
+    def _enter(self, journal: GroupJournal, record: GroupRecord) -> ActiveGroup:
         name = record.membership.name
-        room = self._rooms.get(name)
-        if room is None or room.record is not record:
-            room = self._rooms[name] = Room(journal, record)
-        return room
+        active = self._active.get(name)
+        if active is None or active.record is not record:
+            active = self._active[name] = ActiveGroup(journal, record)
+        return active
 
-    def _set_timer(self, room: Room, not_before_ns: int) -> None:
-        deadline_ns = room.membership.next_deadline_ns()
+    def _set_timer(self, active: ActiveGroup, not_before_ns: int) -> None:
+        deadline_ns = active.membership.next_deadline_ns()
         if deadline_ns is not None:
             deadline_ns = max(deadline_ns, not_before_ns)
-        if room.timer is not None:
-            if deadline_ns is not None and room.timer_ns <= deadline_ns:
+        if active.timer is not None:
+            if deadline_ns is not None and active.timer_ns <= deadline_ns:
                 return
-            room.timer.cancel()
-            room.timer = None
+            active.timer.cancel()
+            active.timer = None
         if deadline_ns is not None:
             delay_s = max(deadline_ns - self.now_ns(), 0) / _NS_PER_S
-            room.timer_ns = deadline_ns
-            room.timer = asyncio.get_running_loop().call_later(delay_s, self._advance, room)
+            active.timer_ns = deadline_ns
+            active.timer = asyncio.get_running_loop().call_later(delay_s, self._advance, active)
 
-    def _advance(self, room: Room) -> None:
-        room.timer = None
-        self.carry_out(room, room.membership.advance(now_ns=self.now_ns()), is_time_up=True)
+    def _advance(self, active: ActiveGroup) -> None:
+        active.timer = None
+        self.carry_out(active, active.membership.advance(now_ns=self.now_ns()), is_time_up=True)
 
 
 def _answer(waiter: "asyncio.Future[Reply]", reply: Reply | GoQueueError) -> None:

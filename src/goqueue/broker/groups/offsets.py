@@ -68,7 +68,7 @@ def begin_commit(
         event = journal.groups.commit_offsets(who, topics, now_ns=now_ns, now_ms=broker.clock.wall_ms())
         if topics:
             committed = journal.write(event)
-            broker.delivery_room.wake(who.group)
+            broker.queue.wake(who.group)
             _count(broker, who.group, topics, committed, begun_ns=now_ns)
     except GoQueueError as error:
         broker.counters.commit_refused(who.group, error.code)

@@ -40,7 +40,7 @@ async def reset_offsets(broker: Broker, command: ResetOffsets) -> list[OffsetRes
     )
     if not command.is_dry_run and resets:
         await journal.commit(event)
-        broker.delivery_room.wake(command.group)
+        broker.queue.wake(command.group)
     return resets
 
 

@@ -32,7 +32,7 @@ async def expire_offsets(broker: Broker) -> None:
 
 
 async def forget_topic(broker: Broker, topic_id: UUID) -> None:
-    """A topic is gone: what is out of it takes nobody's room, and its receipts are unknown."""
+    """A topic is gone: what is out of it counts for nobody any more, and its receipts are unknown."""
     slices = Slices(broker.clock)
     for journal in broker.coordinator.journals:
         for number in [one.number for one in journal.deliveries if one.topic_id == topic_id]:

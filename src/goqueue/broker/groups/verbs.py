@@ -43,45 +43,45 @@ async def join_group(broker: Broker, command: JoinGroup) -> Joined:
     coordinator = broker.coordinator
     if broker.tenants.accounts:
         admit_new_group(broker, command.group)
-    room = await coordinator.room(command.group)
+    active = await coordinator.active(command.group)
     fresh_id = member_id_for(command.client_id, broker.new_id())
     member_id = command.member_id or fresh_id
     try:
         check_member_names(command.member_id, command.instance_id, command.client_id)
         if broker.tenants.accounts:
-            members = room.group.members
+            members = active.group.members
             instances = (member.instance_id for member in members.values())
             newcomer = (command.member_id, command.instance_id)
             admit_member(broker, command.group, members, instances, newcomer)
-        outcome = room.group.join(command, fresh_id=fresh_id, now_ns=coordinator.now_ns())
+        outcome = active.group.join(command, fresh_id=fresh_id, now_ns=coordinator.now_ns())
     except GoQueueError:
         # A refusal can change something too: a new member has an id now, and a while to come back with it.
-        coordinator.carry_out(room, Outcome())
+        coordinator.carry_out(active, Outcome())
         raise
-    waiter = coordinator.expect(room, member_id)
-    coordinator.carry_out(room, outcome)
-    return await coordinator.answer(room, member_id, waiter, Joined)
+    waiter = coordinator.expect(active, member_id)
+    coordinator.carry_out(active, outcome)
+    return await coordinator.answer(active, member_id, waiter, Joined)
 
 
 async def sync_group(broker: Broker, command: SyncGroup) -> Synced:
     """Learn one's assignment: at once when there is one, else when the leader has brought it."""
     admit_group(broker, command.group)
     coordinator = broker.coordinator
-    room = coordinator.known_room(command.group)
-    if room is None:
+    active = coordinator.known_active(command.group)
+    if active is None:
         raise UnknownMember(command.group, command.member_id)
-    changed = room.group.sync(command, now_ns=coordinator.now_ns())
+    changed = active.group.sync(command, now_ns=coordinator.now_ns())
     try:
         if changed is not None:
-            room.journal.write(changed)
+            active.journal.write(changed)
     except GoQueueError:
-        coordinator.carry_out(room, room.group.abandon(command.member_id, now_ns=coordinator.now_ns()))
+        coordinator.carry_out(active, active.group.abandon(command.member_id, now_ns=coordinator.now_ns()))
         raise
-    waiter = coordinator.expect(room, command.member_id)
-    coordinator.carry_out(room, room.group.answer_syncs(now_ns=coordinator.now_ns()))
-    synced = await coordinator.answer(room, command.member_id, waiter, Synced)
+    waiter = coordinator.expect(active, command.member_id)
+    coordinator.carry_out(active, active.group.answer_syncs(now_ns=coordinator.now_ns()))
+    synced = await coordinator.answer(active, command.member_id, waiter, Synced)
     # An assignment that somebody acts on is one that a restart remembers.
-    await room.journal.durable()
+    await active.journal.durable()
     return synced
 
 
@@ -104,14 +104,14 @@ async def leave_group(broker: Broker, group: str, leavers: Sequence[Leaver]) -> 
     outcomes: list[GoQueueError | None] = []
     for leaver in leavers:
         try:
-            room = coordinator.known_room(group)
-            if room is None:
+            active = coordinator.known_active(group)
+            if active is None:
                 raise UnknownMember(group, leaver.member_id)
-            membership, now_ns = room.membership, coordinator.now_ns()
+            membership, now_ns = active.membership, coordinator.now_ns()
             if isinstance(membership, AssignedGroup):
-                coordinator.enact(room, membership.leave(*leaver, now_ns=now_ns))
+                coordinator.enact(active, membership.leave(*leaver, now_ns=now_ns))
             else:
-                coordinator.carry_out(room, membership.leave(leaver, now_ns=now_ns))
+                coordinator.carry_out(active, membership.leave(leaver, now_ns=now_ns))
             outcomes.append(None)
         except GoQueueError as error:
             outcomes.append(error)

@@ -47,17 +47,17 @@ _PRODUCER_EPOCH = 0
 
 def start_moves(broker: Broker, journal: GroupJournal, delivery: Delivery) -> None:
     """Have messages moved, without waiting for it."""
-    if not broker.delivery_room.move_lock(delivery).locked():
+    if not broker.queue.move_lock(delivery).locked():
         broker.keep(asyncio.get_running_loop().create_task(finish_moves(broker, journal, delivery)))
 
 
 async def finish_moves(broker: Broker, journal: GroupJournal, delivery: Delivery) -> None:
     """Move what is to be moved. What a failing disk holds up now is tried again by the upkeep."""
-    lock = broker.delivery_room.move_lock(delivery)
+    lock = broker.queue.move_lock(delivery)
     try:
         await broker.carry_out(_move_all(broker, journal, delivery), lock)
     except GoQueueError as error:
-        broker.delivery_room.counters.moves_failed += 1
+        broker.queue.counters.moves_failed += 1
         log.warning("moves_held_up group=%s partition=%s reason=%s", delivery.group, delivery.source, error)
 
 
@@ -194,7 +194,7 @@ def _tell(broker: Broker, delivery: Delivery, move: Move, target: TopicPartition
 
 
 def _count(broker: Broker, delivery: Delivery, moved: Sequence[Move]) -> None:
-    counters = broker.delivery_room.counters
+    counters = broker.queue.counters
     for move in moved:
         if move.reason is Reason.REDRIVEN:
             counters.redriven += 1

@@ -111,7 +111,7 @@ def advance(broker: Broker, journal: GroupJournal, delivery: Delivery) -> None:
         ended = [one for event in events for one in _ended(delivery, event)]
         journal.note(*events)
         returned = [count_of(event.runs) for event in events if isinstance(event, Returned)]
-        broker.delivery_room.counters.retried += sum(returned)
+        broker.queue.counters.retried += sum(returned)
         listener = broker.telemetry.of(delivery.source)
         for consumer, until_ms, runs in ended:
             time_us = (until_ms - broker.running.ahead_ms()) * _US_PER_MS

@@ -72,7 +72,7 @@ async def poll(broker: Broker, command: Poll) -> Polled:
     """Messages of the partitions that the member may take from, as soon as there are any."""
     deadline_ns = broker.clock.monotonic_ns() + command.wait_ms * _NS_PER_MS
     while True:
-        changes = broker.delivery_room.changes[command.group]
+        changes = broker.queue.changes[command.group]
         begun_ns = broker.clock.monotonic_ns()
         try:
             polled = await poll_now(broker, command)
@@ -89,7 +89,7 @@ async def poll(broker: Broker, command: Poll) -> Polled:
             # How long it took to find them, without the wait for them.
             broker.counters.group(command.group).polled(count, (now_ns - begun_ns) / 1e9)
             return polled
-        if broker.delivery_room.changes[command.group] == changes:
+        if broker.queue.changes[command.group] == changes:
             await _wait(broker, command, polled, left_ns)
 
 
@@ -136,7 +136,7 @@ async def _take(
         if slices.is_over:
             await slices.pause()
         part = None
-        if limit > 0 and max_bytes > 0 and _room(broker, journal, command):
+        if limit > 0 and max_bytes > 0 and _space(broker, journal, command):
             try:
                 wanted = limit
                 if broker.tenants.accounts:
@@ -163,7 +163,7 @@ async def _take_from(
     if not is_key_ordered(broker, command.group):
         return await _choose(broker, journal, delivery, command, limit, max_bytes, is_by_key=False)
     # One at a time: what is only being read has no key yet that others would have to keep away from.
-    async with broker.delivery_room.key_lock(delivery):
+    async with broker.queue.key_lock(delivery):
         return await _choose(broker, journal, delivery, command, limit, max_bytes, is_by_key=True)
 
 
@@ -185,7 +185,7 @@ async def _choose(
         while looked_count < _LOOK_MAX:
             at_hand = await scan(broker, journal, delivery, wanted_count)
             runs = delivery.shelf.take(
-                min(wanted_count, _room(broker, journal, command)),
+                min(wanted_count, _space(broker, journal, command)),
                 weights=weights_of(settings),
                 wait_ms_max=settings.lane_wait_max_ms,
                 now_ms=broker.running.now_ms(),
@@ -225,7 +225,7 @@ async def _choose(
         return None
     except asyncio.CancelledError:
         # Others were not woken for what this one was about to take.
-        broker.delivery_room.wake(command.group)
+        broker.queue.wake(command.group)
         raise
     finally:
         # Whatever was not leased or settled by now goes back where it was.
@@ -243,7 +243,7 @@ def _lease(
     visibility_ms: int,
 ) -> PolledPart | None:
     """Write down who has the messages and until when."""
-    messages = messages[: _room(broker, journal, command)]
+    messages = messages[: _space(broker, journal, command)]
     if not messages:
         return None
     now_ms = broker.clock.wall_ms()
@@ -265,7 +265,7 @@ def _lease(
         counts = {
             m.offset: delivery.delivery_count(m.offset) for m in messages if m.offset in delivery.attempts
         }
-    broker.delivery_room.counters.count_delivered(delivery.source, messages, counts, now_ms)
+    broker.queue.counters.count_delivered(delivery.source, messages, counts, now_ms)
     size = sum(map(len, filter(None, map(_value_of, messages))))
     broker.telemetry.of(delivery.source).leased(
         delivery.group,
@@ -281,7 +281,7 @@ def _lease(
     return PolledPart(delivery.source, nonce, messages, counts)
 
 
-def _room(broker: Broker, journal: GroupJournal, command: Poll) -> int:
+def _space(broker: Broker, journal: GroupJournal, command: Poll) -> int:
     """How many more messages the consumer may have out."""
     out = journal.deliveries.in_flight(command.group, command.member_id)
     return max(broker.config.groups.in_flight_max - out, 0)
@@ -296,11 +296,11 @@ def _end_offset(broker: Broker, source: TopicPartition) -> int:
 
 
 async def _wait(broker: Broker, command: Poll, polled: Polled, left_ns: int) -> None:
-    """Return when messages may have come: published, given back, fallen due, or room made for them."""
+    """Return when messages may have come: published, given back, fallen due, or space made for them."""
     journal = await broker.coordinator.journals.ensure(command.group)
     waiter = PollWaiter()
     broker.waiting_reads[waiter] = None
-    broker.delivery_room.enter(command.group, command.member_id, waiter)
+    broker.queue.enter(command.group, command.member_id, waiter)
     timer = None
     try:
         next_ms = await _watch(broker, journal, command, polled, waiter)
@@ -313,7 +313,7 @@ async def _wait(broker: Broker, command: Poll, polled: Polled, left_ns: int) -> 
         if timer is not None:
             timer.cancel()
         del broker.waiting_reads[waiter]
-        broker.delivery_room.leave(command.group, waiter)
+        broker.queue.leave(command.group, waiter)
         for partition in waiter.deliveries:
             partition.readers.pop(waiter, None)
 
@@ -323,7 +323,7 @@ async def _watch(
 ) -> int | None:
     """Have the waiter told of what comes to its partitions; when time will bring something, if it will."""
     slices = Slices(broker.clock)
-    has_room = _room(broker, journal, command) > 0
+    has_space = _space(broker, journal, command) > 0
     times_ms = []
     for source, end_offset in polled.end_offsets.items():
         if slices.is_over:
@@ -336,7 +336,7 @@ async def _watch(
         if delivery is None or topic is None or source.partition >= len(topic.partitions):
             continue
         times_ms.append(delivery.next_time_ms())
-        if has_room:
+        if has_space:
             partition = topic.partitions[source.partition]
             waiter.deliveries[partition] = delivery
             partition.readers[waiter] = None
@@ -345,8 +345,8 @@ async def _watch(
 
 def _patience_ns(broker: Broker, command: Poll) -> int:
     """How long to wait before the next sign of life: whoever waits here is not silent."""
-    room = broker.coordinator.known_room(command.group)
-    member = None if room is None else room.membership.members.get(command.member_id)
+    active = broker.coordinator.known_active(command.group)
+    member = None if active is None else active.membership.members.get(command.member_id)
     if member is None:
         return 0
     return max(member.deadline_ns - broker.coordinator.now_ns(), 0) * 2 // 3

@@ -58,7 +58,7 @@ async def open_runs(
     found: dict[int, StoredMessage] = {}
     size = unopened_count = 0
     place = place_of(broker, source)
-    cache, large_batches = broker.delivery_room.opened, broker.delivery_room.large
+    cache, large_batches = broker.queue.opened, broker.queue.large
     slices = Slices(broker.clock)
     batches = deque(batch for batch in at_hand if batch[1] > wanted.first)
     while wanted and (not found or size < max_bytes) and (is_patient or unopened_count < _UNOPENED_MAX):

@@ -57,10 +57,10 @@ async def browse(
         delivery = journal.deliveries.find(REDRIVE_GROUP_PREFIX + topic, source)
         offset = 0 if from_offsets is None else from_offsets[number]
         async for messages, end_offset in _unsettled(broker, source, delivery, offset):
-            room = limit - len(found.letters)
-            found.letters.extend(DeadLetter(source, message) for message in messages[:room])
-            if len(messages) >= room:
-                end_offset = messages[room].offset if len(messages) > room else end_offset
+            space = limit - len(found.letters)
+            found.letters.extend(DeadLetter(source, message) for message in messages[:space])
+            if len(messages) >= space:
+                end_offset = messages[space].offset if len(messages) > space else end_offset
                 if end_offset < broker.partition(source).last_stable_offset:
                     found.next_offsets[number] = end_offset
                 break
@@ -103,7 +103,7 @@ class _Pace:
         self.deadline_ns = self.broker.clock.monotonic_ns() + _PATIENCE_NS
 
     @property
-    def room(self) -> int:
+    def allowance(self) -> int:
         """How many may be sent in one go."""
         count = _LOOK_COUNT
         if self.command.rate_per_s is not None:
@@ -134,7 +134,7 @@ async def _send(
 ) -> bool:
     """Send messages back in the pace asked for; False when the time or the limit is used up."""
     while messages:
-        count = pace.room
+        count = pace.allowance
         if count <= 0 or pace.is_late:
             return False
         chunk, messages = messages[:count], messages[count:]

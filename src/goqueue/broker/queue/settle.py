@@ -267,12 +267,12 @@ def _tell(
                 for first, end in runs:
                     outcome.times_ms.update({places[offset]: time_ms for offset in range(first, end)})
                 if command.action is Action.NACK:
-                    broker.delivery_room.counters.retried += count_of(runs)
+                    broker.queue.counters.retried += count_of(runs)
             case MovesBegun():
                 outcome.dead_letter_topics.update({places[m.offset]: m.topic for m in event.moves})
-    room = broker.delivery_room
+    queue = broker.queue
     if command.action is Action.NACK:
-        room.wake(delivery.group)
+        queue.wake(delivery.group)
     elif command.action is not Action.EXTEND:
         # In order of keys a message that is done may be what another consumer waits for.
-        room.wake(delivery.group, None if is_key_ordered(broker, delivery.group) else consumer)
+        queue.wake(delivery.group, None if is_key_ordered(broker, delivery.group) else consumer)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.assigned import at_work, enter, take_in, tell, tell_alive
-from goqueue.broker.groups.coordinator import Room
+from goqueue.broker.groups.coordinator import ActiveGroup
 from goqueue.broker.queue.read import batches_from
 from goqueue.broker.queue.settle import Held, settle_held
 from goqueue.core.delivery.delivery import Delivery
@@ -32,7 +32,7 @@ _TERMS = Terms(GroupKind.SHARE, Sharing.SHARED)
 async def share_heartbeat(broker: Broker, command: ShareHeartbeat) -> Reconciliation | None:
     """Where the member stands now; None when it has left."""
     if command.epoch == JOIN:
-        room = await enter(broker, command.group)
+        active = await enter(broker, command.group)
         kept = HolderKept(
             member_id=command.member_id,
             instance_id=None,
@@ -45,28 +45,28 @@ async def share_heartbeat(broker: Broker, command: ShareHeartbeat) -> Reconcilia
             assignor=None,
             joined_ms=broker.clock.wall_ms(),
         )
-        group, holder = take_in(broker, room, _TERMS, kept, claimed=None)
-        return await tell(broker, room, group, holder)
+        group, holder = take_in(broker, active, _TERMS, kept, claimed=None)
+        return await tell(broker, active, group, holder)
     # The group's generation rises whenever somebody comes or goes, so most members are behind it: what
     # tells a zombie from them is only that it is unknown.
     who = Membership(command.group, command.member_id, _UNCHECKED)
-    room, group = know_member(broker, who)
+    active, group = know_member(broker, who)
     coordinator, now_ns = broker.coordinator, broker.coordinator.now_ns()
     if command.epoch > group.generation:
         raise MemberEpochFenced(f"group {command.group} is in epoch {group.generation}, not {command.epoch}")
     if command.epoch == LEAVE:
-        coordinator.enact(room, group.leave(command.member_id, now_ns=now_ns))
-        await room.journal.durable()
+        coordinator.enact(active, group.leave(command.member_id, now_ns=now_ns))
+        await active.journal.durable()
         return None
-    coordinator.enact(room, group.heartbeat(who, now_ns=now_ns))
+    coordinator.enact(active, group.heartbeat(who, now_ns=now_ns))
     holder = group.member(command.member_id)
     if command.topics is not None and _names(command.topics) != holder.kept.topics:
         changed = replace(holder.kept, topics=_names(command.topics))
-        coordinator.enact(room, group.change(changed, now_ns=now_ns))
-    return await tell_alive(broker, room, group, holder, heard_ns=now_ns)
+        coordinator.enact(active, group.change(changed, now_ns=now_ns))
+    return await tell_alive(broker, active, group, holder, heard_ns=now_ns)
 
 
-def know_member(broker: Broker, who: Membership) -> tuple[Room, AssignedGroup]:
+def know_member(broker: Broker, who: Membership) -> tuple[ActiveGroup, AssignedGroup]:
     """The group of a member that is at work in it; UnknownMember for anybody else."""
     try:
         return at_work(broker, who)

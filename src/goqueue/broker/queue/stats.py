@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.queue.read import open_runs
-from goqueue.broker.queue.waiting import QueueCounters
+from goqueue.broker.queue.state import QueueCounters
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.lane_turns import LANE_COUNT
 from goqueue.core.telemetry.counters import GroupTopicCounters
@@ -46,7 +46,7 @@ def reliability_stats(broker: Broker) -> ReliabilityStats:
     deliveries = _deliveries(broker)
     return ReliabilityStats(
         broker.counters.queue_totals(),
-        broker.delivery_room.counters,
+        broker.queue.counters,
         sum(delivery.leased_count for delivery in deliveries),
         sum(len(delivery.waiting) for delivery in deliveries),
         sum(len(delivery.moves) for delivery in deliveries),
@@ -62,7 +62,7 @@ async def lane_stats(broker: Broker) -> dict[TopicPartition, LaneStats]:
                 stats[TopicPartition(name, partition.source.partition)] = LaneStats(
                     stored=list(partition.lane_counts)
                 )
-    counters = broker.delivery_room.counters
+    counters = broker.queue.counters
     for delivery in _deliveries(broker):
         one = stats.setdefault(delivery.source, LaneStats())
         for lease in delivery.leases.values():

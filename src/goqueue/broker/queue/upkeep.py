@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 async def keep_up_deliveries(broker: Broker) -> None:
     """Once at the start, and then every few seconds."""
-    broker.delivery_room.sample(broker.clock.monotonic_ns())
+    broker.queue.sample(broker.clock.monotonic_ns())
     slices = Slices(broker.clock)
     for journal in broker.coordinator.journals:
         # By number: a list of them would keep those that are dropped meanwhile, and free them in one go.

@@ -14,7 +14,7 @@ def place_of(broker: Broker, source: TopicPartition) -> LogPlace:
 
 async def open_large(broker: Broker, place: LogPlace, body: memoryview, lane: int, offset: int) -> LargeBatch:
     """The large batch that holds an offset, perhaps from the last time. Raises InvalidRecord."""
-    kept = broker.delivery_room.large
+    kept = broker.queue.large
     large = kept.find(place, offset)
     if large is None:
         large = await broker.threads.run(LargeBatch, body, lane)

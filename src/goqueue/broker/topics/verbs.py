@@ -53,7 +53,7 @@ async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -
     )
     if not command.is_own:
         admit_partitions(broker, name, partitions)
-        _check_room(broker, partitions)
+        _check_space(broker, partitions)
     if command.validate_only:
         return TopicView(
             name=name,
@@ -131,7 +131,7 @@ async def _add_partitions(
     )
     if not is_own:
         admit_partitions(broker, name, total)
-        _check_room(broker, total - len(topic.partitions))
+        _check_space(broker, total - len(topic.partitions))
     if not validate_only:
         fresh = range(len(topic.partitions), total)
         broker.growing.add(event.name)
@@ -145,7 +145,7 @@ async def _add_partitions(
     return describe_topic(broker, name)
 
 
-def _check_room(broker: Broker, more: int) -> None:
+def _check_space(broker: Broker, more: int) -> None:
     """Refuse partitions beyond what the broker may have in all."""
     there, most = sum(broker.topic_counts.values()), broker.config.limits.partitions
     if there + more > most:

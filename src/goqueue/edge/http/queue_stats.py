@@ -138,15 +138,15 @@ async def priority_route(broker: NamedDependency[Broker]) -> PrioritiesBody:
         shown.partitions[str(partition)] = _shown(stats)
         shown.total_by_priority = _sum(shown.total_by_priority, stats.stored)
         totals = _sum(totals, stats.stored)
-    room = broker.delivery_room
-    waited, count = room.counters.waited_ms_by_lane, room.counters.delivered_by_lane
+    queue = broker.queue
+    waited, count = queue.counters.waited_ms_by_lane, queue.counters.delivered_by_lane
     averages = [waited[lane] // count[lane] if count[lane] else 0 for lane in range(len(totals))]
     return PrioritiesBody(
         totals,
         topics,
         dict(zip(PRIORITY_OF_LANE, totals, strict=True)),
         dict(zip(PRIORITY_OF_LANE, map(format_duration, averages), strict=True)),
-        dict(zip(PRIORITY_OF_LANE, room.rates(broker.clock.monotonic_ns()), strict=True)),
+        dict(zip(PRIORITY_OF_LANE, queue.rates(broker.clock.monotonic_ns()), strict=True)),
     )
 
 

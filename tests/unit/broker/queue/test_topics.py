@@ -101,7 +101,7 @@ def test_messages_given_back_from_many_leases_at_once_are_each_counted_once() ->
 
         await nack(broker, [message for [message] in taken])
 
-        assert broker.delivery_room.counters.retried == 3
+        assert broker.queue.counters.retried == 3
 
     Lives(4).live(story)
 

@@ -54,7 +54,7 @@ class QueueCounters:
             self.served_ms[(*source, lane)] = now_ms
 
 
-class DeliveryRoom:
+class QueueState:
     def __init__(self) -> None:
         self.counters = QueueCounters()
         self.opened: OpenedBatches[OpenedBatch] = OpenedBatches()
