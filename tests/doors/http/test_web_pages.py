@@ -1,6 +1,8 @@
 """What a browser may do to a broker, by the bytes that browsers send. The rules: `tests/unit/edge_http`."""
 
+import json
 from collections.abc import Callable, Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 
 import httpx
@@ -70,6 +72,21 @@ def test_a_name_that_leads_here_without_being_ours_reaches_nothing(
 
     assert (reply.status_code, reply.json()["code"]) == (403, "host_denied")
     assert "HTTP_HOSTS" in reply.json()["error"]
+
+
+@pytest.mark.parametrize("names", [("127.0.0.1", "rebound.example"), ("rebound.example", "127.0.0.1")])
+def test_a_good_name_that_is_known_hides_no_other(running: RunningDoor, names: tuple[str, str]) -> None:
+    assert running.client.get("/topics", headers={"Host": "127.0.0.1"}).status_code == 200
+
+    connection = HTTPConnection("127.0.0.1", running.port)
+    connection.putrequest("GET", "/topics", skip_host=True)
+    for name in names:
+        connection.putheader("Host", name)
+    connection.endheaders()
+    reply = connection.getresponse()
+
+    assert (reply.status, json.loads(reply.read())["error"]) == (400, "a request has one Host")
+    connection.close()
 
 
 def test_programs_hear_nothing_of_all_this(client: httpx.Client) -> None:

@@ -28,7 +28,9 @@ class GroupsAndDeliveries:
         self._running = running
 
     def apply(self, event: Event) -> None:
-        self._apply(event, self._running.ahead_ms())
+        # Every acknowledgement passes here, and holds no time.
+        is_timeless = isinstance(event, delivery_events.Settled)
+        self._apply(event, 0 if is_timeless else self._running.ahead_ms())
 
     def restore(self, event: Event, written_ms: int) -> None:
         """Apply what an earlier life has written, at that time."""

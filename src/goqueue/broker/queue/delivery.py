@@ -102,9 +102,11 @@ def weights_of(settings: TopicSettings) -> tuple[int, ...]:
 def advance(broker: Broker, journal: GroupJournal, delivery: Delivery) -> None:
     """Do what time asks for: leases run out, waiting messages may go out again."""
     next_ms = delivery.next_time_ms()
+    if next_ms is None:
+        return
     wall_ms = broker.clock.wall_ms()
     now_ms = broker.running.now_ms()
-    if next_ms is None or next_ms > now_ms:
+    if next_ms > now_ms:
         return
     events = expire(delivery, policy_of(broker, delivery.source), now_ms=now_ms, wall_ms=wall_ms)
     if events:

@@ -11,6 +11,7 @@ import msgspec
 
 E = TypeVar("E")
 _named = msgspec.json.Decoder(tuple[str, msgspec.Raw])
+_encoder = msgspec.json.Encoder()
 
 
 class EventCodec(Generic[E]):
@@ -24,4 +25,4 @@ class EventCodec(Generic[E]):
         return self._decoders[name].decode(fields)
 
     def encode(self, event: E) -> bytes:
-        return msgspec.json.encode([type(event).__name__, event])
+        return _encoder.encode([type(event).__name__, event])

@@ -98,10 +98,10 @@ async def _take_in(broker: Broker, command: Publish, topic: OpenTopic) -> _Taken
         topic = broker.topic(command.topic)  # it may be another one by now
     routed, later = _route(broker, command, topic, settings, wrong, results)
     waiting: list[tuple[list[int], Awaitable[None]]] = []
-    slices = Slices(broker.clock)
+    slices = Slices(broker.clock) if len(routed) > 1 else None
     for partition, indexes in routed.items():
         try:
-            if slices.is_over:
+            if slices is not None and slices.is_over:
                 # Each partition's share is stored whole; between two of them others may have their turn.
                 await slices.pause()
                 broker.admit(command.topic, is_own=command.is_own)

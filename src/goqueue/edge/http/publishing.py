@@ -32,7 +32,7 @@ from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.decoding import admit_parts, decode
 from goqueue.edge.http.errors import ErrorBody, body_of
 from goqueue.edge.http.times import format_time, parse_duration_ns, parse_time
-from goqueue.model.commands import Placed, Publish, Quarantined
+from goqueue.model.commands import Placed, Publish, Published, Quarantined
 from goqueue.model.delays import Postponed
 from goqueue.model.delivery import TTL_HEADER
 from goqueue.model.errors import GoQueueError, Invalid, SchemaMismatch
@@ -93,8 +93,7 @@ async def publish_messages(
 
     Messages that name no trace themselves are part of the request's.
     """
-    slices = Slices(broker.clock)
-    acks_given, messages, refused = await _read(body, config, broker.clock.wall_ms(), slices)
+    acks_given, messages, refused = await _read(body, config, broker)
     wanted = _acks_of(acks or acks_given)
     if traceparent is not None and parse_traceparent(traceparent) is not None:
         messages = [_traced(message, traceparent) for message in messages]
@@ -104,17 +103,15 @@ async def publish_messages(
         return PublishReply(list(refused.values()))
     published = await publish(broker, Publish(topic=TopicName(topic), messages=messages, acks=wanted))
     _tell_refused(broker, topic, refused.values())
-    results: list[PublishResult] = []
-    for first in range(0, len(messages), PIECE_COUNT):
-        if first:
+    if len(messages) <= PIECE_COUNT:
+        results = _results(messages, published)
+    else:
+        results = []
+        slices = Slices(broker.clock)
+        for first in range(0, len(messages), PIECE_COUNT):
+            piece = slice(first, first + PIECE_COUNT)
+            results += _results(messages[piece], published[piece])
             await slices.pause()
-        piece = slice(first, first + PIECE_COUNT)
-        results += [
-            PublishResult(outcome[0], outcome[1], PRIORITY_OF_LANE[message[3]])
-            if isinstance(outcome, Placed)
-            else _otherwise(outcome, message[3])
-            for message, outcome in zip(messages[piece], published[piece], strict=True)
-        ]
     for index, refusal in refused.items():  # in rising order, so each lands where its message stood
         results.insert(index, refusal)
     if len(results) == 1 and isinstance(published[0], SchemaMismatch):
@@ -123,23 +120,33 @@ async def publish_messages(
     return PublishReply(results)
 
 
+def _results(messages: Sequence[Message], published: Published) -> list[PublishResult]:
+    return [
+        PublishResult(outcome[0], outcome[1], PRIORITY_OF_LANE[message[3]])
+        if isinstance(outcome, Placed)
+        else _otherwise(outcome, message[3])
+        for message, outcome in zip(messages, published, strict=True)
+    ]
+
+
 def _tell_refused(broker: Broker, topic: str, refused: Iterable[PublishResult]) -> None:
     """Messages that were not understood count as refused, as those do that the broker does not take."""
     for one in refused:
         broker.telemetry.refused(topic, one.code or "", one.error or "", time_us=broker.clock.wall_us())
 
 
-async def _read(body: bytes, config: HttpConfig, now_ms: int, slices: Slices) -> Given:
+async def _read(body: bytes, config: HttpConfig, broker: Broker) -> Given:
     admit_parts(body)
     try:
         plain = _plain_decoder.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         # Which tells what is wrong, if anything is.
-        return await _read_closely(body, config, now_ms, slices)
+        return await _read_closely(body, config, broker)
     _check_count(plain.messages, config)
     if len(plain.messages) <= PIECE_COUNT:
         return Given(plain.acks, _plain_messages(plain.messages), {})
     messages: list[Message] = []
+    slices = Slices(broker.clock)
     for first in range(0, len(plain.messages), PIECE_COUNT):
         messages += _plain_messages(plain.messages[first : first + PIECE_COUNT])
         await slices.pause()
@@ -169,11 +176,13 @@ def _check_count(messages: Sequence[object], config: HttpConfig) -> None:
         raise Invalid(f"a request holds at most {config.messages_per_request} messages")
 
 
-async def _read_closely(body: bytes, config: HttpConfig, now_ms: int, slices: Slices) -> Given:
+async def _read_closely(body: bytes, config: HttpConfig, broker: Broker) -> Given:
     """The same for messages that say more than value and key."""
     request = decode(_decoder, body)
     _check_count(request.messages, config)
     is_base64 = request.encoding == "base64"
+    now_ms = broker.clock.wall_ms()
+    slices = Slices(broker.clock)
     messages: list[Message] = []
     refused: dict[int, PublishResult] = {}
     for index, given in enumerate(request.messages):

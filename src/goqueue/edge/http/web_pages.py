@@ -5,6 +5,7 @@ it is turned away here as well: read with stand-ins for what is wrong, two names
 """
 
 from collections.abc import Awaitable
+from typing import cast
 from urllib.parse import unquote_to_bytes
 
 import msgspec
@@ -16,7 +17,6 @@ from goqueue.edge.http.page_rules import ANY, PageRules, Told
 from goqueue.edge.http.replies import send_reply
 from goqueue.model.errors import GoQueueError, Invalid
 
-_TELLING = frozenset({b"host", b"origin", b"sec-fetch-site"})
 _KNOWN_HOSTS_MAX = 64
 _STAND_IN = "\N{REPLACEMENT CHARACTER}"
 _VARY = (b"vary", b"Origin")
@@ -46,8 +46,15 @@ class WebPages:
             return self._app(scope, receive, send)
         if _STAND_IN in scope["path"] and not _is_text(scope["raw_path"]):
             return _refuse(send, Invalid("the path is not UTF-8: encode its names so, and then with %"))
-        telling = [header for header in scope["headers"] if header[0] in _TELLING]
-        if len(telling) == 1 and telling[0][0] == b"host" and telling[0][1] in self._known_hosts:
+        told_headers = cast("list[tuple[bytes, bytes]]", scope["headers"])
+        headers = dict(told_headers)
+        host = headers.get(b"host")
+        if (
+            host in self._known_hosts
+            and b"origin" not in headers
+            and b"sec-fetch-site" not in headers
+            and len(headers) == len(told_headers)  # none came twice, of which one would go unseen
+        ):
             return self._app(scope, receive, send)
         told = _told(scope)
         try:
@@ -55,8 +62,8 @@ class WebPages:
         except GoQueueError as refusal:
             return _refuse(send, refusal)
         if not told.is_of_a_page:
-            if telling and len(self._known_hosts) < _KNOWN_HOSTS_MAX:
-                self._known_hosts.add(telling[0][1])
+            if host is not None and len(self._known_hosts) < _KNOWN_HOSTS_MAX:
+                self._known_hosts.add(host)
             return self._app(scope, receive, send)
         if reader is None:
             return self._app(scope, receive, send)
