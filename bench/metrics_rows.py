@@ -10,7 +10,7 @@ from goqueue.broker.groups.offsets import commit_offsets
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.write.publish import publish
 from goqueue.core.telemetry.counters import Counters
-from goqueue.edge.http.metrics import metrics_page
+from goqueue.edge.http.health.metrics import metrics_page
 from goqueue.model.commands import CreateTopic, Publish
 from goqueue.model.groups import Membership, TopicCommit
 from goqueue.model.ids import TopicName, TopicPartition

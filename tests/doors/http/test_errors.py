@@ -5,7 +5,7 @@ import logging
 import httpx
 import pytest
 
-from goqueue.edge.http import publishing
+from goqueue.edge.http.messages import publishing
 from goqueue.model.errors import Corrupt, StorageFull
 from tests.doors.http.running_door import RunningDoor
 
@@ -76,7 +76,7 @@ def test_corrupt_data_is_named_and_not_served(
     async def fail(*_: object) -> None:
         raise Corrupt("orders/0 is corrupt at offset 7", topic="orders", partition=0, offset=7)
 
-    monkeypatch.setattr("goqueue.edge.http.long_polls.read_messages", fail)
+    monkeypatch.setattr("goqueue.edge.http.parts.long_polls.read_messages", fail)
     failed = running.client.get("/topics/orders/partitions/0/messages")
 
     assert failed.status_code == 500

@@ -9,7 +9,7 @@ import pytest
 
 from goqueue.broker.read import read as broker_read
 from goqueue.broker.write.publish import publish as publish_verb
-from goqueue.edge.http.shares import SHARE_BYTES
+from goqueue.edge.http.transport.shares import SHARE_BYTES
 from goqueue.model.commands import Publish
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Acks, Message

@@ -11,7 +11,7 @@ import goqueue
 from goqueue.broker.opening import close_broker
 from goqueue.edge.http.app import create_app
 from goqueue.edge.http.config import HttpConfig
-from goqueue.edge.http.long_polls import LongPolls
+from goqueue.edge.http.parts.long_polls import LongPolls
 from goqueue.model.settings import BrokerConfig, HealthConfig
 from tests.doors.http.running_door import RunningDoor
 

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from goqueue.edge.http.paging import PAGE_COUNT_MAX, names_in_page
+from goqueue.edge.http.parts.paging import PAGE_COUNT_MAX, names_in_page
 
 
 def listed(client: httpx.Client, path: str, rows: str, **query: object) -> list[list[str]]:

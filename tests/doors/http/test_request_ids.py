@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from goqueue.edge.http import publishing
 from goqueue.edge.http.config import HttpConfig
+from goqueue.edge.http.messages import publishing
 from goqueue.model.errors import Corrupt
 from tests.doors.http.running_door import RunningDoor
 from tests.doors.http.test_connections import exchange

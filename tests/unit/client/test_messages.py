@@ -18,9 +18,9 @@ from goqueue.client.errors import kind_of, refusal
 from goqueue.client.nouns import AsyncNoun, Noun
 from goqueue.client.times import duration_text, milliseconds, time_text
 from goqueue.client.wire import MessageOnWire, on_wire
-from goqueue.edge.http.bodies import MessageBody
-from goqueue.edge.http.publishing import message_of
-from goqueue.edge.http.reading import message_shown
+from goqueue.edge.http.messages.publishing import message_of
+from goqueue.edge.http.messages.reading import message_shown
+from goqueue.edge.http.parts.bodies import MessageBody
 from goqueue.model.errors import Busy, Fenced, Invalid, NotFound, TopicExists, UnknownMember
 from goqueue.model.messages import Lane, StoredMessage
 

@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-from goqueue.edge.http.bodies import PRIORITY_OF_LANE, AcksWord
+from goqueue.edge.http.parts.bodies import PRIORITY_OF_LANE, AcksWord
 from goqueue.model.messages import Acks, Lane
 
 

@@ -8,8 +8,8 @@ import pytest
 from uvicorn._types import ASGISendEvent, HTTPScope
 from uvicorn.protocols.http.flow_control import FlowControl
 
-from goqueue.edge.http.cycle import Cycle
-from goqueue.edge.http.flow import Flow, LazyEvent
+from goqueue.edge.http.transport.cycle import Cycle
+from goqueue.edge.http.transport.flow import Flow, LazyEvent
 
 JSON = (b"content-type", b"application/json")
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from goqueue.edge.http.decoding import decode
+from goqueue.edge.http.parts.decoding import decode
 from goqueue.model.errors import Invalid
 
 _decoder = msgspec.json.Decoder(dict[str, str])

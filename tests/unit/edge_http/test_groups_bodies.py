@@ -2,9 +2,9 @@
 
 import pytest
 
-from goqueue.edge.http.group_bodies import JoinBody, OffsetBody, ResetOffsetsBody
-from goqueue.edge.http.group_offsets import reset_of
-from goqueue.edge.http.groups import join_of, state_word
+from goqueue.edge.http.groups.bodies import JoinBody, OffsetBody, ResetOffsetsBody
+from goqueue.edge.http.groups.offsets import reset_of
+from goqueue.edge.http.groups.routes import join_of, state_word
 from goqueue.model.commands import Spot
 from goqueue.model.errors import Invalid
 from goqueue.model.groups import GroupState, Sharing

@@ -7,9 +7,9 @@ from typing import cast
 import pytest
 from litestar.types import Scope
 
-from goqueue.edge.http.caller import CALLER, Caller
-from goqueue.edge.http.flow import Flow, LazyEvent, Pipeline
-from goqueue.edge.http.long_polls import LongPolls
+from goqueue.edge.http.parts.long_polls import LongPolls
+from goqueue.edge.http.transport.caller import CALLER, Caller
+from goqueue.edge.http.transport.flow import Flow, LazyEvent, Pipeline
 
 
 class Read:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from goqueue.edge.http.page_rules import PageRules, Told
+from goqueue.edge.http.transport.page_rules import PageRules, Told
 from goqueue.model.errors import GoQueueError, HostDenied, Invalid, OriginDenied, UnsupportedMediaType
 
 OURS = ("127.0.0.1:8080",)

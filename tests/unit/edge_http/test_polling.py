@@ -3,8 +3,8 @@
 import pytest
 
 from goqueue.edge.http.config import HttpConfig
-from goqueue.edge.http.polling import poll_in_request, reply_of
-from goqueue.edge.http.settle_bodies import PolledMessage
+from goqueue.edge.http.queue.bodies import PolledMessage
+from goqueue.edge.http.queue.polling import poll_in_request, reply_of
 from goqueue.model.delivery import Poll, Polled, PolledPart
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Lane, StoredMessage

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from goqueue.edge.http.times import (
+from goqueue.edge.http.parts.times import (
     format_duration,
     format_second,
     format_time,

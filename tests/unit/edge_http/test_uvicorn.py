@@ -1,4 +1,4 @@
-"""What `edge/http/connection.py` leans on in uvicorn, which keeps it to itself and may change it any day."""
+"""What `edge/http/transport/connection.py` leans on in uvicorn, which keeps it to itself."""
 
 import hashlib
 import inspect
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from uvicorn.protocols.http import httptools_impl
 
-from goqueue.edge.http.connection import GuardedConnection
+from goqueue.edge.http.transport.connection import GuardedConnection
 
 KNOWN_SOURCE = "1d4e1c579df4168433a61a01f10c628b31c1790e72dd9769d2b8633b22214033"
 

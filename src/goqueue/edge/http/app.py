@@ -9,13 +9,34 @@ from litestar.params import HeaderParameter, PathParameter, QueryParameter, RawB
 from litestar.types import ASGIApp
 
 from goqueue.broker.broker import Broker
-from goqueue.edge.http.access_log import AccessLog
-from goqueue.edge.http.backups import BACKUP_OPTIONS, BACKUP_REQUESTS, BACKUP_ROUTES
-from goqueue.edge.http.batches import append_batches_route
-from goqueue.edge.http.bodies import AcksWord, CreateTopicBody, PublishBody, PublishReply
-from goqueue.edge.http.bulk_bodies import EndEpochBody, OffsetsAtBody, WatchOffsetsBody
+from goqueue.edge.http.backup.routes import BACKUP_OPTIONS, BACKUP_REQUESTS, BACKUP_ROUTES
+from goqueue.edge.http.bulk.batches import append_batches_route
+from goqueue.edge.http.bulk.bodies import EndEpochBody, OffsetsAtBody, WatchOffsetsBody
+from goqueue.edge.http.bulk.frames import read_frames_route, split_route
+from goqueue.edge.http.bulk.offsets import offsets_at_route, watch_offsets_route
+from goqueue.edge.http.bulk.sinks import (
+    abort_route,
+    commit_route,
+    describe_sink_route,
+    forget_sink_route,
+    list_sinks_route,
+    stage_route,
+    take_generation_route,
+)
 from goqueue.edge.http.config import HttpConfig
-from goqueue.edge.http.cooperative import (
+from goqueue.edge.http.delays.bodies import CreateScheduleBody, MoveBody
+from goqueue.edge.http.delays.delayed import DELAY_ROUTES
+from goqueue.edge.http.delays.schedules import SCHEDULE_OPTIONS, SCHEDULE_ROUTES
+from goqueue.edge.http.errors import EXCEPTION_HANDLERS, ErrorBody
+from goqueue.edge.http.fast_lane import FastLane, served
+from goqueue.edge.http.groups.bodies import (
+    CommitOffsetsBody,
+    JoinBody,
+    MemberBody,
+    ResetOffsetsBody,
+    RevokeBody,
+)
+from goqueue.edge.http.groups.cooperative import (
     all_rebalances_route,
     assignment_route,
     describe_cooperatively_route,
@@ -25,27 +46,13 @@ from goqueue.edge.http.cooperative import (
     leave_cooperatively_route,
     revoke_route,
 )
-from goqueue.edge.http.damage import DAMAGE_REQUESTS, DAMAGE_ROUTES
-from goqueue.edge.http.dead_letters import dead_letters_route, redrive_route
-from goqueue.edge.http.delay_bodies import CreateScheduleBody, MoveBody
-from goqueue.edge.http.delayed import DELAY_ROUTES
-from goqueue.edge.http.errors import EXCEPTION_HANDLERS, ErrorBody
-from goqueue.edge.http.fast_lane import FastLane, served
-from goqueue.edge.http.frames import read_frames_route, split_route
-from goqueue.edge.http.framework import MsgspecLitestar
-from goqueue.edge.http.group_bodies import (
-    CommitOffsetsBody,
-    JoinBody,
-    MemberBody,
-    ResetOffsetsBody,
-    RevokeBody,
-)
-from goqueue.edge.http.group_offsets import (
+from goqueue.edge.http.groups.lag import group_lag_route
+from goqueue.edge.http.groups.offsets import (
     commit_offsets_route,
     committed_offsets_route,
     reset_offsets_route,
 )
-from goqueue.edge.http.groups import (
+from goqueue.edge.http.groups.routes import (
     delete_group_route,
     describe_group_route,
     heartbeat_route,
@@ -53,7 +60,9 @@ from goqueue.edge.http.groups import (
     leave_group_route,
     list_groups_route,
 )
-from goqueue.edge.http.health import (
+from goqueue.edge.http.health.metrics import metrics_route
+from goqueue.edge.http.health.pprof import pprof_route
+from goqueue.edge.http.health.routes import (
     health_route,
     healthz_route,
     livez_route,
@@ -61,44 +70,35 @@ from goqueue.edge.http.health import (
     stats_route,
     version_route,
 )
-from goqueue.edge.http.lag import group_lag_route
-from goqueue.edge.http.long_polls import LongPolls
-from goqueue.edge.http.metrics import metrics_route
-from goqueue.edge.http.offsets import offsets_at_route, watch_offsets_route
-from goqueue.edge.http.openapi import docs_route, document, errors, openapi_route, takes
-from goqueue.edge.http.page_rules import PageRules
-from goqueue.edge.http.polling import poll_route
-from goqueue.edge.http.pprof import pprof_route
-from goqueue.edge.http.publishing import publish_messages
-from goqueue.edge.http.queue_stats import priority_route, reliability_route
-from goqueue.edge.http.reading import read_route
-from goqueue.edge.http.replies import Line, options_route
-from goqueue.edge.http.scaling import SCALING_REQUESTS, SCALING_ROUTES
-from goqueue.edge.http.schedules import SCHEDULE_OPTIONS, SCHEDULE_ROUTES
-from goqueue.edge.http.schemas import SCHEMA_OPTIONS, SCHEMA_REQUESTS, SCHEMA_ROUTES
-from goqueue.edge.http.settle_bodies import AckBody, NackBody, RedriveBody, RejectBody, VisibilityBody
-from goqueue.edge.http.settling import ack_route, nack_route, reject_route, visibility_route
-from goqueue.edge.http.sinks import (
-    abort_route,
-    commit_route,
-    describe_sink_route,
-    forget_sink_route,
-    list_sinks_route,
-    stage_route,
-    take_generation_route,
-)
-from goqueue.edge.http.slashes import EncodedSlashes, restore_slashes
-from goqueue.edge.http.tenants import TENANT_OPTIONS, TENANT_REQUESTS, TENANT_ROUTES
-from goqueue.edge.http.topics import (
+from goqueue.edge.http.messages.publishing import publish_messages
+from goqueue.edge.http.messages.reading import read_route
+from goqueue.edge.http.parts.bodies import AcksWord, CreateTopicBody, PublishBody, PublishReply
+from goqueue.edge.http.parts.framework import MsgspecLitestar
+from goqueue.edge.http.parts.long_polls import LongPolls
+from goqueue.edge.http.parts.openapi import docs_route, document, errors, openapi_route, takes
+from goqueue.edge.http.parts.replies import Line, options_route
+from goqueue.edge.http.queue.bodies import AckBody, NackBody, RedriveBody, RejectBody, VisibilityBody
+from goqueue.edge.http.queue.dead_letters import dead_letters_route, redrive_route
+from goqueue.edge.http.queue.polling import poll_route
+from goqueue.edge.http.queue.settling import ack_route, nack_route, reject_route, visibility_route
+from goqueue.edge.http.queue.stats import priority_route, reliability_route
+from goqueue.edge.http.schemas.routes import SCHEMA_OPTIONS, SCHEMA_REQUESTS, SCHEMA_ROUTES
+from goqueue.edge.http.tenants.routes import TENANT_OPTIONS, TENANT_REQUESTS, TENANT_ROUTES
+from goqueue.edge.http.topics.damage import DAMAGE_REQUESTS, DAMAGE_ROUTES
+from goqueue.edge.http.topics.routes import (
     create_topic_route,
     delete_topic_route,
     describe_topic_route,
     list_partitions_route,
     list_topics_route,
 )
-from goqueue.edge.http.traces import TRACE_ROUTES
-from goqueue.edge.http.transactions import TRANSACTION_REQUESTS, TRANSACTION_ROUTES
-from goqueue.edge.http.web_pages import WebPages
+from goqueue.edge.http.topics.scaling import SCALING_REQUESTS, SCALING_ROUTES
+from goqueue.edge.http.tracing.routes import TRACE_ROUTES
+from goqueue.edge.http.transactions.routes import TRANSACTION_REQUESTS, TRANSACTION_ROUTES
+from goqueue.edge.http.transport.access_log import AccessLog
+from goqueue.edge.http.transport.page_rules import PageRules
+from goqueue.edge.http.transport.slashes import EncodedSlashes, restore_slashes
+from goqueue.edge.http.transport.web_pages import WebPages
 
 _HEALTH_ROUTES = [
     health_route,

@@ -16,9 +16,9 @@ from goqueue.broker.broker import Broker
 from goqueue.edge.admission import Admission
 from goqueue.edge.http.app import create_app
 from goqueue.edge.http.config import HttpConfig
-from goqueue.edge.http.connection import GuardedConnection
-from goqueue.edge.http.long_polls import LongPolls
-from goqueue.edge.http.page_rules import PageRules
+from goqueue.edge.http.parts.long_polls import LongPolls
+from goqueue.edge.http.transport.connection import GuardedConnection
+from goqueue.edge.http.transport.page_rules import PageRules
 from goqueue.edge.limited_log import LimitedLog
 
 logger = logging.getLogger("goqueue.edge.http")

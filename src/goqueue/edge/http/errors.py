@@ -15,9 +15,9 @@ from litestar.enums import ScopeType
 from litestar.exceptions import HTTPException, InternalServerException
 from litestar.types import ExceptionHandlersMap, Scope
 
-from goqueue.edge.http.caller import caller_of
-from goqueue.edge.http.request_ids import request_id_of
-from goqueue.edge.http.slashes import shown_path
+from goqueue.edge.http.transport.caller import caller_of
+from goqueue.edge.http.transport.request_ids import request_id_of
+from goqueue.edge.http.transport.slashes import shown_path
 from goqueue.model.errors import (
     BackupExists,
     Busy,

@@ -16,14 +16,14 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 
 from goqueue.broker.broker import Broker
 from goqueue.edge.http.config import HttpConfig
-from goqueue.edge.http.decoding import ClientGone, read_body
 from goqueue.edge.http.errors import INTERNAL, ErrorBody, answer_to, headers_of, note_failure
-from goqueue.edge.http.long_polls import LongPolls
-from goqueue.edge.http.polling import WantedPoll, hold_poll, poll_in_request, traced_reply
-from goqueue.edge.http.publishing import acks_in_query, publish_messages
-from goqueue.edge.http.replies import send_reply
-from goqueue.edge.http.settling import ack_messages
-from goqueue.edge.http.shares import Shares
+from goqueue.edge.http.messages.publishing import acks_in_query, publish_messages
+from goqueue.edge.http.parts.decoding import ClientGone, read_body
+from goqueue.edge.http.parts.long_polls import LongPolls
+from goqueue.edge.http.parts.replies import send_reply
+from goqueue.edge.http.queue.polling import WantedPoll, hold_poll, poll_in_request, traced_reply
+from goqueue.edge.http.queue.settling import ack_messages
+from goqueue.edge.http.transport.shares import Shares
 from goqueue.model.errors import GoQueueError
 from goqueue.model.telemetry import TRACEPARENT
 

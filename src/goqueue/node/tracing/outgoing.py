@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from goqueue.edge.http.trace_bodies import SpanBody, span_body
+from goqueue.edge.http.tracing.bodies import SpanBody, span_body
 from goqueue.model.telemetry import Span
 
 _encoder = msgspec.json.Encoder()

@@ -1,0 +1,1 @@
+"""Backups of what the broker knows."""

@@ -1,0 +1,45 @@
+"""POST /batches: record batches that a bulk writer built, for many partitions, in one request."""
+
+from typing import Annotated
+
+from litestar import Request, post
+from litestar.datastructures import State
+from litestar.di import NamedDependency
+from litestar.params import QueryParameter
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.write.batches import append_entries
+from goqueue.edge.http.bulk.bodies import BatchesReply, BatchPlaced
+from goqueue.edge.http.config import HttpConfig
+from goqueue.edge.http.parts.bodies import AcksWord
+from goqueue.edge.http.parts.decoding import read_buffer
+from goqueue.edge.http.parts.openapi import TakingBytes, errors
+from goqueue.model.messages import Acks
+
+
+@post(
+    "/batches",
+    status_code=200,
+    operation_id="appendBatches",
+    summary="Store record batches in many partitions",
+    description="The body is a sequence of entries, numbers big-endian: uint16 length of the topic's name, "
+    "the name, int32 partition, uint8 lane, uint32 size, and so many bytes of one record batch of format v2. "
+    "All are checked before the first is stored: a bad one refuses the whole request.",
+    tags=["bulk"],
+    operation_class=TakingBytes,
+    responses=errors(400, 403, 404, 413, 429, 503, 507),
+)
+async def append_batches_route(
+    request: Request[object, object, State],
+    broker: NamedDependency[Broker],
+    config: NamedDependency[HttpConfig],
+    acks: Annotated[
+        AcksWord, QueryParameter(description="What to wait for: nothing, the OS, or the disk.")
+    ] = "all",
+) -> BatchesReply:
+    body = await read_buffer(request.scope, request.receive, config.body_bytes)
+    placed = await append_entries(broker, memoryview(body), Acks(acks))
+    return BatchesReply(
+        sum(place.message_count for place in placed),
+        [BatchPlaced(*place.target, place.base_offset, place.message_count) for place in placed],
+    )

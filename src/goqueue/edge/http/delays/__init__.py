@@ -1,0 +1,1 @@
+"""Delayed messages and schedules."""

@@ -1,0 +1,1 @@
+"""Probes, figures and metrics."""

@@ -1,0 +1,145 @@
+"""Health, version and numbers: what probes and people ask before anything else. Served at the root only."""
+
+import platform
+from typing import Annotated
+
+from litestar import Response, get
+from litestar.di import NamedDependency
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import QueryParameter
+
+import goqueue
+from goqueue.broker.broker import Broker
+from goqueue.broker.topics.verbs import list_topics
+from goqueue.core.telemetry.checks import Check
+from goqueue.edge.http.parts.bodies import (
+    BrokerSummary,
+    CheckBody,
+    HealthBody,
+    StatsBody,
+    Status,
+    TopicStats,
+    VersionBody,
+)
+from goqueue.edge.http.parts.long_polls import LongPolls
+from goqueue.edge.http.parts.openapi import RootOnly, errors
+from goqueue.edge.http.parts.times import format_duration, format_second
+from goqueue.edge.http.topics.routes import message_count_of, size_of
+
+_TAGS = ["health"]
+_UNHEALTHY = {503: ResponseSpec(HealthBody, generate_examples=False, description="Not now")}
+
+
+@get("/health", operation_id="health", summary="A quick yes", tags=_TAGS, operation_class=RootOnly)
+async def health_route(broker: NamedDependency[Broker]) -> Status:
+    return Status("ok", format_second(broker.clock.wall_ms()))
+
+
+@get(
+    "/healthz",
+    operation_id="healthz",
+    summary="Whether the broker is open; if not, only a new start helps",
+    tags=_TAGS,
+    operation_class=RootOnly,
+    responses=_UNHEALTHY,
+)
+async def healthz_route(broker: NamedDependency[Broker]) -> Response[HealthBody]:
+    return _reply(_health(broker, None if broker.is_open else "the broker is not open"))
+
+
+@get(
+    "/readyz",
+    operation_id="readyz",
+    summary="Whether requests are served: not while the broker is stopping, nor when a check fails",
+    tags=_TAGS,
+    operation_class=RootOnly,
+    responses=_UNHEALTHY | errors(400),
+)
+async def readyz_route(
+    broker: NamedDependency[Broker],
+    long_polls: NamedDependency[LongPolls],
+    verbose: Annotated[str | None, QueryParameter(description="`true`: tell of every check.")] = None,
+) -> Response[HealthBody]:
+    problem = (
+        "the broker is not open"
+        if not broker.is_open
+        else "the server is stopping"
+        if long_polls.is_ended
+        else None
+    )
+    if verbose != "true":
+        # From memory: probes come often, and from a disk that hangs there would be no answer.
+        body = _health(broker, problem or "; ".join(broker.health.problems) or None)
+        body.warnings = broker.health.warnings
+        return _reply(body)
+    checks = {"broker": CheckBody("fail", problem) if problem else CheckBody("pass")}
+    for name, check in (await broker.health.check(broker, may_probe=True)).items():
+        checks[name] = _check_body(check)
+    failed = [f"{name}: {check.message}" for name, check in checks.items() if check.status == "fail"]
+    body = _health(broker, "; ".join(failed) or None)
+    body.checks = checks
+    if broker.is_open:
+        topics = await list_topics(broker)
+        body.broker = BrokerSummary(
+            broker.config.node_id, len(topics), sum(size_of(topic) for topic in topics)
+        )
+    return _reply(body)
+
+
+@get(
+    "/livez",
+    operation_id="livez",
+    summary="Whether the process answers",
+    tags=_TAGS,
+    operation_class=RootOnly,
+)
+async def livez_route(broker: NamedDependency[Broker]) -> HealthBody:
+    return _health(broker, None)
+
+
+@get("/version", operation_id="version", summary="What is running", tags=_TAGS, operation_class=RootOnly)
+async def version_route() -> VersionBody:
+    # A wheel does not carry the commit or the time it was built from, and we do not guess.
+    return VersionBody(goqueue.__version__, "unknown", "unknown", f"python{platform.python_version()}")
+
+
+@get("/stats", operation_id="stats", summary="Topics and sizes", tags=_TAGS, operation_class=RootOnly)
+async def stats_route(broker: NamedDependency[Broker]) -> StatsBody:
+    topics = await list_topics(broker)
+    return StatsBody(
+        node_id=broker.config.node_id,
+        uptime=_uptime(broker),
+        topics=len(topics),
+        total_size_bytes=sum(size_of(topic) for topic in topics),
+        topic_stats={
+            topic.name: TopicStats(topic.name, len(topic.partitions), message_count_of(topic), size_of(topic))
+            for topic in topics
+        },
+    )
+
+
+def _health(broker: Broker, problem: str | None) -> HealthBody:
+    now = format_second(broker.clock.wall_ms())
+    return HealthBody("pass" if problem is None else "fail", now, _uptime(broker), problem)
+
+
+def _reply(body: HealthBody) -> Response[HealthBody]:
+    return Response(body, status_code=200 if body.status == "pass" else 503)
+
+
+def _uptime(broker: Broker) -> str:
+    return format_duration(max(broker.clock.wall_ms() - broker.started_ms, 0))
+
+
+def _check_body(check: Check) -> CheckBody:
+    took = None if check.took_ns is None else _latency(check.took_ns)
+    return CheckBody(check.verdict.value, check.message or None, took)
+
+
+def _latency(took_ns: int) -> str:
+    """A short duration as Go writes it."""
+    if took_ns < 1_000_000:
+        return f"{took_ns // 1000}µs"
+    return (
+        f"{took_ns / 1_000_000:.2f}ms" if took_ns < 1_000_000_000 else format_duration(took_ns // 1_000_000)
+    )

@@ -1,0 +1,1 @@
+"""Messages in and out: publish, and look without a lease."""

@@ -1,0 +1,1 @@
+"""What routes are made of: bodies that many share, decoding, replies, pages, times, the OpenAPI document."""

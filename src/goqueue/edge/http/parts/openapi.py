@@ -1,0 +1,129 @@
+"""The OpenAPI document and the page that shows it.
+
+The document is drawn from the routes and from the structs that are really decoded and encoded. The
+API stands at the root and under /v1; the document says so once, by naming both as servers. The page
+is one file without outside parts, so that it also opens on a machine without the internet.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from importlib.resources import files
+
+import msgspec
+from litestar import MediaType, Response, get
+from litestar.di import Provide
+from litestar.handlers import HTTPRouteHandler
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.openapi.spec import (
+    OpenAPIMediaType,
+    OpenAPIType,
+    Operation,
+    Reference,
+    RequestBody,
+    Schema,
+    Server,
+)
+
+import goqueue
+from goqueue.edge.http.errors import ErrorBody
+from goqueue.edge.http.parts.framework import MsgspecLitestar
+
+BYTES = "application/octet-stream"
+_COMPONENTS = "#/components/schemas/"
+
+
+@dataclass
+class RootOnly(Operation):
+    """An operation that is not served under /v1."""
+
+    servers: list[Server] | None = field(default_factory=lambda: [Server(url="/")])
+
+
+def takes(body: type[msgspec.Struct], *, is_required: bool = True) -> type[Operation]:
+    """An operation whose body is decoded by ourselves, into this struct."""
+
+    @dataclass
+    class Taking(Operation):
+        def __post_init__(self) -> None:
+            reference = Reference(ref=_COMPONENTS + body.__name__)
+            self.request_body = RequestBody(
+                content={"application/json": OpenAPIMediaType(schema=reference)}, required=is_required
+            )
+
+    return Taking
+
+
+@dataclass
+class TakingBytes(Operation):
+    """An operation whose body is no JSON."""
+
+    def __post_init__(self) -> None:
+        schema = Schema(type=OpenAPIType.STRING, content_media_type=BYTES)
+        self.request_body = RequestBody(content={BYTES: OpenAPIMediaType(schema=schema)}, required=True)
+
+
+def errors(*statuses: int) -> dict[int, ResponseSpec]:
+    """The error replies an operation may give."""
+    return {
+        status: ResponseSpec(ErrorBody, generate_examples=False, description=HTTPStatus(status).phrase)
+        for status in statuses
+    }
+
+
+def document(
+    routes: Sequence[HTTPRouteHandler],
+    request_bodies: Sequence[type[msgspec.Struct]],
+    dependencies: Sequence[str],
+) -> bytes:
+    """The whole document as JSON.
+
+    Drawn by an app that serves nothing: one that serves would add pages of its own, in a look of
+    their own and with parts from the internet.
+    """
+    app = MsgspecLitestar(
+        routes,
+        dependencies={name: Provide(lambda: None, sync_to_thread=False) for name in dependencies},
+        logging_config=None,
+        openapi_config=OpenAPIConfig(
+            title="GoQueue",
+            version=goqueue.__version__,
+            description="Topics, publish and read over HTTP. Errors are JSON: error, status, code.",
+            servers=[Server(url="/"), Server(url="/v1", description="The same, under a version.")],
+            render_plugins=[JsonRenderPlugin()],
+        ),
+    )
+    drawn = app.openapi_schema.to_schema()
+    _, components = msgspec.json.schema_components(request_bodies, ref_template=_COMPONENTS + "{name}")
+    drawn["components"]["schemas"].update(components)
+    for item in drawn["paths"].values():
+        for operation in item.values():
+            for parameter in operation.get("parameters", ()):
+                parameter["schema"] = _never_null(parameter["schema"])
+    return msgspec.json.encode(drawn)
+
+
+def _never_null(schema: dict[str, object]) -> dict[str, object]:
+    """The schema of a parameter: `str | None` means that it may be left out, for null cannot be sent."""
+    match schema.get("oneOf"):
+        case [{"type": "null"}, dict() as given] | [dict() as given, {"type": "null"}]:
+            return {name: value for name, value in schema.items() if name != "oneOf"} | given
+    return schema
+
+
+def openapi_route(drawn: bytes) -> HTTPRouteHandler:
+    """The route that gives out a document."""
+
+    @get("/openapi.json", include_in_schema=False, sync_to_thread=False)
+    def give_document() -> Response[bytes]:
+        return Response(drawn, media_type=MediaType.JSON)
+
+    return give_document
+
+
+@get("/docs", include_in_schema=False, sync_to_thread=False)
+def docs_route() -> Response[bytes]:
+    page = files("goqueue.edge.http").joinpath("docs.html").read_bytes()
+    return Response(page, media_type=MediaType.HTML)

@@ -1,0 +1,1 @@
+"""The work queue: poll, settle, dead letters, and figures."""

@@ -1,0 +1,371 @@
+"""The schema registry over HTTP: Confluent's API under /schemas, and what GoQueue's older clients use.
+
+A client of Confluent's API takes `http://host:8080/schemas` as its address: subjects, config, mode and
+compatibility lie there, and what it calls /schemas/ids lies under /schemas/schemas/ids.
+"""
+
+from typing import Annotated
+
+import msgspec
+from litestar import delete, get, post
+from litestar.di import NamedDependency
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import QueryParameter, RawBody
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.schemas.verbs import (
+    delete_schema_version,
+    delete_subject,
+    find_schema,
+    register_schema,
+    schema_problems,
+)
+from goqueue.edge.http.parts.decoding import decode
+from goqueue.edge.http.parts.openapi import errors, takes
+from goqueue.edge.http.parts.replies import options_route
+from goqueue.edge.http.schemas.bodies import (
+    FitReply,
+    PlaceBody,
+    RegisteredBody,
+    RegistryStats,
+    SchemaBody,
+    SchemaTextBody,
+    SchemaVersionBody,
+    stats_body,
+    text_body,
+    version_body,
+)
+from goqueue.edge.http.schemas.parameters import (
+    DeletedAlone,
+    DeletedOnly,
+    Flag,
+    FormWanted,
+    GuidInPath,
+    IdInPath,
+    PageLength,
+    PageStart,
+    SubjectInPath,
+    VersionInPath,
+    is_set,
+    page,
+    version_of,
+)
+from goqueue.edge.http.schemas.settings import SETTINGS_OPTIONS, SETTINGS_REQUESTS, SETTINGS_ROUTES
+from goqueue.model.schemas import SchemaKind
+
+_schema_decoder = msgspec.json.Decoder(SchemaBody)
+_TAGS = ["schemas"]
+
+
+@get("/schemas/subjects", operation_id="listSubjects", summary="Names of all subjects", tags=_TAGS,
+     responses=errors(400))  # fmt: skip
+async def list_subjects_route(
+    broker: NamedDependency[Broker],
+    prefix: Annotated[str | None, QueryParameter(name="subjectPrefix")] = None,
+    deleted: Flag = None,
+    deleted_only: DeletedOnly = None,
+    deleted_alone: DeletedAlone = None,
+    start: PageStart = 0,
+    length: PageLength = -1,
+) -> list[str]:
+    registry = broker.registry
+    if is_set(deleted_only) or is_set(deleted_alone):
+        standing = set(registry.subjects(prefix=prefix or ""))
+        names = [n for n in registry.subjects(prefix=prefix or "", with_deleted=True) if n not in standing]
+    else:
+        names = registry.subjects(prefix=prefix or "", with_deleted=is_set(deleted))
+    return page(names, start, length)
+
+
+@post(
+    "/schemas/subjects/{subject:str}",
+    status_code=200,
+    operation_id="findSchema",
+    summary="The version of a subject that says the same as a schema",
+    tags=_TAGS,
+    operation_class=takes(SchemaBody),
+    responses=errors(400, 404, 413, 422, 429, 503),
+)
+async def find_schema_route(
+    broker: NamedDependency[Broker],
+    subject: SubjectInPath,
+    body: RawBody,
+    deleted: Flag = None,
+    form: FormWanted = None,
+) -> SchemaVersionBody:
+    schema = await decode(_schema_decoder, body).understood(broker)
+    found = await find_schema(broker, subject, schema, with_deleted=is_set(deleted))
+    return await version_body(broker, found, form)
+
+
+@delete(
+    "/schemas/subjects/{subject:str}",
+    status_code=200,
+    operation_id="deleteSubject",
+    summary="Delete all versions of a subject; for good only what is deleted already",
+    tags=_TAGS,
+    responses=errors(400, 404, 422, 503, 507),
+)
+async def delete_subject_route(
+    broker: NamedDependency[Broker], subject: SubjectInPath, permanent: Flag = None
+) -> list[int]:
+    return await delete_subject(broker, subject, is_permanent=is_set(permanent))
+
+
+@post(
+    "/schemas/subjects/{subject:str}/versions",
+    status_code=200,
+    operation_id="registerSchema",
+    summary="Register a schema as the next version of a subject, unless it is registered there",
+    tags=_TAGS,
+    operation_class=takes(SchemaBody),
+    responses=errors(400, 409, 413, 422, 429, 503, 507),
+)
+async def register_schema_route(
+    broker: NamedDependency[Broker], subject: SubjectInPath, body: RawBody
+) -> RegisteredBody:
+    request = decode(_schema_decoder, body)
+    place = await register_schema(
+        broker, subject, await request.understood(broker), schema_id=request.id, version=request.version
+    )
+    guid = broker.registry.schema(place.schema_id).guid
+    return RegisteredBody(place.schema_id, place.version, place.subject, str(guid))
+
+
+@get(
+    "/schemas/subjects/{subject:str}/versions",
+    operation_id="listSchemaVersions",
+    summary="The numbers of a subject's versions",
+    tags=_TAGS,
+    responses=errors(400, 404),
+)
+async def list_versions_route(
+    broker: NamedDependency[Broker],
+    subject: SubjectInPath,
+    deleted: Flag = None,
+    deleted_only: DeletedOnly = None,
+    deleted_alone: DeletedAlone = None,
+    start: PageStart = 0,
+    length: PageLength = -1,
+) -> list[int]:
+    registry = broker.registry
+    is_alone = is_set(deleted_only) or is_set(deleted_alone)
+    versions = registry.versions(subject, with_deleted=is_alone or is_set(deleted))
+    if is_alone:
+        versions = [v for v in versions if registry.version(subject, v, with_deleted=True).is_deleted]
+    return page(versions, start, length)
+
+
+@get(
+    "/schemas/subjects/{subject:str}/versions/{version:str}",
+    operation_id="getSchemaVersion",
+    summary="One version of a subject",
+    tags=_TAGS,
+    responses=errors(400, 404, 422),
+)
+async def get_version_route(
+    broker: NamedDependency[Broker],
+    subject: SubjectInPath,
+    version: VersionInPath,
+    deleted: Flag = None,
+    form: FormWanted = None,
+) -> SchemaVersionBody:
+    found = broker.registry.version(subject, version_of(version), with_deleted=is_set(deleted))
+    return await version_body(broker, found, form)
+
+
+@delete(
+    "/schemas/subjects/{subject:str}/versions/{version:str}",
+    status_code=200,
+    operation_id="deleteSchemaVersion",
+    summary="Delete a version; for good only one that is deleted already",
+    tags=_TAGS,
+    responses=errors(400, 404, 422, 503, 507),
+)
+async def delete_version_route(
+    broker: NamedDependency[Broker], subject: SubjectInPath, version: VersionInPath, permanent: Flag = None
+) -> int:
+    return await delete_schema_version(broker, subject, version_of(version), is_permanent=is_set(permanent))
+
+
+@get(
+    "/schemas/subjects/{subject:str}/versions/{version:str}/schema",
+    operation_id="getSchemaText",
+    summary="The text of a version alone",
+    tags=_TAGS,
+    responses=errors(400, 404, 422),
+    media_type="application/json",
+)
+async def get_version_text_route(
+    broker: NamedDependency[Broker], subject: SubjectInPath, version: VersionInPath, deleted: Flag = None
+) -> str:
+    found = broker.registry.version(subject, version_of(version), with_deleted=is_set(deleted))
+    return found.schema.text
+
+
+@get(
+    "/schemas/subjects/{subject:str}/versions/{version:str}/referencedby",
+    operation_id="listReferencing",
+    summary="Ids of the schemas that are built on a version",
+    tags=_TAGS,
+    responses=errors(400, 404, 422),
+)
+async def referenced_by_route(
+    broker: NamedDependency[Broker],
+    subject: SubjectInPath,
+    version: VersionInPath,
+    start: PageStart = 0,
+    length: PageLength = -1,
+) -> list[int]:
+    found = broker.registry.version(subject, version_of(version), with_deleted=True)
+    return page(broker.registry.referenced_by(subject, found.version), start, length)
+
+
+def _by_id(path: str, operation_id: str) -> HTTPRouteHandler:
+    @get(
+        path, operation_id=operation_id, summary="A schema by its id", tags=_TAGS, responses=errors(400, 404)
+    )
+    async def get_schema_route(
+        broker: NamedDependency[Broker], schema_id: IdInPath, form: FormWanted = None
+    ) -> SchemaTextBody:
+        return await text_body(broker, schema_id, form)
+
+    return get_schema_route
+
+
+get_schema_route = _by_id("/schemas/schemas/ids/{schema_id:int}", "getSchema")
+get_schema_short_route = _by_id("/schemas/ids/{schema_id:int}", "getSchemaShort")
+
+
+@get(
+    "/schemas/schemas/guids/{guid:uuid}",
+    operation_id="getSchemaByGuid",
+    summary="A schema by its guid",
+    tags=_TAGS,
+    responses=errors(400, 404),
+)
+async def get_schema_by_guid_route(
+    broker: NamedDependency[Broker], guid: GuidInPath, form: FormWanted = None
+) -> SchemaTextBody:
+    return await text_body(broker, broker.registry.id_of_guid(guid), form)
+
+
+@get(
+    "/schemas/schemas/ids/{schema_id:int}/subjects",
+    operation_id="listSubjectsOfSchema",
+    summary="The subjects that have a schema",
+    tags=_TAGS,
+    responses=errors(400, 404),
+)
+async def subjects_of_schema_route(
+    broker: NamedDependency[Broker],
+    schema_id: IdInPath,
+    deleted: Flag = None,
+    start: PageStart = 0,
+    length: PageLength = -1,
+) -> list[str]:
+    places = broker.registry.places(schema_id, with_deleted=is_set(deleted))
+    return page(sorted({place.subject for place in places}), start, length)
+
+
+@get(
+    "/schemas/schemas/ids/{schema_id:int}/versions",
+    operation_id="listVersionsOfSchema",
+    summary="The subjects and versions under which a schema stands",
+    tags=_TAGS,
+    responses=errors(400, 404),
+)
+async def versions_of_schema_route(
+    broker: NamedDependency[Broker],
+    schema_id: IdInPath,
+    deleted: Flag = None,
+    start: PageStart = 0,
+    length: PageLength = -1,
+) -> list[PlaceBody]:
+    places = broker.registry.places(schema_id, with_deleted=is_set(deleted))
+    return page([PlaceBody(place.subject, place.version) for place in places], start, length)
+
+
+@get("/schemas/schemas/types", operation_id="listSchemaTypes", summary="The kinds of schemas", tags=_TAGS)
+async def schema_types_route() -> list[str]:
+    return [kind.value for kind in SchemaKind]
+
+
+@get("/schemas/contexts", operation_id="listContexts", summary="The one context there is", tags=_TAGS)
+async def contexts_route() -> list[str]:
+    return ["."]
+
+
+@post(
+    "/schemas/compatibility/subjects/{subject:str}/versions/{version:str}",
+    status_code=200,
+    operation_id="testCompatibility",
+    summary="Whether a schema could follow one version of a subject",
+    tags=_TAGS,
+    operation_class=takes(SchemaBody),
+    responses=errors(400, 404, 413, 422, 429, 503),
+)
+async def test_version_route(
+    broker: NamedDependency[Broker],
+    subject: SubjectInPath,
+    version: VersionInPath,
+    body: RawBody,
+    verbose: Flag = None,
+) -> FitReply:
+    against = version_of(version)
+    schema = await decode(_schema_decoder, body).understood(broker)
+    problems = await schema_problems(broker, subject, schema, against=against)
+    return FitReply(not problems, problems if is_set(verbose) else [])
+
+
+@post(
+    "/schemas/compatibility/subjects/{subject:str}/versions",
+    status_code=200,
+    operation_id="testCompatibilityAll",
+    summary="Whether a schema could follow what a subject has, as its level asks",
+    tags=_TAGS,
+    operation_class=takes(SchemaBody),
+    responses=errors(400, 404, 413, 422, 429, 503),
+)
+async def test_versions_route(
+    broker: NamedDependency[Broker], subject: SubjectInPath, body: RawBody, verbose: Flag = None
+) -> FitReply:
+    schema = await decode(_schema_decoder, body).understood(broker)
+    problems = await schema_problems(broker, subject, schema)
+    return FitReply(not problems, problems if is_set(verbose) else [])
+
+
+@get("/schemas/stats", operation_id="getSchemaStats", summary="Numbers of the registry", tags=_TAGS)
+async def schema_stats_route(broker: NamedDependency[Broker]) -> RegistryStats:
+    return await stats_body(broker)
+
+
+SCHEMA_OPTIONS = [
+    options_route("/schemas/subjects/{subject:str}", "POST", "DELETE"),
+    options_route("/schemas/subjects/{subject:str}/versions", "GET", "POST"),
+    options_route("/schemas/subjects/{subject:str}/versions/{version:str}", "GET", "DELETE"),
+    *SETTINGS_OPTIONS,
+]
+SCHEMA_ROUTES = [
+    list_subjects_route,
+    find_schema_route,
+    delete_subject_route,
+    register_schema_route,
+    list_versions_route,
+    get_version_route,
+    delete_version_route,
+    get_version_text_route,
+    referenced_by_route,
+    get_schema_route,
+    get_schema_short_route,
+    get_schema_by_guid_route,
+    subjects_of_schema_route,
+    versions_of_schema_route,
+    schema_types_route,
+    contexts_route,
+    test_version_route,
+    test_versions_route,
+    *SETTINGS_ROUTES,
+    schema_stats_route,
+]
+SCHEMA_REQUESTS = (SchemaBody, *SETTINGS_REQUESTS)

@@ -1,0 +1,1 @@
+"""Tenants, their quotas and what they use."""

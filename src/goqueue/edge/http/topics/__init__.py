@@ -1,0 +1,1 @@
+"""Topics: make them, look at them, give them more partitions, go on without what is lost."""

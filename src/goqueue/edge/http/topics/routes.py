@@ -1,0 +1,148 @@
+"""Topics over HTTP: create, list, describe, delete, and who holds their partitions."""
+
+from typing import Annotated
+
+import msgspec
+from litestar import delete, get, post
+from litestar.di import NamedDependency
+from litestar.params import PathParameter, RawBody
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.topics.verbs import create_topic, delete_topic, describe_settings, describe_topic
+from goqueue.edge.http.parts.bodies import (
+    CreateTopicBody,
+    PartitionOffsets,
+    PartitionPlace,
+    TopicBody,
+    TopicCreated,
+    TopicDeleted,
+    TopicList,
+    TopicPartitions,
+)
+from goqueue.edge.http.parts.decoding import decode
+from goqueue.edge.http.parts.openapi import errors, takes
+from goqueue.edge.http.parts.paging import ALL, After, Limit, names_in_page
+from goqueue.edge.http.parts.times import format_time
+from goqueue.model.commands import CreateTopic, TopicView
+from goqueue.model.settings import HOUR_MS
+
+_decoder = msgspec.json.Decoder(CreateTopicBody)
+
+TopicInPath = Annotated[str, PathParameter(description="The topic's name.")]
+
+
+@post(
+    "/topics",
+    operation_id="createTopic",
+    summary="Create a topic",
+    tags=["topics"],
+    operation_class=takes(CreateTopicBody),
+    responses=errors(400, 403, 409, 413, 503, 507),
+)
+async def create_topic_route(broker: NamedDependency[Broker], body: RawBody) -> TopicCreated:
+    request = decode(_decoder, body)
+    created = await create_topic(broker, creation_of(request))
+    count = len(created.partitions)
+    return TopicCreated(created.name, count, count)
+
+
+@get(
+    "/topics",
+    operation_id="listTopics",
+    summary="Names of all topics",
+    tags=["topics"],
+    responses=errors(400),
+)
+async def list_topics_route(
+    broker: NamedDependency[Broker], limit: Limit = ALL, after: After = None
+) -> TopicList:
+    return TopicList(*names_in_page(sorted(broker.topics), limit, after))
+
+
+@get(
+    "/topics/{topic:str}",
+    operation_id="describeTopic",
+    summary="A topic's size, offsets and settings",
+    tags=["topics"],
+    responses=errors(400, 403, 404),
+)
+async def describe_topic_route(broker: NamedDependency[Broker], topic: TopicInPath) -> TopicBody:
+    view = describe_topic(broker, topic)
+    size_bytes = size_of(view)
+    count = len(view.partitions)
+    return TopicBody(
+        name=view.name,
+        topic=view.name,
+        partitions=count,
+        num_partitions=count,
+        total_messages=message_count_of(view),
+        total_size_bytes=size_bytes,
+        total_size_kb=size_bytes // 1024,
+        partition_offsets={
+            str(partition.partition): PartitionOffsets(partition.start_offset, partition.end_offset - 1)
+            for partition in view.partitions
+        },
+        created_at=format_time(view.created_ms),
+        settings={setting.name: setting.value for setting in describe_settings(broker, topic)},
+        damaged_partitions={
+            str(partition.partition): partition.damage for partition in view.partitions if partition.damage
+        },
+    )
+
+
+@delete(
+    "/topics/{topic:str}",
+    status_code=200,
+    operation_id="deleteTopic",
+    summary="Delete a topic and all it holds",
+    tags=["topics"],
+    responses=errors(400, 403, 404, 503),
+)
+async def delete_topic_route(broker: NamedDependency[Broker], topic: TopicInPath) -> TopicDeleted:
+    await delete_topic(broker, topic)
+    return TopicDeleted(topic)
+
+
+@get(
+    "/topics/{topic:str}/partitions",
+    operation_id="listPartitions",
+    summary="Who leads and who copies each partition",
+    tags=["topics"],
+    responses=errors(400, 403, 404),
+)
+async def list_partitions_route(broker: NamedDependency[Broker], topic: TopicInPath) -> TopicPartitions:
+    view = describe_topic(broker, topic)
+    node = broker.config.node_id
+    return TopicPartitions(
+        view.name,
+        [
+            PartitionPlace(partition.partition, leader=node, replicas=[node], isr=[node], version=0)
+            for partition in view.partitions
+        ],
+    )
+
+
+def creation_of(request: CreateTopicBody) -> CreateTopic:
+    """What a request to create a topic asks for; counts of 0 or less leave the choice to the broker."""
+    count = request.num_partitions or request.partitions or 0
+    settings: dict[str, str | None] = {}
+    if request.retention_hours is not None and request.retention_hours > 0:
+        settings["retention.ms"] = str(request.retention_hours * HOUR_MS)
+    for name, value in (request.settings or {}).items():
+        settings[name] = _setting_text(value)
+    return CreateTopic(name=request.name, partitions=count if count > 0 else None, settings=settings)
+
+
+def message_count_of(topic: TopicView) -> int:
+    """How many messages can be read."""
+    return sum(partition.end_offset - partition.start_offset for partition in topic.partitions)
+
+
+def size_of(topic: TopicView) -> int:
+    return sum(partition.size_bytes for partition in topic.partitions)
+
+
+def _setting_text(value: str | int | bool | None) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return None if value is None else str(value)

@@ -1,0 +1,97 @@
+"""More partitions for a topic, over HTTP. The reply comes when they are there; nothing goes on behind it."""
+
+from typing import Annotated
+
+import msgspec
+from litestar import get, post
+from litestar.di import NamedDependency
+from litestar.params import RawBody
+from msgspec import Meta, Struct
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.topics.verbs import add_partitions
+from goqueue.edge.http.parts.decoding import decode
+from goqueue.edge.http.parts.openapi import errors, takes
+from goqueue.edge.http.topics.routes import TopicInPath
+from goqueue.model.errors import Invalid
+from goqueue.model.ids import TopicName
+
+_INT31_MAX = 2**31 - 1
+
+
+class AddPartitionsBody(Struct):
+    """How many partitions a topic is to have."""
+
+    count: Annotated[int, Meta(ge=1, le=_INT31_MAX, description="The new total.")]
+    replica_assignments: (
+        Annotated[
+            dict[str, list[str]], Meta(description="Nodes by partition; there is one node, which has all.")
+        ]
+        | None
+    ) = None
+
+
+class ScaledTopic(Struct):
+    """What a topic had, and what it has now. Two names for each count, for existing clients."""
+
+    topic_name: str
+    old_partition_count: int
+    new_partition_count: int
+    partitions_added: list[int]
+    old_count: int
+    new_count: int
+    success: bool = True
+
+
+class ScalingStatus(Struct):
+    topic: str
+    scaling_in_progress: bool
+
+
+_decoder = msgspec.json.Decoder(AddPartitionsBody)
+
+
+@post(
+    "/admin/topics/{topic:str}/partitions",
+    status_code=200,
+    operation_id="addPartitions",
+    summary="Give a topic more partitions",
+    description="Messages with a key may go to another partition afterwards; those that are stored stay.",
+    tags=["admin"],
+    operation_class=takes(AddPartitionsBody),
+    responses=errors(400, 403, 404, 413, 503, 507),
+)
+async def add_partitions_route(
+    broker: NamedDependency[Broker], topic: TopicInPath, body: RawBody
+) -> ScaledTopic:
+    request = decode(_decoder, body)
+    here = broker.config.node_id
+    if any(nodes != [here] for nodes in (request.replica_assignments or {}).values()):
+        raise Invalid(f"there is no node but {here}; leave replica_assignments out")
+    old_count = broker.topic_counts.get(TopicName(topic), 0)
+    view = await add_partitions(broker, topic, request.count)
+    new_count = len(view.partitions)
+    return ScaledTopic(
+        topic_name=view.name,
+        old_partition_count=old_count,
+        new_partition_count=new_count,
+        partitions_added=list(range(old_count, new_count)),
+        old_count=old_count,
+        new_count=new_count,
+    )
+
+
+@get(
+    "/admin/topics/{topic:str}/scaling-status",
+    operation_id="getScalingStatus",
+    summary="Whether a topic is getting more partitions just now",
+    tags=["admin"],
+    responses=errors(403, 404),
+)
+async def scaling_status_route(broker: NamedDependency[Broker], topic: TopicInPath) -> ScalingStatus:
+    broker.topic(topic)
+    return ScalingStatus(topic, TopicName(topic) in broker.growing)
+
+
+SCALING_ROUTES = [add_partitions_route, scaling_status_route]
+SCALING_REQUESTS = (AddPartitionsBody,)
