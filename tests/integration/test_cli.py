@@ -11,7 +11,7 @@ from typing import IO
 
 import pytest
 
-from goqueue.cli.exit_codes import ExitCode
+from goqueue.cli.parts.exit_codes import ExitCode
 from goqueue.client import GoQueue, Outgoing
 from tests.integration.running_broker import RunningBroker
 from tests.integration.signals import heed_signals

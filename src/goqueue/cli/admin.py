@@ -11,18 +11,16 @@ import msgspec
 import typer
 
 from goqueue import __version__
-from goqueue.cli import (
-    admin_backups,
-    admin_partitions,
-    admin_quotas,
-    admin_repair,
-    admin_tenants,
-    admin_usage,
-)
-from goqueue.cli.admin_call import connect
-from goqueue.cli.cluster import tell_health, tell_info
-from goqueue.cli.contexts import DEFAULT_SERVER
-from goqueue.cli.frame import (
+from goqueue.cli.broker.cluster import tell_health, tell_info
+from goqueue.cli.operators import backups as admin_backups
+from goqueue.cli.operators import partitions as admin_partitions
+from goqueue.cli.operators import quotas as admin_quotas
+from goqueue.cli.operators import repair as admin_repair
+from goqueue.cli.operators import tenants as admin_tenants
+from goqueue.cli.operators import usage as admin_usage
+from goqueue.cli.operators.call import connect
+from goqueue.cli.parts.contexts import DEFAULT_SERVER
+from goqueue.cli.parts.frame import (
     Commands,
     Invocation,
     Output,
@@ -33,7 +31,7 @@ from goqueue.cli.frame import (
     noun,
     run,
 )
-from goqueue.cli.output import show_fields
+from goqueue.cli.parts.output import show_fields
 
 app = typer.Typer(
     name="goqueue-admin",

@@ -5,8 +5,8 @@ from typing import Annotated
 import msgspec
 import typer
 
-from goqueue.cli.completing import context_names
-from goqueue.cli.contexts import (
+from goqueue.cli.parts.completing import context_names
+from goqueue.cli.parts.contexts import (
     DEFAULT_TIMEOUT_S,
     Context,
     Contexts,
@@ -14,8 +14,8 @@ from goqueue.cli.contexts import (
     read_contexts,
     write_contexts,
 )
-from goqueue.cli.frame import invocation, noun
-from goqueue.cli.output import show_done, show_rows, show_value
+from goqueue.cli.parts.frame import invocation, noun
+from goqueue.cli.parts.output import show_done, show_rows, show_value
 from goqueue.client.addresses import parse_addresses
 from goqueue.model.errors import Invalid
 

@@ -4,25 +4,21 @@ from typing import Annotated
 
 import typer
 
-from goqueue.cli import (
-    cluster,
-    completion,
-    config,
-    consume,
-    dead_letters,
-    delays,
-    groups,
-    jobs,
-    pipelines,
-    produce,
-    schedules,
-    schemas,
-    top,
-    topics,
-    traces,
+from goqueue.cli import completion, config
+from goqueue.cli.broker import cluster, groups, schemas, top, topics
+from goqueue.cli.jobs import commands as jobs
+from goqueue.cli.messages import consume, dead_letters, delays, produce, schedules, traces
+from goqueue.cli.parts.completing import context_names
+from goqueue.cli.parts.frame import (
+    Commands,
+    Invocation,
+    Output,
+    OutputOption,
+    TimeoutOption,
+    VersionOption,
+    run,
 )
-from goqueue.cli.completing import context_names
-from goqueue.cli.frame import Commands, Invocation, Output, OutputOption, TimeoutOption, VersionOption, run
+from goqueue.cli.pipelines import commands as pipelines
 
 app = typer.Typer(
     name="goqueue-cli",

@@ -8,8 +8,8 @@ import typer
 import yaml
 from typer.testing import CliRunner, Result
 
-from goqueue.cli.exit_codes import ExitCode
 from goqueue.cli.main import app
+from goqueue.cli.parts.exit_codes import ExitCode
 
 T = TypeVar("T")
 

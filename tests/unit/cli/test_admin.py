@@ -8,10 +8,10 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from goqueue.cli import admin_call
 from goqueue.cli.admin import app
-from goqueue.cli.calling import queue_at
-from goqueue.cli.contexts import Target
+from goqueue.cli.operators import call as admin_call
+from goqueue.cli.parts.calling import queue_at
+from goqueue.cli.parts.contexts import Target
 from goqueue.client import GoQueue
 from tests.doors.http.running_door import RunningDoor
 

@@ -6,10 +6,10 @@ import pytest
 from typer.testing import CliRunner
 
 from goqueue.cli.admin import app
-from goqueue.cli.admin_usage import level_of
-from goqueue.cli.exit_codes import ExitCode, WrongCommand
-from goqueue.cli.message_lines import BATCH_COUNT
-from goqueue.cli.sizes import parse_size
+from goqueue.cli.messages.lines import BATCH_COUNT
+from goqueue.cli.operators.usage import level_of
+from goqueue.cli.parts.exit_codes import ExitCode, WrongCommand
+from goqueue.cli.parts.sizes import parse_size
 from goqueue.client import GoQueue
 from goqueue.client.calls.tenants import Quotas, Tenant, TenantStats, TenantUsage
 from tests.doors.http.running_door import RunningDoor

@@ -3,8 +3,8 @@
 import pytest
 
 from goqueue import __version__
-from goqueue.cli.cluster import Info, NodeRow, Versions
-from goqueue.cli.exit_codes import ExitCode
+from goqueue.cli.broker.cluster import Info, NodeRow, Versions
+from goqueue.cli.parts.exit_codes import ExitCode
 from goqueue.client.calls.admin import Readiness
 from tests.doors.http.running_door import RunningDoor
 from tests.unit.cli.command_line import CommandLine

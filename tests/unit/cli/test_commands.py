@@ -8,8 +8,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from goqueue.cli.exit_codes import MEANINGS, ExitCode
 from goqueue.cli.main import app
+from goqueue.cli.parts.exit_codes import MEANINGS, ExitCode
 
 GLOBAL = {"-s", "--server", "-c", "--context", "-o", "--output", "--timeout"}
 CONTRACT = {

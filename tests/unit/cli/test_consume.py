@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from goqueue.cli import consume_group, consume_log
-from goqueue.cli.consume_log import Range, Span, ranges
-from goqueue.cli.exit_codes import ExitCode
-from goqueue.cli.message_view import MessageView
+from goqueue.cli.messages import consume_group, consume_log
+from goqueue.cli.messages.consume_log import Range, Span, ranges
+from goqueue.cli.messages.view import MessageView
+from goqueue.cli.parts.exit_codes import ExitCode
 from goqueue.client import GoQueue, Outgoing
 from goqueue.client.calls import queue as calls
 from goqueue.client.log import Extent
@@ -186,7 +186,7 @@ def test_what_could_not_be_printed_is_not_acknowledged(
 ) -> None:
     with monkeypatch.context() as broken:
         broken.setattr(
-            "goqueue.cli.consume.show_rows", lambda *_, **__: (_ for _ in ()).throw(OSError("full"))
+            "goqueue.cli.messages.consume.show_rows", lambda *_, **__: (_ for _ in ()).throw(OSError("full"))
         )
         cli.ends(ExitCode.FAILED, "consume", filled, "--group", f"g-{filled}")
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from goqueue.cli import dead_letters
-from goqueue.cli.dead_letters import LetterRow, RedriveSummary
-from goqueue.cli.exit_codes import ExitCode
+from goqueue.cli.messages import dead_letters
+from goqueue.cli.messages.dead_letters import LetterRow, RedriveSummary
+from goqueue.cli.parts.exit_codes import ExitCode
 from goqueue.client import GoQueue, Outgoing
 from goqueue.client.calls import queue as calls
 from tests.unit.cli.command_line import CommandLine

@@ -1,6 +1,6 @@
 """`goqueue-cli delay` and `schedule`: messages that wait, and messages that come again and again."""
 
-from goqueue.cli.exit_codes import ExitCode
+from goqueue.cli.parts.exit_codes import ExitCode
 from goqueue.client import GoQueue
 from goqueue.client.calls.delayed import Delayed, DelayStats
 from goqueue.client.calls.schedules import Schedule

@@ -12,10 +12,18 @@ import yaml
 from typer.testing import CliRunner
 
 from goqueue import __version__
-from goqueue.cli.contexts import Context, Contexts, Target, config_path, read_contexts, target, write_contexts
-from goqueue.cli.exit_codes import MEANINGS, ExitCode, WrongCommand, exit_code
-from goqueue.cli.frame import Invocation
 from goqueue.cli.main import app
+from goqueue.cli.parts.contexts import (
+    Context,
+    Contexts,
+    Target,
+    config_path,
+    read_contexts,
+    target,
+    write_contexts,
+)
+from goqueue.cli.parts.exit_codes import MEANINGS, ExitCode, WrongCommand, exit_code
+from goqueue.cli.parts.frame import Invocation
 from goqueue.client.errors import NobodyAnswers, RefusedNotFound, RefusedUnavailable
 from goqueue.model.errors import Invalid, NotFound
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from goqueue.cli import group_lag
-from goqueue.cli.exit_codes import ExitCode
-from goqueue.cli.group_lag import PartitionLag, TotalLag
+from goqueue.cli.broker import group_lag
+from goqueue.cli.broker.group_lag import PartitionLag, TotalLag
+from goqueue.cli.parts.exit_codes import ExitCode
 from goqueue.client import GoQueue, Outgoing
 from goqueue.client.calls import queue as calls
 from goqueue.client.calls.groups import Group, GroupSummary, OffsetsReset
@@ -86,7 +86,7 @@ def test_lag_is_watched_until_ctrl_c(
         return partitions(queue, group)
 
     monkeypatch.setattr(group_lag, "_partitions", look)
-    monkeypatch.setattr("goqueue.cli.live.time.sleep", lambda _: None)
+    monkeypatch.setattr("goqueue.cli.parts.live.time.sleep", lambda _: None)
     words = ("group", "lag", group, "--watch", "-n", "0.1", "-o", "json")
 
     lines = cli.printed(*words).splitlines()

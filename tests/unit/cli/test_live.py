@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from goqueue.cli.live import watch
+from goqueue.cli.parts.live import watch
 from goqueue.model.errors import Unavailable
 
 

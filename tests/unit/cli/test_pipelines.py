@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from goqueue.cli.main import app
-from goqueue.cli.pipelines_view import listed, live_table
+from goqueue.cli.pipelines.view import listed, live_table
 from goqueue.spark.pipelines.driving import parse_settings
 from goqueue.spark.pipelines.status import PipelineStatus, SinkStatus, State
 from goqueue.spark.pipelines.storage import PipelineLock, Storage

@@ -5,8 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from goqueue.cli import message_lines, produce
-from goqueue.cli.exit_codes import ExitCode
+from goqueue.cli.messages import lines as message_lines
+from goqueue.cli.messages import produce
+from goqueue.cli.parts.exit_codes import ExitCode
 from goqueue.client import GoQueue, Message
 from tests.unit.cli.command_line import CommandLine
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from goqueue.cli.progress import progress
+from goqueue.cli.parts.progress import progress
 
 
 class Terminal(io.StringIO):

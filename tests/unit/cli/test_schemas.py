@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from goqueue.cli.exit_codes import ExitCode
-from goqueue.cli.schemas import SubjectRow
+from goqueue.cli.broker.schemas import SubjectRow
+from goqueue.cli.parts.exit_codes import ExitCode
 from goqueue.client.calls.schemas import Fit, Registered, Schema
 from tests.unit.cli.command_line import CommandLine
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from goqueue.cli.top_rates import GroupLook, Look, TopicLook, TopRow, look_of, top_rows, total_of
+from goqueue.cli.broker.top_rates import GroupLook, Look, TopicLook, TopRow, look_of, top_rows, total_of
 from goqueue.client import GoQueue
 from goqueue.client.calls.groups import GroupLag, PartitionLag
 from goqueue.client.log import Extent
@@ -74,7 +74,7 @@ def test_one_sample_is_printed_in_all_three_forms(
     cli: CommandLine, queue: GoQueue, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Somebody publishes while `top` waits for its second look.
-    monkeypatch.setattr("goqueue.cli.top.time.sleep", lambda _: queue.publish(topic, "one more"))
+    monkeypatch.setattr("goqueue.cli.broker.top.time.sleep", lambda _: queue.publish(topic, "one more"))
 
     rows = cli.rows("top", "--once")
     told = cli.told(list[TopRow], "top", "--once", "-n", "0.5")
@@ -97,7 +97,7 @@ def test_without_a_terminal_samples_follow_each_other_until_ctrl_c(
         if len(waits) % 2 == 0:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("goqueue.cli.live.time.sleep", sleep)
+    monkeypatch.setattr("goqueue.cli.parts.live.time.sleep", sleep)
 
     lines = cli.printed("top", "-o", "json").splitlines()
     tables = cli.printed("top", "-n", "5")

@@ -1,6 +1,6 @@
 """`goqueue-cli topic`: what it does at the broker, and how it tells it."""
 
-from goqueue.cli.exit_codes import ExitCode
+from goqueue.cli.parts.exit_codes import ExitCode
 from goqueue.client import GoQueue
 from goqueue.client.calls.topics import PartitionsAdded, Topic, TopicCreated
 from tests.unit.cli.command_line import CommandLine

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from goqueue.cli.exit_codes import ExitCode
-from goqueue.cli.trace_view import StageRow, stage_rows
+from goqueue.cli.messages.trace_view import StageRow, stage_rows
+from goqueue.cli.parts.exit_codes import ExitCode
 from goqueue.client import GoQueue
 from goqueue.client.calls import queue as calls
 from goqueue.client.calls.traces import Span, Trace, TraceStats, TraceSummary

@@ -1,0 +1,1 @@
+"""Commands on what a broker has: topics, groups, schemas, and how it is."""

@@ -1,0 +1,1 @@
+"""`goqueue-cli job`: bulk work on topics, on Spark."""

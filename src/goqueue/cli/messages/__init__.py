@@ -1,0 +1,1 @@
+"""Commands on messages: produce, consume, dead letters, delays, schedules, traces."""

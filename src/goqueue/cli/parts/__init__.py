@@ -1,0 +1,1 @@
+"""What commands are made of: arguments, contexts, calls, tables, times, exit codes."""

@@ -1,0 +1,1 @@
+"""`goqueue-cli pipeline`: the pipelines that Spark runs."""
