@@ -355,17 +355,23 @@ class PartitionLog:
                 offset = batch.end_offset
         return None
 
-    def newest_time(self, *, read_bytes: ReadBytes) -> int:
-        """The largest timestamp of the messages that can be read; -1 when there are none."""
-        if self.start_offset == self.end_offset:
-            return -1
-        first, *rest = self._segments
-        newest = max((segment.max_timestamp_ms for segment in rest), default=-1)
-        if self.start_offset == first.base_offset:
-            return max(newest, first.max_timestamp_ms)
-        # The largest of the first segment may be among the messages that were deleted from its start.
-        offset, end_offset = self.start_offset, first.end_offset
-        while offset < end_offset:
+    def newest_time(self, *, end_offset: int, read_bytes: ReadBytes) -> int:
+        """The largest timestamp of the messages before an offset that can be read; -1 when there are none."""
+        newest = -1
+        for segment in self._segments:
+            if segment.base_offset >= end_offset:
+                break
+            is_whole = self.start_offset <= segment.base_offset and segment.end_offset <= end_offset
+            found = segment.max_timestamp_ms if is_whole else self._newest_of(segment, end_offset, read_bytes)
+            newest = max(newest, found)
+        return newest
+
+    def _newest_of(self, segment: Segment, end_offset: int, read_bytes: ReadBytes) -> int:
+        """The same of a part of a segment: its largest may be among what was deleted, or is not shown yet."""
+        newest, offset = segment.newest_before(end_offset)
+        if self.start_offset > segment.base_offset:
+            newest, offset = -1, self.start_offset
+        while offset < min(segment.end_offset, end_offset):
             batch, max_timestamp_ms = self._one_batch(offset, read_bytes)
             if offset == self.start_offset:
                 with suppress(InvalidRecord):  # what nobody can open is as late as its header says
@@ -396,7 +402,8 @@ class PartitionLog:
         for segment in self._segments[:-1]:
             is_old = keep_ms != UNLIMITED and segment.max_timestamp_ms < now_ms - keep_ms
             is_surplus = keep_bytes != UNLIMITED and surplus >= segment.size
-            if not (is_old or is_surplus):
+            # What groups have of a partition never runs ahead of its disk, so neither does its start.
+            if not (is_old or is_surplus) or segment.end_offset > self.flushed_offset:
                 break
             surplus -= segment.size
             count += 1

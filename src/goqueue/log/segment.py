@@ -132,6 +132,11 @@ class Segment:
         before = self._times.below(timestamp_ms * _NS_PER_MS)
         return before[1] if before else self.base_offset
 
+    def newest_before(self, offset: int) -> tuple[int, int]:
+        """The largest timestamp up to some message before an offset, and where that is; -1: unknown."""
+        known = self._times.below_value(offset)
+        return (known[0] // _NS_PER_MS, known[1]) if known else (-1, self.base_offset)
+
     def index_checksums(self) -> tuple[Checksum, Checksum]:
         return self._offsets.checksum(), self._times.checksum()
 

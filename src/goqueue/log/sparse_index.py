@@ -72,6 +72,12 @@ class SparseIndex:
         at = bisect_left(keys, key) - 1
         return (keys[at], values[at]) if at >= 0 else None
 
+    def below_value(self, value: int) -> tuple[int, int] | None:
+        """The last pair whose value is below `value`."""
+        keys, values = self._load()
+        at = bisect_left(values, value) - 1
+        return (keys[at], values[at]) if at >= 0 else None
+
     def ends(self) -> tuple[tuple[int, int], tuple[int, int]] | None:
         """The first and the last pair, read without the rest; None when the file is absent, empty or torn."""
         try:

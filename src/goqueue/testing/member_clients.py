@@ -135,7 +135,8 @@ class MemberClients:
         """Commit a little further for what it believes to own; a zombie is refused."""
         # What it is to let go of may be of a topic that is gone.
         owned = member.believes(wall_ms=self._broker.clock.wall_ms())
-        believed = sorted(at for at in owned if at.topic in self._story.topics)
+        there = {partition.source for partition in self._story.partitions()}
+        believed = sorted(owned & there)
         if group.is_busy or not believed:
             return
         offsets = {at: group.certain.get(at, 0) + self._random.randint(0, 5) for at in believed}

@@ -68,7 +68,7 @@ def test_a_batch_that_is_refused_is_counted_by_its_error(
 
 def test_the_life_of_a_group_is_counted(door: DoorThread, raw: RawClient, new_topic: NewTopic) -> None:
     topic = new_topic().name
-    raw.ask(ApiKey.PRODUCE, 9, **requests.produce(topic, record_batch(b"a", b"b", b"c")))
+    raw.ask(ApiKey.PRODUCE, 9, **requests.produce(topic, record_batch(b"a", b"b", b"c"), acks=-1))
     joined = ask.stable_alone(raw, "readers")
     member, generation = joined.member_id, joined.generation_id
     raw.ask(ApiKey.HEARTBEAT, 4, **ask.heartbeat("readers", member, generation))

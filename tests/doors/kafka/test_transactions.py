@@ -186,6 +186,7 @@ def test_fetch_lists_what_was_aborted(
     request = requests.fetch(topic.name, 0, topic_id=topic.topic_id, isolation_level=READ_COMMITTED)
     [held_back] = raw.ask(ApiKey.FETCH, version, **request).responses[0].partitions
     writer.end(committed=False)
+    raw.ask(ApiKey.LIST_OFFSETS, 7, **requests.list_offsets(topic.name, -1))  # the marker is on the disk
 
     [found] = raw.ask(ApiKey.FETCH, version, **request).responses[0].partitions
 

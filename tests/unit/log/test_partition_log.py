@@ -128,18 +128,34 @@ def test_times_out_of_order_still_find_the_first_that_is_late_enough(tmp_path: P
         put(log, b"x" * 300, at_ms=at_ms)
 
     found = log.find_time(901, from_offset=0, read_bytes=from_disk)
-    newest = log.newest_time(read_bytes=from_disk)
+    newest = log.newest_time(end_offset=log.end_offset, read_bytes=from_disk)
     log.move_start(len(times) - 1)
-    newest_left = log.newest_time(read_bytes=from_disk)
+    newest_left = log.newest_time(end_offset=log.end_offset, read_bytes=from_disk)
 
     assert found is not None and open_batch(found.batches[0], 2)[0].offset == 4
     assert (newest, newest_left) == (950, 400)
+
+
+def test_the_largest_timestamp_before_an_offset_is_found_in_any_part_of_a_log(tmp_path: Path) -> None:
+    log = opened(FolderDisk(tmp_path), TopicSettings(segment_bytes=16_384)).log
+    times_ms = [1_000 + (n * 7919) % 400 + n for n in range(200)]
+    for time_ms in times_ms:
+        put(log, b"x" * 400, at_ms=time_ms)
+
+    found = [log.newest_time(end_offset=end, read_bytes=from_disk) for end in range(1, 201)]
+    log.move_start(77)
+    left = [log.newest_time(end_offset=end, read_bytes=from_disk) for end in range(78, 201)]
+
+    assert log.segment_count > 2
+    assert found == [max(times_ms[:end]) for end in range(1, 201)]
+    assert left == [max(times_ms[77:end]) for end in range(78, 201)]
 
 
 def test_retention_by_age_removes_whole_old_segments_from_the_disk(tmp_path: Path) -> None:
     log = opened(FolderDisk(tmp_path), TopicSettings(segment_bytes=4096, retention_ms=1_000)).log
     for n in range(40):
         put(log, b"x" * 400, at_ms=100 * n)
+    flush(log)
     before = len(files(tmp_path, ".log"))
 
     removed = log.expire(now_ms=3_900)
@@ -157,6 +173,7 @@ def test_retention_reaches_the_last_segment_too_and_offsets_go_on(tmp_path: Path
     settings = TopicSettings(retention_ms=1_000)
     log = opened(disk, settings).log
     put(log, b"old", b"older", at_ms=10)
+    flush(log)
 
     log.expire(now_ms=5_000)
     flush(log, with_snapshot=True)
@@ -170,6 +187,9 @@ def test_retention_by_size_keeps_at_least_what_was_asked(tmp_path: Path) -> None
     for _ in range(60):
         put(log, b"x" * 400)
 
+    log.expire(now_ms=2_000)
+    assert log.size_bytes > 20_000, "the start never passes what is on the disk"
+    flush(log)
     log.expire(now_ms=2_000)
 
     assert 10_000 <= log.size_bytes < 10_000 + 4096

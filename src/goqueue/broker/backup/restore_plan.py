@@ -60,8 +60,8 @@ def plan_restore(broker: Broker, backup: Backup, command: RestoreBackup) -> Rest
 
 
 def _spans(broker: Broker, name: TopicName) -> list[_Span]:
-    logs = [partition.log for partition in broker.topics[name].partitions]
-    return [_Span(log.start_offset, log.end_offset) for log in logs]
+    partitions = broker.topics[name].partitions
+    return [_Span(partition.log.start_offset, partition.commit_mark) for partition in partitions]
 
 
 def _plan_topic(broker: Broker, topic: BackupTopic, command: RestoreBackup, plan: RestorePlan) -> list[_Span]:

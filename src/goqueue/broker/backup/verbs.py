@@ -14,6 +14,7 @@ import msgspec
 
 from goqueue.broker.backup.store import KeptBackup
 from goqueue.broker.broker import Broker
+from goqueue.broker.storage.commit_written import commit_written
 from goqueue.broker.topics.verbs import describe_settings
 from goqueue.core.groups.groups import GroupRecord
 from goqueue.core.schemas.events import CompatibilityChanged, ModeChanged, ValidationChanged
@@ -44,6 +45,7 @@ async def create_backup(broker: Broker, command: CreateBackup) -> KeptBackup:
 
 
 async def _create_backup(broker: Broker, command: CreateBackup) -> KeptBackup:
+    await commit_written(broker.all_partitions())
     backup = take_backup(broker, command)
     backup_id = await on_disk(broker, broker.backups.add, backup)
     await on_disk(broker, broker.backups.thin, broker.config.backup_count_max)
@@ -146,12 +148,12 @@ def _topics(broker: Broker) -> Iterator[BackupTopic]:
             partitions=tuple(
                 BackupPartition(
                     id=number,
-                    first_offset=log.start_offset,
-                    last_offset=log.end_offset - 1,
-                    message_count=log.end_offset - log.start_offset,
-                    size_bytes=log.size_bytes,
+                    first_offset=partition.log.start_offset,
+                    last_offset=partition.commit_mark - 1,
+                    message_count=partition.commit_mark - partition.log.start_offset,
+                    size_bytes=partition.log.size_bytes,
                 )
-                for number, log in enumerate(partition.log for partition in broker.topics[name].partitions)
+                for number, partition in enumerate(broker.topics[name].partitions)
             ),
         )
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.slices import Slices
+from goqueue.broker.storage.commit_written import commit_written
 from goqueue.broker.storage.partition import Partition
 from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.core.groups.groups import GroupRecord
@@ -49,6 +50,7 @@ async def group_lag(broker: Broker, group: str) -> GroupLag:
     record = broker.coordinator.journals.record(group)
     if record is None:
         raise GroupNotFound(group)
+    await commit_written(_partitions(broker, record))
     lags, unread = await lags_of(broker, record)
     for at, stored_ms in (await stored_times(broker, unread)).items():
         age_ms = max(broker.clock.wall_ms() - stored_ms, 0) if stored_ms >= 0 else _UNKNOWN
@@ -87,6 +89,14 @@ def _positions(broker: Broker, record: GroupRecord) -> Iterator[tuple[TopicParti
         if known is not None and known.topic_id == topic_id:
             offsets.update({TopicPartition(topic, row[0]): row[1] for row in rows})
     yield from sorted(offsets.items())
+
+
+def _partitions(broker: Broker, record: GroupRecord) -> Iterator[Partition]:
+    """Those of its partitions in which something waits to be committed."""
+    for target, _ in _positions(broker, record):
+        topic = broker.topics.get(target.topic)
+        if topic is not None and target.partition < len(topic.partitions):
+            yield topic.partitions[target.partition]
 
 
 def _lag_of(

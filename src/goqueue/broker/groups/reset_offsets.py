@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.read.find_offset import find_offset
+from goqueue.broker.storage.commit_written import commit_written
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import admit_group_owner, admit_new_group
 from goqueue.model.errors import GroupNotFound, OffsetOutOfRange, ShuttingDown
@@ -26,6 +27,7 @@ async def reset_offsets(broker: Broker, command: ResetOffsets) -> list[OffsetRes
     if journal is None or journal.groups.get(command.group) is None:
         raise GroupNotFound(command.group)
     targets = command.offsets or await _found(broker, command)
+    await commit_written([broker.partition(target) for target in targets])
     _check(broker, targets)
     # From here to the write nothing is awaited: what was checked still holds.
     resets = [
@@ -47,14 +49,16 @@ async def reset_offsets(broker: Broker, command: ResetOffsets) -> list[OffsetRes
 async def _found(broker: Broker, command: ResetOffsets) -> dict[TopicPartition, int]:
     """The offset that the command's spot or time means in each partition of its topics."""
     found: dict[TopicPartition, int] = {}
-    for topic in _topics(broker, command):
-        for partition in _partitions(broker, topic, command.partition):
-            # Taken before the look-up: what arrives meanwhile is behind it and is not passed over.
-            end_offset = partition.high_watermark
-            # As Kafka's tools do: what open transactions have written counts, whoever reads.
-            spot, isolation = command.spot, Isolation.UNCOMMITTED
-            offset = (await find_offset(broker, partition.source, spot, isolation=isolation)).offset
-            found[partition.source] = end_offset if offset < 0 else offset
+    topics = _topics(broker, command)
+    partitions = [one for topic in topics for one in _partitions(broker, topic, command.partition)]
+    await commit_written(partitions)
+    for partition in partitions:
+        # Taken before the look-up: what arrives meanwhile is behind it and is not passed over.
+        end_offset = partition.commit_mark
+        # As Kafka's tools do: what open transactions have written counts, whoever reads.
+        spot, isolation = command.spot, Isolation.UNCOMMITTED
+        offset = (await find_offset(broker, partition.source, spot, isolation=isolation)).offset
+        found[partition.source] = end_offset if offset < 0 else offset
     return found
 
 
@@ -81,7 +85,7 @@ def _check(broker: Broker, targets: Mapping[TopicPartition, int]) -> None:
     """Refuse offsets that are nowhere in the log: a reader would be thrown to one of its ends."""
     for target, offset in targets.items():
         partition = broker.partition(target)
-        start_offset, end_offset = partition.log.start_offset, partition.high_watermark
+        start_offset, end_offset = partition.log.start_offset, partition.commit_mark
         if not start_offset <= offset <= end_offset:
             raise OffsetOutOfRange(offset, start_offset=start_offset, end_offset=end_offset)
 

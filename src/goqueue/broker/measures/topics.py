@@ -115,7 +115,7 @@ def _dead_letters(view: View) -> Iterable[Sample]:
         if name.endswith(DEAD_LETTER_SUFFIX) and (row := view.topics.get(name)) is not None:
             source = name.removesuffix(DEAD_LETTER_SUFFIX)
             label = source if source in view.counters.topics else OTHER
-            counts[label] = counts.get(label, 0) + row.end_offset - row.start_offset
+            counts[label] = counts.get(label, 0) + row.commit_mark - row.start_offset
     return [((label,), count) for label, count in counts.items()]
 
 
@@ -278,8 +278,8 @@ STORAGE: tuple[Family, ...] = (
     gauge(
         "goqueue_cluster_high_watermark",
         TOPIC,
-        "Offsets before which readers see messages, summed over partitions. On one node the end of the log.",
-        _log("end_offset"),
+        "Offsets before which readers see messages, summed over partitions. On one node what is on the disk.",
+        _log("commit_mark"),
         by_partition=True,
     ),
 )

@@ -36,6 +36,7 @@ class LogRow:
     stopped: int = 0
     start_offset: int = 0
     end_offset: int = 0
+    commit_mark: int = 0
     size_bytes: int = 0
     segments: int = 0
     segments_begun: int = 0
@@ -57,6 +58,7 @@ class LogRow:
             return
         self.start_offset += log.start_offset
         self.end_offset += log.end_offset
+        self.commit_mark += partition.commit_mark
         self.size_bytes += log.size_bytes
         self.segments += log.segment_count
         self.segments_begun += log.segments_begun

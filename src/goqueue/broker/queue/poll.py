@@ -26,6 +26,7 @@ from goqueue.broker.queue.keys import by_key, is_key_ordered, learn_keys
 from goqueue.broker.queue.read import open_runs
 from goqueue.broker.read.read import wait_for_bytes
 from goqueue.broker.slices import Slices
+from goqueue.broker.storage.commit_written import commit_written
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.storage.waiters import ReadWaiter
 from goqueue.broker.tenants.quotas import admit_reader, charge_reader
@@ -71,6 +72,7 @@ class PollWaiter(ReadWaiter):
 async def poll(broker: Broker, command: Poll) -> Polled:
     """Messages of the partitions that the member may take from, as soon as there are any."""
     deadline_ns = broker.clock.monotonic_ns() + command.wait_ms * _NS_PER_MS
+    is_first_time = True
     while True:
         changes = broker.queue.changes[command.group]
         begun_ns = broker.clock.monotonic_ns()
@@ -82,6 +84,11 @@ async def poll(broker: Broker, command: Poll) -> Polled:
                 raise
             await wait_for_bytes(broker, (), 1, wait_ns)
             continue
+        if not polled.parts and is_first_time:
+            is_first_time = False
+            if hidden := _hidden_from(broker, polled):
+                await commit_written(hidden)
+                continue
         now_ns = broker.clock.monotonic_ns()
         left_ns = deadline_ns - now_ns
         if polled.parts or left_ns <= 0:
@@ -290,9 +297,18 @@ def _space(broker: Broker, journal: GroupJournal, command: Poll) -> int:
 def _end_offset(broker: Broker, source: TopicPartition) -> int:
     """Before it are the messages that can be handed out; -1 while that cannot be told."""
     try:
-        return broker.partition(source).last_stable_offset
+        partition = broker.partition(source)
+        partition.hurry()
+        return partition.last_stable_offset
     except GoQueueError:
         return -1
+
+
+def _hidden_from(broker: Broker, polled: Polled) -> list[Partition]:
+    """Partitions that were asked for, in which something is written that a poll does not see yet."""
+    topics = [(broker.topics.get(source.topic), source.partition) for source in polled.end_offsets]
+    found = [topic.partitions[at] for topic, at in topics if topic is not None and at < len(topic.partitions)]
+    return [partition for partition in found if partition.has_hidden]
 
 
 async def _wait(broker: Broker, command: Poll, polled: Polled, left_ns: int) -> None:
@@ -339,7 +355,7 @@ async def _watch(
         if has_space:
             partition = topic.partitions[source.partition]
             waiter.deliveries[partition] = delivery
-            partition.readers[waiter] = None
+            partition.add_reader(waiter)
     return min((time_ms for time_ms in times_ms if time_ms is not None), default=None)
 
 

@@ -15,6 +15,7 @@ from goqueue.broker.queue.dead_letters import STORY_PREFIX, finish_moves
 from goqueue.broker.queue.delivery import delivery_of, pass_start
 from goqueue.broker.queue.read import open_runs
 from goqueue.broker.slices import Slices
+from goqueue.broker.storage.commit_written import commit_written
 from goqueue.broker.tenants.quotas import admit_topic_owner
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.events import MovesBegun
@@ -170,6 +171,7 @@ async def _unsettled(
     Without a delivery nothing was ever sent back.
     """
     partition = broker.partition(source)
+    await commit_written([partition])
     end_offset = partition.last_stable_offset
     offset = max(offset, partition.log.start_offset, 0 if delivery is None else delivery.floor)
     slices = Slices(broker.clock)

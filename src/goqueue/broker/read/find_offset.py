@@ -1,6 +1,7 @@
 """find_offset: where a partition begins and ends, and what was written when."""
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.storage.commit_written import commit_written
 from goqueue.log.partition_log import Chunk, PartitionLog, from_disk, storage_error
 from goqueue.model.commands import FoundOffset, Spot
 from goqueue.model.errors import InvalidRecord
@@ -22,6 +23,8 @@ async def find_offset(
     """A named spot, or the first message of a time (unix ms) or later."""
     partition = broker.partition(source)
     log = partition.log
+    if partition.has_hidden and spot is not Spot.EARLIEST:
+        await commit_written([partition])
     match spot:
         case Spot.EARLIEST:
             return FoundOffset(log.start_offset, leader_epoch=partition.leader_epoch)
@@ -30,7 +33,7 @@ async def find_offset(
         case _:
             end_offset = partition.end_for(isolation)
             try:
-                found = await broker.threads.run(_first_at, log, spot)
+                found = await broker.threads.run(_first_at, log, spot, end_offset)
             except OSError as error:
                 raise storage_error(error, f"look-up in {source}") from error
             return found if found.offset < end_offset else FoundOffset(-1)
@@ -38,12 +41,17 @@ async def find_offset(
 
 def end_of_epoch(broker: Broker, source: TopicPartition, leader_epoch: int) -> tuple[int, int]:
     """The last epoch not above the one asked for and the offset behind its end; (-1, -1): unknown."""
-    return broker.partition(source).log.epoch_end(leader_epoch)
+    partition = broker.partition(source)
+    epoch, end_offset = partition.log.epoch_end(leader_epoch)
+    return epoch, min(end_offset, partition.commit_mark)
 
 
-def _first_at(log: PartitionLog, time: Spot | int) -> FoundOffset:
+def _first_at(log: PartitionLog, time: Spot | int, end_offset: int) -> FoundOffset:
     """The first message that can be read and is of that time or later. Waits for the disk."""
-    timestamp_ms = log.newest_time(read_bytes=from_disk) if isinstance(time, Spot) else time
+    if isinstance(time, Spot):
+        timestamp_ms = log.newest_time(end_offset=end_offset, read_bytes=from_disk)
+    else:
+        timestamp_ms = time
     offset = start_offset = log.start_offset
     while True:
         chunk = log.find_time(timestamp_ms, from_offset=offset, read_bytes=from_disk)

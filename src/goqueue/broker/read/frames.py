@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from goqueue.broker.broker import Broker
 from goqueue.broker.read.find_offset import find_offset
 from goqueue.broker.read.read import read, visible_frames, wait_for_bytes
+from goqueue.broker.storage.commit_written import commit_written
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import admit_reader
 from goqueue.log.partition_log import storage_error
@@ -49,9 +50,14 @@ async def watch_offsets(broker: Broker, command: WatchOffsets) -> dict[TopicPart
     """Where partitions begin and end. Waits until one ends behind what the caller knows of it."""
     matches = None if command.pattern is None else _compile(command.pattern)
     deadline_ns = broker.clock.monotonic_ns() + command.wait_ms * 1_000_000
+    is_first_time = True
     while True:
         matching = [] if matches is None else sorted(name for name in broker.topics if matches(name))
         partitions = _partitions(broker, dict.fromkeys([*command.topics, *matching]))
+        if is_first_time and any(partition.has_hidden for partition in partitions):
+            is_first_time = False
+            await commit_written(partitions)
+            continue
         ranges = {partition.source: _range_of(partition) for partition in partitions}
         left_ns = deadline_ns - broker.clock.monotonic_ns()
         has_more = any(found.end_offset > command.past.get(at, -1) for at, found in ranges.items())
@@ -63,7 +69,9 @@ async def watch_offsets(broker: Broker, command: WatchOffsets) -> dict[TopicPart
 async def offsets_at(broker: Broker, topics: Iterable[str], time_ms: int) -> dict[TopicPartition, int]:
     """The first offset of that time or later in each partition; its end when there is none."""
     offsets = {}
-    for partition in _partitions(broker, topics):
+    partitions = _partitions(broker, topics)
+    await commit_written(partitions)
+    for partition in partitions:
         # Taken before the look-up: what arrives meanwhile is behind it and is not passed over.
         end_offset = partition.last_stable_offset
         found = await find_offset(broker, partition.source, time_ms)

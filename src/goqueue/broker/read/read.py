@@ -9,6 +9,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.read.find_offset import find_offset
 from goqueue.broker.read.large_batches import open_large, place_of
 from goqueue.broker.slices import Slices
+from goqueue.broker.storage.commit_written import commit_written
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.storage.waiters import ReadWaiter
 from goqueue.broker.tenants.quotas import admit_owner, admit_reader, charge_reader
@@ -56,10 +57,16 @@ COLD_SHARE_BYTES = 8 * MiB
 async def read(broker: Broker, command: Read) -> list[ReadOutcome]:
     """One outcome a partition, in the order asked. Failures and enough bytes answer at once."""
     deadline_ns = broker.clock.monotonic_ns() + command.wait_ms * 1_000_000
+    is_first_time = True
     while True:
         outcomes = await _read_all(broker, command)
         size = sum(outcome.size for outcome in outcomes if isinstance(outcome, BatchesRead))
         has_failure = any(isinstance(outcome, PartitionReadFailed) for outcome in outcomes)
+        if size < max(command.min_bytes, 1) and is_first_time:
+            is_first_time = False
+            if hidden := _hidden_from(broker, command):
+                await commit_written(hidden)
+                continue
         left_ns = deadline_ns - broker.clock.monotonic_ns()
         if size >= command.min_bytes or has_failure or left_ns <= 0 or not broker.is_open:
             if size and command.reader is not None:
@@ -91,7 +98,9 @@ async def _open_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
     if command.from_time_ms is not None:
         place = await find_offset(broker, command.source, command.from_time_ms)
         offset = partition.last_stable_offset if place.offset < 0 else place.offset
-    if offset > partition.high_watermark:
+    if offset > partition.commit_mark and partition.has_hidden:
+        await commit_written([partition])
+    if offset > partition.commit_mark:
         return MessagesRead(messages=[], next_offset=offset)
     deadline_ns = broker.clock.monotonic_ns() + command.wait_ms * 1_000_000
     messages: list[StoredMessage] = []
@@ -254,14 +263,15 @@ async def _read_one(
     framed = command.framed
     begun_ns = broker.clock.monotonic_ns()
     try:
-        high_watermark, stable_offset = partition.high_watermark, partition.last_stable_offset
-        end_offset = partition.end_for(command.isolation)
+        mark, stable_offset = partition.commit_mark, partition.last_stable_offset
+        end_offset = stable_offset if command.isolation is Isolation.COMMITTED else mark
         if max_bytes <= 0 or end_offset <= part.offset:
             # The answer is full, or all that is there is undecided. Where the log begins and ends is still
-            # worth telling.
-            if not log.start_offset <= part.offset <= high_watermark:
-                raise OffsetOutOfRange(part.offset, start_offset=log.start_offset, end_offset=high_watermark)
-            return BatchesRead([], 0, part.offset, log.start_offset, high_watermark, [], stable_offset)
+            # worth telling. Who stands behind the mark may know of what is written and not committed yet.
+            partition.hurry()
+            if not log.start_offset <= part.offset <= log.end_offset:
+                raise OffsetOutOfRange(part.offset, start_offset=log.start_offset, end_offset=mark)
+            return BatchesRead([], 0, part.offset, log.start_offset, mark, [], stable_offset)
         chunk = await _read_chunk(broker, log, part.offset, max_bytes, end_offset, framed)
         batches, lanes, size, offset = chunk
         # A segment's end must not look like the end of the log to a reader with a minimum to wait for.
@@ -281,11 +291,9 @@ async def _read_one(
         aborted: Sequence[tuple[int, int]] = ()
         if command.isolation is Isolation.COMMITTED and log.aborted:
             aborted = log.aborted.between(part.offset, offset)
-        return BatchesRead(
-            batches, size, offset, log.start_offset, high_watermark, lanes, stable_offset, aborted
-        )
+        return BatchesRead(batches, size, offset, log.start_offset, mark, lanes, stable_offset, aborted)
     except GoQueueError as error:
-        return PartitionReadFailed(error, log.start_offset, log.end_offset)
+        return PartitionReadFailed(error, log.start_offset, partition.commit_mark)
 
 
 async def _read_chunk(
@@ -300,6 +308,18 @@ async def _read_chunk(
         return await broker.threads.run(
             log.read, offset, share_bytes, end_offset=end_offset, read_bytes=from_disk, framed=framed
         )
+
+
+def _hidden_from(broker: Broker, command: Read) -> list[Partition]:
+    """Partitions in which something is written that the command would show if it were committed."""
+    hidden = []
+    for part in command.partitions:
+        topic = broker.topics.get(part.source.topic)
+        if topic is not None and 0 <= part.source.partition < len(topic.partitions):
+            partition = topic.partitions[part.source.partition]
+            if partition.has_hidden:
+                hidden.append(partition)
+    return hidden
 
 
 def _check_epoch(partition: Partition, leader_epoch: int) -> None:
@@ -341,7 +361,7 @@ async def wait_for_bytes(
     timer = asyncio.get_running_loop().call_later(left_ns / 1e9, waiter.wake)
     broker.waiting_reads[waiter] = None
     for partition in partitions:
-        partition.readers[waiter] = None
+        partition.add_reader(waiter)
     try:
         await waiter.ready
     finally:

@@ -1,7 +1,9 @@
-"""A partition at work: its log, its producers, and who waits for it.
+"""A partition at work: its log, its producers, its commit mark, and who waits for it.
 
-Appends happen at once on the loop; whoever wants to be sure awaits `committed`. When the disk fails,
-the partition stops, tells everyone who waits, and is opened anew from what the disk confirmed.
+Appends happen at once on the loop; whoever wants to be sure awaits `committed`. Readers see what lies before
+the commit mark, which is on the disk: so nothing that names an offset, be it an ack, a lease or a committed
+offset, is ever safe before the message is. `_move_mark` alone moves it, and wakes who waits for it. When the
+disk fails, the partition stops, tells everyone who waits, and is opened anew from what the disk confirmed.
 """
 
 import asyncio
@@ -35,6 +37,8 @@ from goqueue.records.layout import CONTROL, BatchHeader, read_header
 
 log = logging.getLogger(__name__)
 _WALK_BYTES = 1024 * 1024
+_SETS_FREE_BYTES = 1 << 62
+"""What a marker is worth to those who wait: it sets free what came long before, so its size says nothing."""
 
 
 class FlushRequests(Protocol):
@@ -66,6 +70,8 @@ class Partition:
         self.transactions = OpenTransactions()
         self.lane_counts = [0] * len(Lane)
         """Messages stored in each lane since the partition was opened."""
+        self.commit_mark = 0
+        """What lies before it is safe, and is all that readers see."""
         self.readers: dict[ReadWaiter, None] = {}
         """Who waits for more, in the order they came."""
         self.flusher: FlushRequests
@@ -81,8 +87,10 @@ class Partition:
         self._clock = clock
         self._on_failure = on_failure
         self._shelf = shelf
-        self._commit_waiters: deque[tuple[int, asyncio.Future[None], int]] = deque()
-        """Who waits for which end offset, and since when."""
+        self._hidden: deque[tuple[int, int]] = deque()
+        """What is written and not committed: the end offset and the size of each append."""
+        self._commit_waiters: deque[tuple[int, asyncio.Future[None], int | None]] = deque()
+        """Who waits for which end offset, and since when; None: a reader, whose wait is no publisher's."""
         self._stopped: GoQueueError | None = None
         self._confirmed_offset = 0
         self._is_full = False
@@ -98,22 +106,23 @@ class Partition:
         return self._log
 
     @property
-    def high_watermark(self) -> int:
-        """Readers see messages before this offset."""
-        return self.log.end_offset
-
-    @property
     def last_stable_offset(self) -> int:
         """Before it every transaction is decided: readers of committed messages see nothing behind it."""
-        first_offset = self.transactions.first_offset
-        if first_offset is None:
-            return self.high_watermark
+        first_offset, start_offset = self.transactions.first_offset, self.log.start_offset
+        if first_offset is None or first_offset >= self.commit_mark:
+            return self.commit_mark
         # Retention may have taken the beginning of a transaction that nobody ends.
-        return max(first_offset, self.log.start_offset)
+        return max(first_offset, start_offset)
 
     def end_for(self, isolation: Isolation) -> int:
         """The offset before which a reader may see messages."""
-        return self.last_stable_offset if isolation is Isolation.COMMITTED else self.high_watermark
+        stable_offset = self.last_stable_offset
+        return stable_offset if isolation is Isolation.COMMITTED else self.commit_mark
+
+    @property
+    def has_hidden(self) -> bool:
+        """Whether something is written that readers do not see yet."""
+        return bool(self._hidden)
 
     @property
     def is_failed(self) -> bool:
@@ -137,7 +146,11 @@ class Partition:
         point, and answered for behind it, its folder has never been empty.
         """
         with _collector_off():
-            return self._open(end_limit, must_exist)
+            recovered = self._open(end_limit, must_exist)
+        # All that was found is on the disk by now. After a failure that is what was confirmed before it, so
+        # the mark does not go back.
+        self.commit_mark = self._log.flushed_offset
+        return recovered
 
     def _open(self, end_limit: int, must_exist: bool) -> Recovered:
         self._restore(None)
@@ -219,22 +232,39 @@ class Partition:
             self.account.note_stored(count, size)
         if self.telemetry is not None and not is_decided:
             self.telemetry.stored(base_offset, offset, count, size, self._clock.wall_us())
+        self._hidden.append((offset, _SETS_FREE_BYTES if is_decided else size))
         self.flusher.note_dirty(self)
-        if is_decided:
-            # A marker sets free what came long before it: its own size says nothing.
-            tell_in_turn(self.readers, ReadWaiter.wake)
-        elif self.readers:
-            tell_in_turn(self.readers, lambda reader: reader.offer(size, self))
+        if self.readers:
+            self.flusher.request(self)
         return base_offset
 
     def committed(self, end_offset: int) -> "asyncio.Future[None] | None":
         """Done when everything before `end_offset` is safe; None when it is so already."""
-        if end_offset <= self.log.flushed_offset:
+        if self._stopped is not None:
+            raise self._stopped
+        if end_offset <= self.commit_mark:
             return None
+        return self._wait_for_mark(end_offset, self._clock.monotonic_ns())
+
+    def commit_written(self) -> "asyncio.Future[None] | None":
+        """A reader's: done when all that is written by now can be seen; None when it can already."""
+        return self._wait_for_mark(self._hidden[-1][0], None) if self._hidden else None
+
+    def _wait_for_mark(self, end_offset: int, asked_ns: int | None) -> "asyncio.Future[None]":
         waiter = asyncio.get_running_loop().create_future()
-        self._commit_waiters.append((end_offset, waiter, self._clock.monotonic_ns()))
+        self._commit_waiters.append((end_offset, waiter, asked_ns))
         self.flusher.request(self)
         return waiter
+
+    def hurry(self) -> None:
+        """Somebody reads at the end: what is written is committed now, not at leisure."""
+        if self._hidden:
+            self.flusher.request(self)
+
+    def add_reader(self, reader: ReadWaiter) -> None:
+        """Have somebody told of what comes from now on, until it is taken out of `readers`."""
+        self.readers[reader] = None
+        self.hurry()
 
     async def save_recovery_point(self) -> None:
         """Flush, and return when the present end and start are on the disk as the recovery point."""
@@ -270,11 +300,7 @@ class Partition:
         self._log.finish_flush(flush, is_snapshot_saved=snapshot_error is None)
         if self.telemetry is not None and self._log.flushed_offset > safe_offset:
             self.telemetry.flushed(safe_offset, self._log.flushed_offset, self._clock.wall_us())
-        now_ns = self._clock.monotonic_ns()
-        while self._commit_waiters and self._commit_waiters[0][0] <= self._log.flushed_offset:
-            _, waiter, asked_ns = self._commit_waiters.popleft()
-            self.counters.publish_seconds.observe((now_ns - asked_ns) / 1e9)
-            answer(waiter)
+        self._move_mark(self._log.flushed_offset)
         if flush.snapshot is not None:
             refusal = None
             if snapshot_error is not None:
@@ -288,13 +314,32 @@ class Partition:
         if self._commit_waiters:
             self.flusher.request(self)
 
+    def _move_mark(self, offset: int) -> None:
+        """What lies before an offset is safe: show it, and wake those who wait for that."""
+        self.commit_mark = offset
+        now_ns = self._clock.monotonic_ns()
+        while self._commit_waiters and self._commit_waiters[0][0] <= offset:
+            _, waiter, asked_ns = self._commit_waiters.popleft()
+            if asked_ns is not None:
+                self.counters.publish_seconds.observe((now_ns - asked_ns) / 1e9)
+            answer(waiter)
+        size = 0
+        while self._hidden and self._hidden[0][0] <= offset:
+            size += self._hidden.popleft()[1]
+        if size and self.readers:
+            tell_in_turn(self.readers, lambda reader: reader.offer(size, self))
+
     def reopen(self) -> Recovered:
         """After a failure: open anew what the disk confirmed. Waits for the disk; raises OSError."""
         self._close_log()
         return self.open(end_limit=self._confirmed_offset)
 
     def resume(self, *, leader_epoch: int) -> None:
-        """Go back to work after `reopen`, under a new epoch: readers may have seen what is gone now."""
+        """Go back to work after `reopen`, under a new epoch.
+
+        No reader has seen what is gone. But producers that did not wait for the disk were told its offsets,
+        and whoever writes in several steps sees by the epoch that the first of them may be gone.
+        """
         self.leader_epoch = leader_epoch
         self._stopped = None
 
@@ -311,6 +356,7 @@ class Partition:
             self._log.damage = damage
             raise
         self._log.finish_flush(flush)
+        self.commit_mark = self._log.flushed_offset
 
     def close(self, error: GoQueueError) -> None:
         """Stop for good: `error` is what everyone hears who waits or comes later."""
@@ -400,6 +446,7 @@ class Partition:
         for waiter in self._snapshot_waiters + self._snapshot_begun:
             answer(waiter, error)
         self._commit_waiters.clear()
+        self._hidden.clear()
         self._snapshot_waiters, self._snapshot_begun = [], []
         tell_in_turn(self.readers, ReadWaiter.wake)
 

@@ -6,6 +6,7 @@ from uuid import UUID
 from goqueue.broker.broker import LOGS_FOLDER, Broker, OpenTopic, remove_folder
 from goqueue.broker.groups.upkeep import forget_topic
 from goqueue.broker.slices import Slices
+from goqueue.broker.storage.commit_written import commit_written
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import admit_partitions, within_retention
 from goqueue.broker.topics.settings import change_settings, settings_from, view_settings
@@ -257,9 +258,10 @@ async def delete_records(broker: Broker, target: TopicPartition, before_offset: 
     partition = broker.partition(target)
     partition.admit_write()
     log = partition.log
-    offset = log.end_offset if before_offset == HIGH_WATERMARK else before_offset
-    if not 0 <= offset <= log.end_offset:
-        raise OffsetOutOfRange(offset, start_offset=log.start_offset, end_offset=log.end_offset)
+    await commit_written([partition])
+    offset = partition.commit_mark if before_offset == HIGH_WATERMARK else before_offset
+    if not 0 <= offset <= partition.commit_mark:
+        raise OffsetOutOfRange(offset, start_offset=log.start_offset, end_offset=partition.commit_mark)
     async with broker.delays.noted(target):
         log.move_start(offset)
     async with broker.reserve.lent():
@@ -275,4 +277,4 @@ def _view(partition: Partition) -> PartitionView:
         return PartitionView(partition.source.partition, -1, -1, 0, -1)
     damage = "" if log.damage is None else str(log.damage)
     number, epoch = partition.source.partition, partition.leader_epoch
-    return PartitionView(number, log.start_offset, log.end_offset, log.size_bytes, epoch, damage)
+    return PartitionView(number, log.start_offset, partition.commit_mark, log.size_bytes, epoch, damage)

@@ -50,11 +50,12 @@ async def look(broker: Broker, source: TopicPartition, offset: int) -> Record:
     found = await look_at_many(broker, source, [offset])
     if offset in found:
         return found[offset]
-    log = broker.partition(source).log
+    partition = broker.partition(source)
+    log, mark = partition.log, partition.commit_mark
     if offset < log.start_offset:
         why = f"retention has deleted it, and the log begins at {log.start_offset}"
-    elif offset >= log.end_offset:
-        why = f"it is still to be written, and the log ends at {log.end_offset}"
+    elif offset >= mark:
+        why = f"it is still to be written, and the log ends at {mark}"
     else:
         why = "what stands there is no message, but a transaction's end or one that was left out"
     raise MessageNotFound(*source, offset, why)
@@ -101,7 +102,7 @@ def log_spans(broker: Broker, source: TopicPartition, record: Record, maker: Spa
     ]
     if header.producer_id == KEEPER_ID:
         spans.append(maker.make(Stage.FIRED, time_us, Witness.LOG))
-    if message.offset < partition.log.flushed_offset:
+    if message.offset < partition.commit_mark:
         spans.append(maker.make(Stage.PERSISTED, time_us, Witness.LOG, facts=UNTIMED))
     if header.attributes & TRANSACTIONAL and (stage := _outcome(partition, record)) is not None:
         facts: dict[str, Fact] = {"producer_id": header.producer_id, **UNTIMED}

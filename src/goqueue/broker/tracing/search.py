@@ -12,6 +12,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.delays.records import Cancelled, Waiting, decode_record
 from goqueue.broker.queue.delivery import dead_letters_of
 from goqueue.broker.read.find_offset import find_offset
+from goqueue.broker.storage.commit_written import commit_written
 from goqueue.broker.tracing.log import US_PER_MS, origin_of, story_of
 from goqueue.broker.tracing.places import TracePlace, context_in
 from goqueue.core.telemetry.spans import SpanMaker
@@ -64,14 +65,20 @@ async def find_dead_letter(
     target = dead_letters_of(broker, source)
     if target is None or target.topic not in broker.topics:
         return None
-    log = broker.partition(target).log
+    partition = broker.partition(target)
     begin = (await find_offset(broker, target, message.timestamp_ms)).offset
     if begin < 0:
         return None
     words = b"original-offset" + _header_value(b"%d" % message.offset)
     place = TracePlace(source, message.offset)
     found = await broker.threads.run(
-        _search, log, begin, log.end_offset, words, lambda dead: origin_of(dead) == place, _FOLLOWING_BYTES
+        _search,
+        partition.log,
+        begin,
+        partition.commit_mark,
+        words,
+        lambda dead: origin_of(dead) == place,
+        _FOLLOWING_BYTES,
     )
     return DeadLetterFound(TracePlace(target, found[0].offset), found[0]) if found else None
 
@@ -83,13 +90,13 @@ async def find_redriven(
     target = dead_letters_of(broker, source)
     if target is None or target.topic not in broker.topics:
         return None
-    log = broker.partition(target).log
+    partition = broker.partition(target)
     is_part = _is_part_of(context.trace_id)
 
     def is_alike(dead: StoredMessage) -> bool:
         return (dead.key, dead.value) == (message.key, message.value) and is_part(dead)
 
-    found = await broker.threads.run(_search_end, log, context, is_alike)
+    found = await broker.threads.run(_search_end, partition.log, partition.commit_mark, context, is_alike)
     return TracePlace(target, found[-1].offset) if found else None
 
 
@@ -97,21 +104,28 @@ async def find_delivered(
     broker: Broker, target: TopicPartition, due_ms: int, context: TraceContext
 ) -> TracePlace | None:
     """Where a message lies that has fallen due: its time is when it was, and it carries its trace."""
-    log = broker.partition(target).log
+    partition = broker.partition(target)
     begin = (await find_offset(broker, target, due_ms)).offset
     if begin < 0:
         return None
     words = context.trace_id.encode()
     found = await broker.threads.run(
-        _search, log, begin, log.end_offset, words, _is_part_of(context.trace_id), _FOLLOWING_BYTES
+        _search,
+        partition.log,
+        begin,
+        partition.commit_mark,
+        words,
+        _is_part_of(context.trace_id),
+        _FOLLOWING_BYTES,
     )
     return next((TracePlace(target, one.offset) for one in found if one.timestamp_ms == due_ms), None)
 
 
 async def find_scheduled(broker: Broker, message: StoredMessage, context: TraceContext) -> TracePlace | None:
     """The number that a message had while it waited, by the trace and the due time that it has kept."""
-    log = broker.delays.store.partition.log
-    found = await broker.threads.run(_search_end, log, context, _is_part_of(context.trace_id))
+    delayed = broker.delays.store.partition
+    is_part = _is_part_of(context.trace_id)
+    found = await broker.threads.run(_search_end, delayed.log, delayed.commit_mark, context, is_part)
     for record in map(decode_record, found):
         if isinstance(record, Waiting) and record.due_ms == message.timestamp_ms:
             return TracePlace(DELAYED, record.number)
@@ -135,14 +149,16 @@ def find_rewritten(log: PartitionLog, number: int, begin: int) -> StoredMessage 
 
 async def find_by_trace_id(broker: Broker, trace_id: str) -> list[TracePlace]:
     """Messages that a producer made part of a trace, among those that were stored last."""
+    await commit_written(broker.all_partitions())
     for max_bytes in (_FIRST_LOOK_BYTES, broker.config.tracing.search_bytes):
         logs = [
-            (partition.source, partition.log)
+            (partition.source, partition.log, partition.commit_mark)
             for topic in broker.topics.values()
             for partition in topic.partitions
             if not partition.is_failed
         ]
-        logs.append((DELAYED, broker.delays.store.partition.log))
+        delayed = broker.delays.store.partition
+        logs.append((DELAYED, delayed.log, delayed.commit_mark))
         found = await broker.threads.run(
             _search_ends, logs, trace_id, min(max_bytes, broker.config.tracing.search_bytes)
         )
@@ -152,27 +168,27 @@ async def find_by_trace_id(broker: Broker, trace_id: str) -> list[TracePlace]:
 
 
 def _search_ends(
-    logs: Sequence[tuple[TopicPartition, PartitionLog]], trace_id: str, max_bytes: int
+    logs: Sequence[tuple[TopicPartition, PartitionLog, int]], trace_id: str, max_bytes: int
 ) -> list[TracePlace]:
     """The same in the ends of logs, so many bytes in all. What small logs do not need the large ones get."""
     found: list[TracePlace] = []
     smallest_first = sorted(logs, key=lambda pair: pair[1].size_bytes)
-    for left, (source, log) in zip(range(len(logs), 0, -1), smallest_first, strict=True):
+    for left, (source, log, end) in zip(range(len(logs), 0, -1), smallest_first, strict=True):
         share = max_bytes // left
         with suppress(GoQueueError, OSError):  # retention was quicker, or the topic is going
             begin = _end_part(log, share)
-            messages = _search(log, begin, log.end_offset, trace_id.encode(), _is_part_of(trace_id))
+            messages = _search(log, begin, end, trace_id.encode(), _is_part_of(trace_id))
             found += [_place(source, message) for message in messages]
         max_bytes -= min(share, log.size_bytes)
     return sorted(set(found))[:_FOUND_MAX]
 
 
 def _search_end(
-    log: PartitionLog, context: TraceContext, matches: Callable[[StoredMessage], bool]
+    log: PartitionLog, end: int, context: TraceContext, matches: Callable[[StoredMessage], bool]
 ) -> list[StoredMessage]:
     """Messages of a trace that match, among the last of a log. Waits for the disk."""
     begin = _end_part(log, _FIRST_LOOK_BYTES)
-    return _search(log, begin, log.end_offset, context.trace_id.encode(), matches)
+    return _search(log, begin, end, context.trace_id.encode(), matches)
 
 
 def _place(source: TopicPartition, message: StoredMessage) -> TracePlace:

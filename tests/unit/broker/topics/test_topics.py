@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from goqueue.broker.storage.commit_written import commit_written
 from goqueue.broker.topics.verbs import (
     add_partitions,
     alter_settings,
@@ -176,6 +177,7 @@ def test_upkeep_applies_a_changed_retention(tmp_path: Path) -> None:
                 await publish(
                     broker, Publish(topic=ORDERS, messages=[Message(b"x" * 1000)], acks=Acks.LEADER)
                 )
+            await commit_written([broker.partition(ORDERS_0)])
             await alter_settings(broker, "orders", [SettingChange("retention.bytes", "4096")])
             await keep_up_partition(broker, broker.partition(ORDERS_0))
             view = describe_topic(broker, "orders").partitions[0]

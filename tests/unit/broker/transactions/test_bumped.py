@@ -107,7 +107,7 @@ async def prepare(broker: Broker) -> None:
 
 async def look(broker: Broker) -> tuple[list[str], list[str], int]:
     for partition in broker.topic(ORDERS).partitions:
-        assert partition.last_stable_offset == partition.high_watermark
+        assert partition.last_stable_offset == partition.commit_mark
     return await values(broker, 0), await values(broker, 1), await committed_offset(broker)
 
 

@@ -9,6 +9,7 @@ import pytest
 from goqueue.broker.broker import Broker
 from goqueue.broker.read.find_offset import find_offset
 from goqueue.broker.read.read import read, visible, visible_frames
+from goqueue.broker.storage.commit_written import commit_written
 from goqueue.broker.topics.verbs import create_topic, delete_topic
 from goqueue.broker.transactions.ends import keep_up_transactions
 from goqueue.broker.transactions.verbs import end_transaction, init_transactional
@@ -69,7 +70,7 @@ def test_a_transaction_goes_on_after_a_restart(tmp_path: Path) -> None:
     async def go_on(broker: Broker) -> None:
         assert (await values(broker, 0), await committed_offset(broker)) == ([], -1)
         partition = broker.partition(ORDERS_0)
-        assert (partition.last_stable_offset, partition.high_watermark) == (0, 1)
+        assert (partition.last_stable_offset, partition.commit_mark) == (0, 1)
         append(broker, Append(ORDERS_0, transactional_batch(producers[0], "after", 1), Acks.ALL))
         await end_transaction(broker, WRITER, producers[0], Marker.COMMIT)
         assert (await values(broker, 0), await committed_offset(broker)) == (["before", "after"], 4)
@@ -111,7 +112,7 @@ def test_indexes_of_aborted_transactions_go_with_their_segments(tmp_path: Path) 
             await writer.put(0, f"{number} " + "x" * 200)
             await writer.abort()
         partition = broker.partition(ORDERS_0)
-        partition.log.move_start(partition.high_watermark)
+        partition.log.move_start(partition.log.end_offset)
         await partition.save_recovery_point()
         assert len(partition.log.aborted) == 0
 
@@ -129,7 +130,7 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced(tm
         await until(lambda: describe_transaction(broker, WRITER).state is TransactionState.COMPLETE_ABORT)
 
         partition = broker.partition(ORDERS_0)
-        assert (partition.last_stable_offset, partition.high_watermark) == (2, 2)
+        assert (partition.last_stable_offset, partition.commit_mark) == (2, 2)
         with pytest.raises(ProducerFenced):
             await writer.commit()
         with pytest.raises(ProducerFenced):
@@ -223,6 +224,7 @@ def test_only_what_is_committed_is_left_of_a_read(tmp_path: Path) -> None:
         await first.put(0, "committed later")
         await second.commit()
         await first.commit()
+        await commit_written([broker.partition(ORDERS_0)])
         part = PartitionRead(ORDERS_0, 0)
         [found] = await read(broker, Read(partitions=[part]))
         [framed] = await read(broker, Read(partitions=[part], framed=True))

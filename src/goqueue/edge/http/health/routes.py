@@ -10,6 +10,7 @@ from litestar.params import QueryParameter
 
 import goqueue
 from goqueue.broker.broker import Broker
+from goqueue.broker.storage.commit_written import commit_written
 from goqueue.broker.topics.verbs import list_topics
 from goqueue.core.telemetry.checks import Check
 from goqueue.edge.http.parts.bodies import (
@@ -105,6 +106,7 @@ async def version_route() -> VersionBody:
 
 @get("/stats", operation_id="stats", summary="Topics and sizes", tags=_TAGS, operation_class=RootOnly)
 async def stats_route(broker: NamedDependency[Broker]) -> StatsBody:
+    await commit_written(broker.all_partitions())
     topics = await list_topics(broker)
     return StatsBody(
         node_id=broker.config.node_id,

@@ -8,6 +8,7 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, RawBody
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.storage.commit_written import commit_written
 from goqueue.broker.topics.verbs import create_topic, delete_topic, describe_settings, describe_topic
 from goqueue.edge.http.parts.bodies import (
     CreateTopicBody,
@@ -67,6 +68,7 @@ async def list_topics_route(
     responses=errors(400, 403, 404),
 )
 async def describe_topic_route(broker: NamedDependency[Broker], topic: TopicInPath) -> TopicBody:
+    await commit_written(broker.topic(topic).partitions)
     view = describe_topic(broker, topic)
     size_bytes = size_of(view)
     count = len(view.partitions)

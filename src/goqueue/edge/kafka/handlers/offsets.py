@@ -1,5 +1,6 @@
 """Where in a partition: ListOffsets, OffsetForLeaderEpoch, DeleteRecords."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -8,6 +9,8 @@ from kio.schema.errors import ErrorCode
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.read.find_offset import end_of_epoch, find_offset
+from goqueue.broker.storage.commit_written import commit_written
+from goqueue.broker.storage.partition import Partition
 from goqueue.broker.topics.verbs import delete_records as delete_records_before
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code
@@ -61,12 +64,23 @@ async def list_offsets(context: Context, request: "ListOffsetsRequest") -> ListO
     """The offset of a spot or of a time, for each partition asked for."""
     is_committed = getattr(request, "isolation_level", 0) == _READ_COMMITTED
     isolation = Isolation.COMMITTED if is_committed else Isolation.UNCOMMITTED
+    # All in one round, where it is needed: each look-up would else ask for one of its own.
+    asked = [(topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions]
+    await commit_written(_known(context.broker, asked))
     topics = []
     for topic in request.topics:
         find = partial(_offset, context.broker, topic.name, isolation)
         partitions = await done_to_each(context, topic.partitions, find)
         topics.append(TopicOffsets(name=topic.name, partitions=partitions))
     return ListOffsetsReply(topics=tuple(topics))
+
+
+def _known(broker: Broker, asked: Iterable[tuple[str, int]]) -> Iterator[Partition]:
+    """The partitions that are there, of those asked for."""
+    for name, number in asked:
+        topic = broker.topics.get(TopicName(name))
+        if topic is not None and 0 <= number < len(topic.partitions):
+            yield topic.partitions[number]
 
 
 async def _offset(
@@ -128,6 +142,8 @@ async def offset_for_leader_epoch(
     context: Context, request: "OffsetForLeaderEpochRequest"
 ) -> OffsetForLeaderEpochReply:
     """Where an epoch ended, so that a reader can see whether its log and ours are still the same."""
+    asked = [(topic.topic, wanted.partition) for topic in request.topics for wanted in topic.partitions]
+    await commit_written(_known(context.broker, asked))
     topics = []
     for topic in request.topics:
         find = partial(_epoch_end, context.broker, topic.topic)

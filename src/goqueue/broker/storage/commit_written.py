@@ -1,0 +1,20 @@
+"""commit_written: a reader at the end is a reason to commit now.
+
+Whoever publishes and then reads sees his message, also when he did not wait for the disk: what is written by
+the time somebody reads is waited for, one round of the flusher and no more.
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+from goqueue.broker.storage.partition import Partition
+
+_PATIENCE_S = 5
+"""A disk that takes longer for one round hangs: a reader is then shown what is committed."""
+
+
+async def commit_written(partitions: Iterable[Partition]) -> None:
+    """Return when readers see all that is written by now, or the disk has failed or hangs."""
+    waiters = [waiter for partition in partitions if (waiter := partition.commit_written()) is not None]
+    if waiters:
+        await asyncio.wait(waiters, timeout=_PATIENCE_S)
