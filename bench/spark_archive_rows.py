@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench.measured import Row, at_least
 from goqueue.spark.jobs.archive import ArchiveJob
-from goqueue.spark.options import source_options
+from goqueue.spark.source.options import source_options
 from tests.integration.running_broker import RunningBroker
 
 _CODEC = "snappy"

@@ -24,7 +24,7 @@ from rich.table import Table
 from examples.shop import Event, shop_events
 from goqueue.client.addresses import parse_addresses
 from goqueue.client.connection import Client
-from goqueue.spark.lake_options import LakeFormat, TablePlace
+from goqueue.spark.lake.options import LakeFormat, TablePlace
 from goqueue.spark.pipelines.driving import drive, open_session
 from goqueue.spark.pipelines.parsing import read_pipeline
 from goqueue.spark.pipelines.reporting import Reporter
@@ -155,7 +155,7 @@ def show_topics(http: str, topics: Sequence[str]) -> None:
 
 def read_table(warehouse: Path) -> list[Revenue]:
     """The rows of the Iceberg table, without Spark."""
-    from goqueue.spark.lake_formats import open_table
+    from goqueue.spark.lake.formats import open_table
 
     table = open_table(TablePlace(format=LakeFormat.ICEBERG, path=warehouse, table="shop.revenue"))
     found = [row for batch in table.read(table.parts()) for row in batch.to_pylist()]

@@ -25,26 +25,26 @@ class DefaultSource(DataSource):
         return "goqueue"
 
     def schema(self) -> str:
-        from goqueue.spark.source import table_schema
+        from goqueue.spark.source.reader import table_schema
 
         return table_schema(self.options)
 
     def reader(self, schema: "StructType") -> DataSourceReader:
-        from goqueue.spark.source import batch_reader
+        from goqueue.spark.source.reader import batch_reader
 
         return batch_reader(self.options, schema)
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
-        from goqueue.spark.source import stream_reader
+        from goqueue.spark.source.reader import stream_reader
 
         return stream_reader(self.options, schema)
 
     def writer(self, schema: "StructType", overwrite: bool) -> DataSourceWriter:
-        from goqueue.spark.sink import batch_writer
+        from goqueue.spark.sink.writer import batch_writer
 
         return batch_writer(self.options, schema, overwrite)
 
     def streamWriter(self, schema: "StructType", overwrite: bool) -> DataSourceStreamWriter:
-        from goqueue.spark.sink import stream_writer
+        from goqueue.spark.sink.writer import stream_writer
 
         return stream_writer(self.options, schema, overwrite)

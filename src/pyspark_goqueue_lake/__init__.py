@@ -24,21 +24,21 @@ class DefaultSource(DataSource):
         return "goqueue-lake"
 
     def schema(self) -> "StructType":
-        from goqueue.spark.lake_source import table_schema
+        from goqueue.spark.lake.source import table_schema
 
         return table_schema(self.options)
 
     def reader(self, schema: "StructType") -> DataSourceReader:
-        from goqueue.spark.lake_source import table_reader
+        from goqueue.spark.lake.source import table_reader
 
         return table_reader(self.options, schema)
 
     def writer(self, schema: "StructType", overwrite: bool) -> DataSourceWriter:
-        from goqueue.spark.lake import batch_writer
+        from goqueue.spark.lake.sink import batch_writer
 
         return batch_writer(self.options, schema, overwrite)
 
     def streamWriter(self, schema: "StructType", overwrite: bool) -> DataSourceStreamWriter:
-        from goqueue.spark.lake import stream_writer
+        from goqueue.spark.lake.sink import stream_writer
 
         return stream_writer(self.options, schema, overwrite)

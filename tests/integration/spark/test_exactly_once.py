@@ -18,11 +18,12 @@ from goqueue.client.addresses import parse_addresses
 from goqueue.client.connection import Client, Refused
 from goqueue.model.errors import Fenced
 from goqueue.records.layout import Codec
-from goqueue.spark import sink_door, sink_epochs
-from goqueue.spark.sink import Messages, StreamWriter, Written
-from goqueue.spark.sink_epochs import Stages, Writing, abort_epoch, commit_epoch
-from goqueue.spark.sink_options import sink_options
-from goqueue.spark.sink_rows import Packer, Packet
+from goqueue.spark.sink import door as sink_door
+from goqueue.spark.sink import epochs as sink_epochs
+from goqueue.spark.sink.epochs import Stages, Writing, abort_epoch, commit_epoch
+from goqueue.spark.sink.options import sink_options
+from goqueue.spark.sink.rows import Packer, Packet
+from goqueue.spark.sink.writer import Messages, StreamWriter, Written
 from pyspark_goqueue import DefaultSource
 from tests.integration.clients import create_topic
 from tests.integration.running_broker import RunningBroker

@@ -8,11 +8,11 @@ from pyspark.sql import SparkSession
 
 from goqueue.client import log
 from goqueue.client.connection import Client
-from goqueue.spark import source_fetch
 from goqueue.spark.codec.columns import Columns
-from goqueue.spark.offsets import OffsetRange
-from goqueue.spark.options import source_options
-from goqueue.spark.source_fetch import read_range
+from goqueue.spark.source import fetch as source_fetch
+from goqueue.spark.source.fetch import read_range
+from goqueue.spark.source.offsets import OffsetRange
+from goqueue.spark.source.options import source_options
 from tests.integration.clients import create_topic
 from tests.integration.running_broker import RunningBroker
 from tests.integration.spark.published import Publisher

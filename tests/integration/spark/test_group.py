@@ -11,8 +11,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from goqueue.client.connection import Refused
 from goqueue.spark.codec.columns import Columns
-from goqueue.spark.options import source_options
-from goqueue.spark.source_stream import TopicStreamReader
+from goqueue.spark.source.options import source_options
+from goqueue.spark.source.stream import TopicStreamReader
 from tests.integration.clients import create_topic
 from tests.integration.running_broker import RunningBroker
 from tests.integration.spark.published import Publisher

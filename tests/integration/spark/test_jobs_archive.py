@@ -18,10 +18,10 @@ from goqueue.spark.jobs.archive_store import MANIFEST, open_archive
 from goqueue.spark.jobs.ledger import read_ledger
 from goqueue.spark.jobs.restore import RestoreJob
 from goqueue.spark.jobs.verify import VerifiedRange, VerifyJob
-from goqueue.spark.lake_formats import open_table
-from goqueue.spark.lake_options import LakeFormat, TablePlace
-from goqueue.spark.options import source_options
-from goqueue.spark.sink_options import sink_options
+from goqueue.spark.lake.formats import open_table
+from goqueue.spark.lake.options import LakeFormat, TablePlace
+from goqueue.spark.sink.options import sink_options
+from goqueue.spark.source.options import source_options
 from tests.integration.clients import create_topic
 from tests.integration.running_broker import RunningBroker
 from tests.integration.spark.published import ExpectedRow, Publisher

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 from goqueue.model.errors import Invalid
 from goqueue.spark.jobs.archive import ArchiveJob
 from goqueue.spark.jobs.restore import RestoreJob
-from goqueue.spark.options import source_options
-from goqueue.spark.sink_options import sink_options
+from goqueue.spark.sink.options import sink_options
+from goqueue.spark.source.options import source_options
 from tests.doors.http.running_door import RunningDoor
 
 LANES = ("low", "critical", "normal")

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from goqueue.cli.main import app
 from goqueue.spark.jobs.replay import ReplayJob
 from goqueue.spark.jobs.sink_target import SinkTarget
-from goqueue.spark.sink_options import sink_options
+from goqueue.spark.sink.options import sink_options
 from tests.integration.clients import create_topic
 from tests.integration.running_broker import RunningBroker
 from tests.integration.spark.published import ExpectedRow, Publisher

@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import window
 
-from goqueue.spark.lake_options import LakeFormat
+from goqueue.spark.lake.options import LakeFormat
 
 FORMATS = list(LakeFormat)
 

@@ -18,9 +18,9 @@ from pyspark.sql.types import (
 from goqueue.client.addresses import Address
 from goqueue.model.errors import Invalid
 from goqueue.records.layout import Codec
-from goqueue.spark.sink import batch_writer, stream_writer
-from goqueue.spark.sink_options import SINK_OPTIONS, Delivery, sink_options
-from goqueue.spark.sink_schema import COLUMNS
+from goqueue.spark.sink.options import SINK_OPTIONS, Delivery, sink_options
+from goqueue.spark.sink.schema import COLUMNS
+from goqueue.spark.sink.writer import batch_writer, stream_writer
 
 pytestmark = pytest.mark.slow
 

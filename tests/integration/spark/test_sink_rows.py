@@ -7,8 +7,8 @@ from aiokafka.record.default_records import DefaultRecordBatch
 from goqueue.model.errors import Invalid
 from goqueue.records.entries import read_entries
 from goqueue.records.layout import Codec
-from goqueue.spark import sink_rows
-from goqueue.spark.sink_rows import Packer, Packet
+from goqueue.spark.sink import rows as sink_rows
+from goqueue.spark.sink.rows import Packer, Packet
 
 pytestmark = pytest.mark.slow
 

@@ -17,8 +17,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from goqueue.model.errors import NotFound
 from goqueue.spark.codec.columns import Columns
-from goqueue.spark.options import source_options
-from goqueue.spark.source_stream import TopicStreamReader
+from goqueue.spark.source.options import source_options
+from goqueue.spark.source.stream import TopicStreamReader
 from tests.integration.clients import create_topic
 from tests.integration.conftest import StartBroker
 from tests.integration.running_broker import RunningBroker

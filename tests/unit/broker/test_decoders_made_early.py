@@ -15,7 +15,7 @@ _LATE_AND_WELL = {
     "broker/storage/event_codec.py": "modules make codecs as they are imported, which the other test shows",
     "client/call.py": "under a lock",
     "spark/jobs/ledger.py": "rows are read by the thread that runs the job",
-    "spark/options_values.py": "plain types, of which nothing is noted",
+    "spark/options/values.py": "plain types, of which nothing is noted",
 }
 _ONE_THREAD = {"cli"}
 

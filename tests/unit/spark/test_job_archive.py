@@ -23,8 +23,8 @@ from goqueue.spark.jobs.archive_store import (
     slices,
 )
 from goqueue.spark.jobs.ledger import open_ledger
-from goqueue.spark.offsets import Place
-from goqueue.spark.source_archive import check_without_gap
+from goqueue.spark.source.archive import check_without_gap
+from goqueue.spark.source.offsets import Place
 
 DAY_S = 24 * 3600
 FIRST_S = 1_767_225_600  # 2026-01-01

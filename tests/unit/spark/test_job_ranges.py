@@ -7,7 +7,7 @@ import pytest
 from goqueue.client.log import Extent
 from goqueue.model.errors import Invalid, NotFound
 from goqueue.spark.jobs.ranges import deal, resumed_at
-from goqueue.spark.offsets import OffsetRange, Place
+from goqueue.spark.source.offsets import OffsetRange, Place
 
 PLACE = Place("orders", "0")
 

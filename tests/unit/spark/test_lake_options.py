@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from goqueue.model.errors import Invalid
-from goqueue.spark.lake_options import LAKE_OPTIONS, LakeFormat, lake_options
-from goqueue.spark.lake_schema import added_columns, conform, lake_schema
+from goqueue.spark.lake.options import LAKE_OPTIONS, LakeFormat, lake_options
+from goqueue.spark.lake.schema import added_columns, conform, lake_schema
 
 DOCS = (Path(__file__).parents[3] / "docs" / "lake.md").read_text(encoding="utf-8")
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from goqueue.model.errors import Fenced, Invalid
-from goqueue.spark import lake_parquet
-from goqueue.spark.lake_files import (
+from goqueue.spark.lake import parquet as lake_parquet
+from goqueue.spark.lake.files import (
     KEPT,
     FileWriter,
     abandon,
@@ -18,10 +18,10 @@ from goqueue.spark.lake_files import (
     mark_kept,
     sweep,
 )
-from goqueue.spark.lake_formats import open_table
-from goqueue.spark.lake_options import LakeFormat, TablePlace
-from goqueue.spark.lake_schema import lake_schema
-from goqueue.spark.lake_table import Conflict, LakeCommit, LakeTable, commit_epoch
+from goqueue.spark.lake.formats import open_table
+from goqueue.spark.lake.options import LakeFormat, TablePlace
+from goqueue.spark.lake.schema import lake_schema
+from goqueue.spark.lake.table import Conflict, LakeCommit, LakeTable, commit_epoch
 
 SINK = "orders"
 Rows = list[dict[str, object]]

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goqueue.client.log import Extent
-from goqueue.spark.offsets import Place, estimated_bytes, flat, nested, portions
-from goqueue.spark.source_planning import cap_records
+from goqueue.spark.source.offsets import Place, estimated_bytes, flat, nested, portions
+from goqueue.spark.source.planning import cap_records
 
 COUNTS = st.dictionaries(
     st.builds(Place, st.sampled_from(["a", "b"]), st.sampled_from(["0", "1", "2"])), st.integers(0, 10_000)

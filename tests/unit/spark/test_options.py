@@ -6,8 +6,8 @@ import pytest
 
 from goqueue.client.addresses import Address
 from goqueue.model.errors import Invalid
-from goqueue.spark.options import OPTIONS, SourceOptions, column_names, source_options
-from goqueue.spark.options_kafka import KAFKA_OPTIONS, KafkaOption
+from goqueue.spark.options.kafka import KAFKA_OPTIONS, KafkaOption
+from goqueue.spark.source.options import OPTIONS, SourceOptions, column_names, source_options
 
 DOCS = (Path(__file__).parents[3] / "docs" / "spark.md").read_text(encoding="utf-8")
 HONOURED = [option for option in KAFKA_OPTIONS if option.is_honoured]

@@ -9,7 +9,7 @@ import pytest
 from goqueue.client.addresses import Address
 from goqueue.client.call import Call
 from goqueue.client.connection import Client, Refused, Reply
-from goqueue.spark.progress import GroupProgress
+from goqueue.spark.source.progress import GroupProgress
 
 T = TypeVar("T")
 FIRST = {"orders": {"0": 3}}

@@ -25,7 +25,7 @@ from goqueue.cli.jobs.running import (
 from goqueue.cli.parts.frame import invocation
 from goqueue.cli.parts.output import show_rows
 from goqueue.spark.jobs.formats import FileFormat
-from goqueue.spark.options_values import parse_size
+from goqueue.spark.options.values import parse_size
 
 
 def export(
@@ -44,7 +44,7 @@ def export(
     """Write the messages of a topic as JSON Lines, CSV or Parquet."""
     with running("export", master) as (spark, progress):
         from goqueue.spark.jobs.export import MANIFEST, ExportJob
-        from goqueue.spark.options import source_options
+        from goqueue.spark.source.options import source_options
 
         given = source_of(context, bootstrap, topic, since=since, until=until)
         source = source_options(given, is_streaming=False)
@@ -70,7 +70,7 @@ def import_files(
     """Publish the rows of files, each once."""
     with running("import", master) as (spark, progress):
         from goqueue.spark.jobs.import_files import ImportJob
-        from goqueue.spark.sink_options import sink_options
+        from goqueue.spark.sink.options import sink_options
 
         path = manifest_path(manifest, "import", topic)
         given = {"bootstrap": bootstrap_of(context, bootstrap), "topic": topic}
@@ -113,7 +113,7 @@ def replay(
     """Send messages again: of a time, of an archive, or those that a predicate chooses."""
     with running("replay", master) as (spark, progress):
         from goqueue.spark.jobs.replay import ReplayJob
-        from goqueue.spark.sink_options import sink_options
+        from goqueue.spark.sink.options import sink_options
 
         path = manifest_path(manifest, "replay", f"{topic}-{to}")
         source = source_of(context, bootstrap, topic, since=since, until=until)

@@ -27,7 +27,7 @@ from goqueue.cli.parts.exit_codes import WrongCommand
 from goqueue.cli.parts.frame import FAILED, invocation
 from goqueue.cli.parts.output import show_rows
 from goqueue.spark.jobs.formats import Compression
-from goqueue.spark.options_values import parse_size
+from goqueue.spark.options.values import parse_size
 
 
 class DamageRow(msgspec.Struct, kw_only=True):
@@ -68,7 +68,7 @@ def archive(
     with running("archive", master) as (spark, progress):
         from goqueue.spark.jobs.archive import ArchiveJob
         from goqueue.spark.jobs.archive_store import MANIFEST, topic_folder
-        from goqueue.spark.options import source_options
+        from goqueue.spark.source.options import source_options
 
         given = source_of(context, bootstrap, topic, since=since, until=until)
         given["failOnDataLoss"] = "false" if allow_gaps else "true"
@@ -112,7 +112,7 @@ def restore(
         raise WrongCommand("--by-key and --keep-offsets do not go together: keys choose other partitions")
     with running("restore", master) as (spark, progress):
         from goqueue.spark.jobs.restore import RestoreJob
-        from goqueue.spark.sink_options import sink_options
+        from goqueue.spark.sink.options import sink_options
 
         path = manifest_path(manifest, "restore", to or topic)
         given = {"bootstrap": bootstrap_of(context, bootstrap), "topic": to or topic}
@@ -141,8 +141,8 @@ def mirror(
     """Copy what is new in a topic to another broker, batches as they are."""
     with running("mirror", master) as (spark, progress):
         from goqueue.spark.jobs.mirror import MirrorJob
-        from goqueue.spark.options import source_options
-        from goqueue.spark.sink_options import sink_options
+        from goqueue.spark.sink.options import sink_options
+        from goqueue.spark.source.options import source_options
 
         path = manifest_path(manifest, "mirror", topic)
         job = MirrorJob(
@@ -167,7 +167,7 @@ def verify(
     """Check the checksums of every frame; exit code 1 where something is damaged."""
     with running("verify", master) as (spark, progress):
         from goqueue.spark.jobs.verify import VerifyJob
-        from goqueue.spark.options import source_options
+        from goqueue.spark.source.options import source_options
 
         path = manifest_path(manifest, "verify", "-".join(topics))
         source = source_options(source_of(context, bootstrap, *topics), is_streaming=False)

@@ -28,12 +28,12 @@ from goqueue.spark.jobs.ledger import Ledger, open_ledger
 from goqueue.spark.jobs.ranges import ITEM_BYTES, deal, message_count, remaining
 from goqueue.spark.jobs.waves import Planned, Told, resume, run_waves
 from goqueue.spark.jobs.work import items_at_once
-from goqueue.spark.lake_formats import open_table
-from goqueue.spark.lake_options import LakeFormat, TablePlace
-from goqueue.spark.lake_table import DataFile, LakeCommit, LakeTable, commit_epoch
-from goqueue.spark.offsets import OffsetRange
-from goqueue.spark.options import SourceOptions
-from goqueue.spark.source_fetch import read_range
+from goqueue.spark.lake.formats import open_table
+from goqueue.spark.lake.options import LakeFormat, TablePlace
+from goqueue.spark.lake.table import DataFile, LakeCommit, LakeTable, commit_epoch
+from goqueue.spark.source.fetch import read_range
+from goqueue.spark.source.offsets import OffsetRange
+from goqueue.spark.source.options import SourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

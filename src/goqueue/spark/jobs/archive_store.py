@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from goqueue.model.errors import NotFound
 from goqueue.spark.codec.columns import Columns
 from goqueue.spark.jobs.ledger import Ledger, read_ledger
-from goqueue.spark.lake_schema import conform
+from goqueue.spark.lake.schema import conform
 
 MANIFEST = "_goqueue_archive.json"
 COLUMNS = Columns.named(["topic", "partition", "offset", "timestamp", "key", "value", "headers", "priority"])

@@ -15,7 +15,7 @@ from goqueue.spark.jobs.sink_target import SinkTarget, Staging, ensure_topic
 from goqueue.spark.jobs.text_rows import Row, read_csv, read_json_lines, to_batches
 from goqueue.spark.jobs.waves import Planned, Told, Wave, resume, run_waves
 from goqueue.spark.jobs.work import items_at_once
-from goqueue.spark.sink_options import SinkOptions
+from goqueue.spark.sink.options import SinkOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,7 +16,7 @@ from uuid import uuid4
 import msgspec
 
 from goqueue.model.errors import Busy, Invalid
-from goqueue.spark.lake_files import write_durably
+from goqueue.spark.lake.files import write_durably
 
 VERSION = 1
 Row = TypeVar("Row", bound=msgspec.Struct)

@@ -30,12 +30,12 @@ from goqueue.spark.jobs.ranges import ITEM_BYTES, deal, message_count, remaining
 from goqueue.spark.jobs.sink_target import SinkTarget, Staging, ensure_topic
 from goqueue.spark.jobs.waves import Planned, Told, resume, run_waves
 from goqueue.spark.jobs.work import items_at_once
-from goqueue.spark.offsets import OffsetRange
-from goqueue.spark.options import SourceOptions
-from goqueue.spark.sink_options import SinkOptions
-from goqueue.spark.sink_rows import PACKET_BYTES, Packet
-from goqueue.spark.source_fetch import WINDOW_BYTES
-from goqueue.spark.source_positions import gone
+from goqueue.spark.sink.options import SinkOptions
+from goqueue.spark.sink.rows import PACKET_BYTES, Packet
+from goqueue.spark.source.fetch import WINDOW_BYTES
+from goqueue.spark.source.offsets import OffsetRange
+from goqueue.spark.source.options import SourceOptions
+from goqueue.spark.source.positions import gone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,10 +8,10 @@ from goqueue.model.errors import Invalid
 from goqueue.model.settings import MiB
 from goqueue.spark.jobs.waves import Wave
 from goqueue.spark.jobs.work import WorkItem
-from goqueue.spark.offsets import OffsetRange, Place
-from goqueue.spark.options import SourceOptions
-from goqueue.spark.source_planning import plan_ranges
-from goqueue.spark.source_positions import Partitions, gone, resolve
+from goqueue.spark.source.offsets import OffsetRange, Place
+from goqueue.spark.source.options import SourceOptions
+from goqueue.spark.source.planning import plan_ranges
+from goqueue.spark.source.positions import Partitions, gone, resolve
 
 ITEM_BYTES = 64 * MiB
 

@@ -17,11 +17,11 @@ from goqueue.spark.jobs.ledger import Ledger, open_ledger
 from goqueue.spark.jobs.ranges import position_name
 from goqueue.spark.jobs.sink_target import ensure_topic
 from goqueue.spark.jobs.waves import Planned, Told
-from goqueue.spark.offsets import Offsets, Place, nested
-from goqueue.spark.options import source_options
-from goqueue.spark.sink_options import SinkOptions
-from goqueue.spark.source_planning import cap_records
-from goqueue.spark.source_positions import Partitions, resolve
+from goqueue.spark.sink.options import SinkOptions
+from goqueue.spark.source.offsets import Offsets, Place, nested
+from goqueue.spark.source.options import source_options
+from goqueue.spark.source.planning import cap_records
+from goqueue.spark.source.positions import Partitions, resolve
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,7 +103,7 @@ class ReplayJob:
         client = options.connect()
         try:
             if options.archive is not None:
-                from goqueue.spark.source_archive import find_span
+                from goqueue.spark.source.archive import find_span
 
                 span = find_span(client, options, options.archive)
                 start, end = span.start, span.end

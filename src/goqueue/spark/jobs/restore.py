@@ -17,8 +17,8 @@ from goqueue.spark.jobs.ranges import deal, message_count, position_name
 from goqueue.spark.jobs.sink_target import SinkTarget, Staging, ensure_topic
 from goqueue.spark.jobs.waves import Planned, Told, resume, run_waves
 from goqueue.spark.jobs.work import items_at_once
-from goqueue.spark.offsets import OffsetRange
-from goqueue.spark.sink_options import SinkOptions
+from goqueue.spark.sink.options import SinkOptions
+from goqueue.spark.source.offsets import OffsetRange
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,10 +8,10 @@ import msgspec
 
 from goqueue.client.connection import Client, Refused
 from goqueue.model.errors import Invalid, TopicNotFound
-from goqueue.spark import sink_door
-from goqueue.spark.sink_epochs import Stages, Writing
-from goqueue.spark.sink_options import SinkOptions
-from goqueue.spark.sink_rows import Packer, Packet
+from goqueue.spark.sink import door as sink_door
+from goqueue.spark.sink.epochs import Stages, Writing
+from goqueue.spark.sink.options import SinkOptions
+from goqueue.spark.sink.rows import Packer, Packet
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch

@@ -18,7 +18,7 @@ import pyarrow as pa
 from goqueue.model.errors import Invalid
 from goqueue.model.messages import Lane
 from goqueue.spark.codec.columns import COLUMN_TYPES
-from goqueue.spark.options_values import parse_time_ms
+from goqueue.spark.options.values import parse_time_ms
 
 Row = dict[str, object]
 _row_decoder = msgspec.json.Decoder(Row)

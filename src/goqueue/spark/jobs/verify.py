@@ -15,9 +15,9 @@ from goqueue.spark.jobs.ledger import open_ledger
 from goqueue.spark.jobs.ranges import ITEM_BYTES, deal, message_count, remaining
 from goqueue.spark.jobs.waves import Planned, Told, run_waves
 from goqueue.spark.jobs.work import items_at_once
-from goqueue.spark.offsets import OffsetRange
-from goqueue.spark.options import SourceOptions
-from goqueue.spark.source_fetch import WINDOW_BYTES
+from goqueue.spark.source.fetch import WINDOW_BYTES
+from goqueue.spark.source.offsets import OffsetRange
+from goqueue.spark.source.options import SourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -31,7 +31,7 @@ from goqueue.spark.pipelines.spec import (
     Step,
 )
 from goqueue.spark.pipelines.yaml_nodes import InvalidPipeline, Position, Problem
-from goqueue.spark.sink_schema import check_schema
+from goqueue.spark.sink.schema import check_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

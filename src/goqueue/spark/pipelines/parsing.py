@@ -7,17 +7,17 @@ from typing import TypeVar
 
 from goqueue.client.addresses import parse_addresses
 from goqueue.model.errors import Invalid
-from goqueue.spark.lake_options import LAKE_OPTIONS, LakeFormat, lake_options
-from goqueue.spark.options import OPTIONS, source_options
-from goqueue.spark.options_kafka import KAFKA_OPTIONS
-from goqueue.spark.options_values import InvalidOptions
+from goqueue.spark.lake.options import LAKE_OPTIONS, LakeFormat, lake_options
+from goqueue.spark.options.kafka import KAFKA_OPTIONS
+from goqueue.spark.options.values import InvalidOptions
 from goqueue.spark.pipelines.json_schema import JsonColumns, read_json_schema
 from goqueue.spark.pipelines.parsing_steps import read_steps
 from goqueue.spark.pipelines.spec import ERRORS, SOURCE, Errors, Pipeline, Sink, SinkFormat, Source, Step
 from goqueue.spark.pipelines.triggers import CONTINUOUS, Trigger, parse_trigger
 from goqueue.spark.pipelines.yaml_nodes import START, InvalidPipeline, Problem, Section, read_root
-from goqueue.spark.sink_options import SINK_OPTIONS, sink_options
-from goqueue.spark.sink_schema import COLUMNS
+from goqueue.spark.sink.options import SINK_OPTIONS, sink_options
+from goqueue.spark.sink.schema import COLUMNS
+from goqueue.spark.source.options import OPTIONS, source_options
 
 KEYS = ("name", "bootstrap", "source", "steps", "sinks", "errors", "trigger", "warehouse")
 _SOURCE_OPTIONS = (*OPTIONS, *(option.name for option in KAFKA_OPTIONS))

@@ -9,10 +9,10 @@ import msgspec
 from goqueue.client.connection import Client, Refused
 from goqueue.client.log import Which, extents
 from goqueue.model.errors import TopicExists, TopicNotFound
-from goqueue.spark.options import source_options
 from goqueue.spark.pipelines.spec import Pipeline
 from goqueue.spark.pipelines.yaml_nodes import Problem
-from goqueue.spark.sink_options import sink_options
+from goqueue.spark.sink.options import sink_options
+from goqueue.spark.source.options import source_options
 
 _TIMEOUT_MS = 5_000
 

@@ -5,8 +5,8 @@ from itertools import pairwise
 
 from goqueue.client.connection import Client
 from goqueue.client.log import Extent, splits
-from goqueue.spark.offsets import OffsetRange, Place, estimated_bytes, portions
-from goqueue.spark.options import SourceOptions
+from goqueue.spark.source.offsets import OffsetRange, Place, estimated_bytes, portions
+from goqueue.spark.source.options import SourceOptions
 
 _LOOK_AHEAD = 4
 """Split points are asked for so many portions ahead at most: estimates err, and lists should stay short."""

@@ -21,9 +21,9 @@ from pyspark.sql.datasource import (
 from goqueue.client.connection import Client
 from goqueue.client.log import offsets_at
 from goqueue.spark.codec.columns import Columns
-from goqueue.spark.offsets import Place, flat
-from goqueue.spark.options import SourceOptions
-from goqueue.spark.source_batch import TopicReader
+from goqueue.spark.source.batch import TopicReader
+from goqueue.spark.source.offsets import Place, flat
+from goqueue.spark.source.options import SourceOptions
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Value = TypeVar("Value")

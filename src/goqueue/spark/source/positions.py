@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from goqueue.client.connection import Client, Refused
 from goqueue.client.log import Extent, Extents, Which, extents, offsets_at
 from goqueue.model.errors import Invalid, NotFound, TopicNotFound
-from goqueue.spark.offsets import Offsets, Place, flat, places
-from goqueue.spark.options import EARLIEST, EARLIEST_OFFSET, LATEST_OFFSET, Edge, SourceOptions
+from goqueue.spark.source.offsets import Offsets, Place, flat, places
+from goqueue.spark.source.options import EARLIEST, EARLIEST_OFFSET, LATEST_OFFSET, Edge, SourceOptions
 
 _NEVER = 2**63 - 1
 

@@ -19,13 +19,13 @@ from pyspark.sql.streaming.datasource import (
 
 from goqueue.client.log import Extent
 from goqueue.spark.codec.columns import Columns
-from goqueue.spark.offsets import Offsets, Place, ends, flat, nested
-from goqueue.spark.options import SourceOptions
-from goqueue.spark.progress import GroupProgress
-from goqueue.spark.source_batch import RangePartition
-from goqueue.spark.source_fetch import read_range
-from goqueue.spark.source_planning import cap_bytes, cap_records, plan_ranges
-from goqueue.spark.source_positions import Partitions, check_not_gone, gone, resolve
+from goqueue.spark.source.batch import RangePartition
+from goqueue.spark.source.fetch import read_range
+from goqueue.spark.source.offsets import Offsets, Place, ends, flat, nested
+from goqueue.spark.source.options import SourceOptions
+from goqueue.spark.source.planning import cap_bytes, cap_records, plan_ranges
+from goqueue.spark.source.positions import Partitions, check_not_gone, gone, resolve
+from goqueue.spark.source.progress import GroupProgress
 
 _POLL_MS = 500
 """How long a stream with nothing to read waits for news; Spark would ask ninety times a second instead."""

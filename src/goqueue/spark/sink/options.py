@@ -11,8 +11,8 @@ from goqueue.client.connection import Client
 from goqueue.model.errors import Invalid
 from goqueue.model.names import checked_topic_name
 from goqueue.records.layout import Codec
-from goqueue.spark.options_kafka import take_kafka_options
-from goqueue.spark.options_values import GivenOptions, InvalidOptions, parse_count, parse_word
+from goqueue.spark.options.kafka import take_kafka_options
+from goqueue.spark.options.values import GivenOptions, InvalidOptions, parse_count, parse_word
 
 SINK_OPTIONS: dict[str, str] = {
     "bootstrap": "addresses of the HTTP door, `host:8080,…`; required",

@@ -17,9 +17,9 @@ from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.transforms import DayTransform
 
-from goqueue.spark.lake_options import TablePlace
-from goqueue.spark.lake_schema import conform, plain_type
-from goqueue.spark.lake_table import NO_EPOCH, Conflict, LakeCommit
+from goqueue.spark.lake.options import TablePlace
+from goqueue.spark.lake.schema import conform, plain_type
+from goqueue.spark.lake.table import NO_EPOCH, Conflict, LakeCommit
 
 _EPOCH = "goqueue.epoch."
 _NAMESPACE = "default"

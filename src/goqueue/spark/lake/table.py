@@ -14,7 +14,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from goqueue.model.errors import Busy, Fenced
-from goqueue.spark.lake_schema import added_columns
+from goqueue.spark.lake.schema import added_columns
 
 NO_EPOCH = -1
 _CONFLICTS_MAX = 20

@@ -1,7 +1,7 @@
 """Which kind of table lies at a place: the one part that knows all of them."""
 
-from goqueue.spark.lake_options import LakeFormat, TablePlace
-from goqueue.spark.lake_table import LakeTable
+from goqueue.spark.lake.options import LakeFormat, TablePlace
+from goqueue.spark.lake.table import LakeTable
 
 
 def open_table(place: TablePlace) -> LakeTable:
@@ -9,14 +9,14 @@ def open_table(place: TablePlace) -> LakeTable:
     # Each library takes a second to import, and nobody needs all of them.
     match place.format:
         case LakeFormat.ICEBERG:
-            from goqueue.spark.lake_iceberg import IcebergTable
+            from goqueue.spark.lake.iceberg import IcebergTable
 
             return IcebergTable(place)
         case LakeFormat.DELTA:
-            from goqueue.spark.lake_delta import DeltaLakeTable
+            from goqueue.spark.lake.delta import DeltaLakeTable
 
             return DeltaLakeTable(place)
         case LakeFormat.PARQUET:
-            from goqueue.spark.lake_parquet import ParquetTable
+            from goqueue.spark.lake.parquet import ParquetTable
 
             return ParquetTable(place)

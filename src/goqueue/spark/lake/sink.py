@@ -19,12 +19,12 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from goqueue.spark.lake_files import FileWriter, abandon, clear_others, drop, epoch_folder, mark_kept, sweep
-from goqueue.spark.lake_formats import open_table
-from goqueue.spark.lake_options import LakeOptions, lake_options
-from goqueue.spark.lake_schema import added_columns, lake_schema
-from goqueue.spark.lake_table import DataFile, LakeCommit, commit_epoch
-from goqueue.spark.sink import EPOCH, QUERY_ID
+from goqueue.spark.lake.files import FileWriter, abandon, clear_others, drop, epoch_folder, mark_kept, sweep
+from goqueue.spark.lake.formats import open_table
+from goqueue.spark.lake.options import LakeOptions, lake_options
+from goqueue.spark.lake.schema import added_columns, lake_schema
+from goqueue.spark.lake.table import DataFile, LakeCommit, commit_epoch
+from goqueue.spark.sink.writer import EPOCH, QUERY_ID
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch, Schema

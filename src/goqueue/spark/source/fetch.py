@@ -11,10 +11,10 @@ from goqueue.model.errors import OffsetOutOfRange, PartitionNotFound, TopicNotFo
 from goqueue.model.settings import KiB, MiB
 from goqueue.spark.codec.columns import Columns
 from goqueue.spark.codec.decode import decode
-from goqueue.spark.offsets import OffsetRange
-from goqueue.spark.options import SourceOptions
-from goqueue.spark.source_files import SegmentFiles
-from goqueue.spark.source_positions import gone
+from goqueue.spark.source.files import SegmentFiles
+from goqueue.spark.source.offsets import OffsetRange
+from goqueue.spark.source.options import SourceOptions
+from goqueue.spark.source.positions import gone
 
 WINDOW_BYTES = 4 * MiB
 _WINDOW_BYTES_MIN = 64 * KiB

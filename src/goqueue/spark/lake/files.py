@@ -15,8 +15,8 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from goqueue.spark.lake_schema import conform
-from goqueue.spark.lake_table import DataFile
+from goqueue.spark.lake.schema import conform
+from goqueue.spark.lake.table import DataFile
 
 DATA = "data"
 KEPT = "_kept"

@@ -10,9 +10,9 @@ from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction
 
-from goqueue.spark.lake_options import TablePlace
-from goqueue.spark.lake_schema import conform, plain_type
-from goqueue.spark.lake_table import NO_EPOCH, Conflict, DataFile, LakeCommit
+from goqueue.spark.lake.options import TablePlace
+from goqueue.spark.lake.schema import conform, plain_type
+from goqueue.spark.lake.table import NO_EPOCH, Conflict, DataFile, LakeCommit
 
 
 class DeltaLakeTable:

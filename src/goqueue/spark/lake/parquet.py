@@ -13,10 +13,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from goqueue.spark.lake_files import write_durably
-from goqueue.spark.lake_options import TablePlace
-from goqueue.spark.lake_schema import conform
-from goqueue.spark.lake_table import NO_EPOCH, Conflict, LakeCommit
+from goqueue.spark.lake.files import write_durably
+from goqueue.spark.lake.options import TablePlace
+from goqueue.spark.lake.schema import conform
+from goqueue.spark.lake.table import NO_EPOCH, Conflict, LakeCommit
 
 COMMITS = "_goqueue_commits"
 _WHOLE_EVERY = 50

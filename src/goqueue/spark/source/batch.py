@@ -11,11 +11,11 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from goqueue.client.connection import Client
 from goqueue.spark.codec.columns import Columns
-from goqueue.spark.offsets import OffsetRange, Place
-from goqueue.spark.options import SourceOptions
-from goqueue.spark.source_fetch import read_range
-from goqueue.spark.source_planning import plan_ranges
-from goqueue.spark.source_positions import Partitions, resolve
+from goqueue.spark.source.fetch import read_range
+from goqueue.spark.source.offsets import OffsetRange, Place
+from goqueue.spark.source.options import SourceOptions
+from goqueue.spark.source.planning import plan_ranges
+from goqueue.spark.source.positions import Partitions, resolve
 
 
 class RangePartition(InputPartition):

@@ -26,11 +26,11 @@ from goqueue.spark.jobs.archive_store import (
     slices,
     topic_folder,
 )
-from goqueue.spark.offsets import Place, flat
-from goqueue.spark.options import Edge, SourceOptions
-from goqueue.spark.source_batch import RangePartition, TopicReader
-from goqueue.spark.source_planning import plan_ranges
-from goqueue.spark.source_positions import Partitions, gone, resolve
+from goqueue.spark.source.batch import RangePartition, TopicReader
+from goqueue.spark.source.offsets import Place, flat
+from goqueue.spark.source.options import Edge, SourceOptions
+from goqueue.spark.source.planning import plan_ranges
+from goqueue.spark.source.positions import Partitions, gone, resolve
 
 
 class Span(NamedTuple):

@@ -8,9 +8,9 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from goqueue.model.errors import NotFound
-from goqueue.spark.lake_formats import open_table
-from goqueue.spark.lake_options import TablePlace, lake_options
-from goqueue.spark.lake_schema import conform
+from goqueue.spark.lake.formats import open_table
+from goqueue.spark.lake.options import TablePlace, lake_options
+from goqueue.spark.lake.schema import conform
 
 _TASKS_MAX = 64
 

@@ -7,10 +7,10 @@ from pyspark.sql.types import StructType
 
 from goqueue.model.errors import Invalid
 from goqueue.spark.codec.columns import Columns
-from goqueue.spark.options import column_names, source_options
-from goqueue.spark.source_batch import TopicReader
-from goqueue.spark.source_pushdown import FilteringTopicReader
-from goqueue.spark.source_stream import TopicStreamReader
+from goqueue.spark.source.batch import TopicReader
+from goqueue.spark.source.options import column_names, source_options
+from goqueue.spark.source.pushdown import FilteringTopicReader
+from goqueue.spark.source.stream import TopicStreamReader
 
 _SPARK_TYPES = {
     "topic": "string",
@@ -38,7 +38,7 @@ def batch_reader(options: Mapping[str, str], schema: StructType) -> TopicReader:
     taken = source_options(options, is_streaming=False)
     if taken.archive is not None:
         # The archive brings in pyarrow's Parquet, which a reader of the live log need not load.
-        from goqueue.spark.source_archive import ArchivedTopicReader
+        from goqueue.spark.source.archive import ArchivedTopicReader
 
         return ArchivedTopicReader(taken, _columns(schema), taken.archive)
     # Spark fails a query whose reader takes filters while its own setting is off, so it is a class apart.

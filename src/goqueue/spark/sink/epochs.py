@@ -21,11 +21,11 @@ from uuid import uuid4
 
 from goqueue.client.connection import Client, Refused
 from goqueue.model.errors import Fenced, Unavailable
-from goqueue.spark import sink_door
-from goqueue.spark.sink_door import SinkState
+from goqueue.spark.sink import door as sink_door
+from goqueue.spark.sink.door import SinkState
 
 if TYPE_CHECKING:
-    from goqueue.spark.sink_rows import Packet
+    from goqueue.spark.sink.rows import Packet
 
 _FENCED_MAX = 5
 """How often a task looks up the live generation again: it changes once for each driver that starts."""

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from goqueue.model.errors import Invalid
 from goqueue.model.settings import MiB
-from goqueue.spark.options_values import (
+from goqueue.spark.options.values import (
     GivenOptions,
     InvalidOptions,
     parse_folder,
     parse_size,
     parse_word,
 )
-from goqueue.spark.sink_options import parse_id
+from goqueue.spark.sink.options import parse_id
 
 LAKE_OPTIONS: dict[str, str] = {
     "path": "the warehouse folder, which all machines share; without `table`, the folder of the table itself",

@@ -9,8 +9,8 @@ from goqueue.client.addresses import Address, parse_addresses
 from goqueue.client.connection import Client
 from goqueue.client.log import Which
 from goqueue.model.errors import Invalid
-from goqueue.spark.options_kafka import take_kafka_options
-from goqueue.spark.options_values import (
+from goqueue.spark.options.kafka import take_kafka_options
+from goqueue.spark.options.values import (
     GivenOptions,
     InvalidOptions,
     parse_assignment,

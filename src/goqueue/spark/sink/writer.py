@@ -22,10 +22,10 @@ from pyspark.sql.datasource import (
 
 from goqueue.client.connection import Refused
 from goqueue.model.errors import Unavailable
-from goqueue.spark import sink_door
-from goqueue.spark.sink_epochs import Stages, Writing, abort_epoch, commit_epoch
-from goqueue.spark.sink_options import Delivery, SinkOptions, sink_options
-from goqueue.spark.sink_schema import check_schema, refuse_overwrite
+from goqueue.spark.sink import door as sink_door
+from goqueue.spark.sink.epochs import Stages, Writing, abort_epoch, commit_epoch
+from goqueue.spark.sink.options import Delivery, SinkOptions, sink_options
+from goqueue.spark.sink.schema import check_schema, refuse_overwrite
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -128,7 +128,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 def _write(options: SinkOptions, writing: Writing, batches: Iterator["RecordBatch"]) -> Written:
     # Planner and driver import this module in processes of their own and need no numpy there.
-    from goqueue.spark.sink_rows import Packer
+    from goqueue.spark.sink.rows import Packer
 
     context = TaskContext.get()
     task = 0 if context is None else context.partitionId()

@@ -7,7 +7,7 @@ or small ones, times in the session's zone, names of list children.
 import pyarrow as pa
 
 from goqueue.model.errors import Invalid
-from goqueue.spark.lake_options import LakeFormat
+from goqueue.spark.lake.options import LakeFormat
 
 _PLAIN: dict[pa.DataType, pa.DataType] = {
     pa.large_string(): pa.string(),

@@ -1,0 +1,1 @@
+"""Lake tables: Iceberg, Delta and Parquet, written once an epoch and read back."""
