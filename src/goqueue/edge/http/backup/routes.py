@@ -35,7 +35,6 @@ from goqueue.edge.http.backup.bodies import (
 )
 from goqueue.edge.http.parts.decoding import decode_if_any
 from goqueue.edge.http.parts.openapi import BYTES, TakingBytes, errors, takes
-from goqueue.edge.http.parts.replies import options_route
 from goqueue.edge.http.parts.times import format_duration, format_time
 from goqueue.model.backups import Backup, BackupStats, CreateBackup, RestoreBackup
 
@@ -210,11 +209,7 @@ def _stats(stats: BackupStats) -> BackupStatsBody:
     )
 
 
-BACKUP_OPTIONS = [
-    options_route("/admin/backup", "GET", "POST"),
-    options_route("/admin/backup/{backup_id:str}", "GET", "PUT", "DELETE"),
-]
-BACKUP_ROUTES = [
+ROUTES = [
     create_backup_route,
     list_backups_route,
     describe_backup_route,
@@ -223,4 +218,3 @@ BACKUP_ROUTES = [
     delete_backup_route,
     restore_backup_route,
 ]
-BACKUP_REQUESTS = (CreateBackupBody, RestoreBody)

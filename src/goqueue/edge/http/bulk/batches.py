@@ -43,3 +43,6 @@ async def append_batches_route(
         sum(place.message_count for place in placed),
         [BatchPlaced(*place.target, place.base_offset, place.message_count) for place in placed],
     )
+
+
+ROUTES = [append_batches_route]

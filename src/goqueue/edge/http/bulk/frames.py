@@ -123,3 +123,6 @@ class Frames:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self._headers})
         await send_body(send, self._pieces)
+
+
+ROUTES = [read_frames_route, split_route]

@@ -99,3 +99,6 @@ def _by_topic(found: dict[TopicPartition, T]) -> dict[str, dict[str, T]]:
     for (topic, partition), value in found.items():
         topics.setdefault(topic, {})[str(partition)] = value
     return topics
+
+
+ROUTES = [watch_offsets_route, offsets_at_route]

@@ -160,3 +160,14 @@ async def forget_sink_route(broker: NamedDependency[Broker], sink: _Sink) -> Sin
 def _ending(sink: str, body: bytes) -> EndEpoch:
     request = decode(_decoder, body)
     return EndEpoch(sink=sink, generation=request.generation, epoch=request.epoch, stage_ids=request.stages)
+
+
+ROUTES = [
+    take_generation_route,
+    stage_route,
+    commit_route,
+    abort_route,
+    list_sinks_route,
+    describe_sink_route,
+    forget_sink_route,
+]

@@ -152,7 +152,7 @@ def _number(text: str | None, default: int, bound: int) -> int:
     return min(int(text[:19]), bound)
 
 
-DELAY_ROUTES = [
+ROUTES = [
     list_delayed_route,
     get_delayed_route,
     cancel_delayed_route,

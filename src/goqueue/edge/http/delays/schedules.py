@@ -28,7 +28,6 @@ from goqueue.edge.http.messages.reading import base64_of, shown_headers
 from goqueue.edge.http.parts.bodies import PRIORITY_OF_LANE, MessageBody
 from goqueue.edge.http.parts.decoding import decode
 from goqueue.edge.http.parts.openapi import errors, takes
-from goqueue.edge.http.parts.replies import options_route
 from goqueue.edge.http.parts.times import format_time
 from goqueue.model.delays import CreateSchedule, ScheduledMessage, ScheduleView
 from goqueue.model.ids import TopicName
@@ -180,11 +179,7 @@ def _shown(message: ScheduledMessage) -> ScheduledMessageBody:
     return shown
 
 
-SCHEDULE_OPTIONS = [
-    options_route("/topics/{topic:str}/schedules", "GET", "POST"),
-    options_route("/topics/{topic:str}/schedules/{name:str}", "GET", "DELETE"),
-]
-SCHEDULE_ROUTES = [
+ROUTES = [
     create_schedule_route,
     list_schedules_route,
     describe_schedule_route,

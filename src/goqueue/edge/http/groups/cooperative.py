@@ -236,3 +236,15 @@ def _stats_body(stats: RebalanceStats) -> RebalanceStatsBody:
         rebalances_by_reason=dict(stats.by_reason),
         last_rebalance_at=second_or_none(stats.last_ms),
     )
+
+
+ROUTES = [
+    join_cooperatively_route,
+    heartbeat_cooperatively_route,
+    revoke_route,
+    leave_cooperatively_route,
+    assignment_route,
+    describe_cooperatively_route,
+    group_rebalances_route,
+    all_rebalances_route,
+]

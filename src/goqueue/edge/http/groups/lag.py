@@ -66,3 +66,6 @@ def _open_body(opened: OpenTransaction | None, now_ms: int) -> OpenTransactionBo
 
 def _seconds(lag_ms: int) -> float:
     return lag_ms / 1000 if lag_ms >= 0 else -1.0
+
+
+ROUTES = [group_lag_route]

@@ -195,3 +195,6 @@ def _by_topic(offsets: dict[TopicPartition, int]) -> OffsetMap:
     for (topic, partition), offset in offsets.items():
         topics.setdefault(topic, {})[str(partition)] = offset
     return topics
+
+
+ROUTES = [commit_offsets_route, committed_offsets_route, reset_offsets_route]

@@ -266,3 +266,13 @@ def _duration_ms(given: str | int | None, default_ms: int) -> int:
             return given
         case str():
             return parse_duration_ns(given) // 1_000_000
+
+
+ROUTES = [
+    list_groups_route,
+    describe_group_route,
+    delete_group_route,
+    join_group_route,
+    heartbeat_route,
+    leave_group_route,
+]

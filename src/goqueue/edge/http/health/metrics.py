@@ -125,3 +125,6 @@ def _buckets(name: str, labels: dict[str, str], histogram: Histogram) -> Iterato
 
 def _bound_text(bound: float) -> str:
     return "+Inf" if isinf(bound) else repr(bound)
+
+
+ROUTES = [metrics_route]

@@ -13,3 +13,6 @@ def pprof_route() -> NoReturn:
         "there are no Go profiles of a program in Python: `py-spy record --pid` and `py-spy dump --pid` look "
         "into a running broker, /metrics tells its memory and how late its loop runs"
     )
+
+
+ROUTES = [pprof_route]

@@ -145,3 +145,6 @@ def _latency(took_ns: int) -> str:
     return (
         f"{took_ns / 1_000_000:.2f}ms" if took_ns < 1_000_000_000 else format_duration(took_ns // 1_000_000)
     )
+
+
+ROUTES = [health_route, healthz_route, livez_route, readyz_route, stats_route, version_route]

@@ -152,3 +152,6 @@ def _text(value: bytes | None) -> str | None:
 
 def base64_of(value: bytes | None) -> str | None:
     return None if value is None else binascii.b2a_base64(value, newline=False).decode()
+
+
+ROUTES = [read_route]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from importlib.resources import files
+from typing import ClassVar
 
 import msgspec
 from litestar import MediaType, Response, get
@@ -42,18 +43,27 @@ class RootOnly(Operation):
     servers: list[Server] | None = field(default_factory=lambda: [Server(url="/")])
 
 
+class Taking(Operation):
+    """An operation whose body is decoded by ourselves, into a struct."""
+
+    body: ClassVar[type[msgspec.Struct]]
+
+
 def takes(body: type[msgspec.Struct], *, is_required: bool = True) -> type[Operation]:
-    """An operation whose body is decoded by ourselves, into this struct."""
+    """An operation whose body is decoded into this struct."""
+    taken = body
 
     @dataclass
-    class Taking(Operation):
+    class TakingThis(Taking):
+        body = taken
+
         def __post_init__(self) -> None:
             reference = Reference(ref=_COMPONENTS + body.__name__)
             self.request_body = RequestBody(
                 content={"application/json": OpenAPIMediaType(schema=reference)}, required=is_required
             )
 
-    return Taking
+    return TakingThis
 
 
 @dataclass
@@ -73,11 +83,7 @@ def errors(*statuses: int) -> dict[int, ResponseSpec]:
     }
 
 
-def document(
-    routes: Sequence[HTTPRouteHandler],
-    request_bodies: Sequence[type[msgspec.Struct]],
-    dependencies: Sequence[str],
-) -> bytes:
+def document(routes: Sequence[HTTPRouteHandler], dependencies: Sequence[str]) -> bytes:
     """The whole document as JSON.
 
     Drawn by an app that serves nothing: one that serves would add pages of its own, in a look of
@@ -96,13 +102,19 @@ def document(
         ),
     )
     drawn = app.openapi_schema.to_schema()
-    _, components = msgspec.json.schema_components(request_bodies, ref_template=_COMPONENTS + "{name}")
+    _, components = msgspec.json.schema_components(_bodies_of(routes), ref_template=_COMPONENTS + "{name}")
     drawn["components"]["schemas"].update(components)
     for item in drawn["paths"].values():
         for operation in item.values():
             for parameter in operation.get("parameters", ()):
                 parameter["schema"] = _never_null(parameter["schema"])
     return msgspec.json.encode(drawn)
+
+
+def _bodies_of(routes: Sequence[HTTPRouteHandler]) -> list[type[msgspec.Struct]]:
+    """What the routes take, each once."""
+    operations = [route.operation_class for route in routes]
+    return list(dict.fromkeys(one.body for one in operations if issubclass(one, Taking)))
 
 
 def _never_null(schema: dict[str, object]) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """How replies are written, whatever the route."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from litestar import MediaType, Response, route
@@ -11,6 +11,8 @@ from litestar.types import Send, Serializer
 from goqueue.edge.http.transport.shares import SHARE_BYTES, send_body
 
 T = TypeVar("T")
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+"""In the order in which they are named."""
 
 
 class Line(Response[T]):
@@ -21,9 +23,20 @@ class Line(Response[T]):
         return rendered + b"\n" if media_type == MediaType.JSON else rendered
 
 
-def options_route(path: str, *methods: str) -> HTTPRouteHandler:
-    """OPTIONS for a path with several methods, of which Litestar by itself would name only the first."""
+def options_of(routes: Sequence[HTTPRouteHandler]) -> list[HTTPRouteHandler]:
+    """OPTIONS for paths with several methods, of which Litestar by itself would name only the first."""
+    methods: dict[str, set[str]] = {}
+    for handler in routes:
+        for path in handler.paths:
+            methods.setdefault(path, set()).update(map(str, handler.http_methods))
+    return [
+        _options_route(path, sorted(found, key=_METHODS.index))
+        for path, found in methods.items()
+        if len(found) > 1
+    ]
 
+
+def _options_route(path: str, methods: Sequence[str]) -> HTTPRouteHandler:
     @route(path, http_method=["OPTIONS"], status_code=204, include_in_schema=False, sync_to_thread=False)
     def give_options() -> Response[None]:
         return Response(None, status_code=204, headers={"allow": ", ".join([*methods, "OPTIONS"])})

@@ -127,3 +127,6 @@ def _number(text: str | None) -> int:
     """A number of the story; -1 when it is not told."""
     number = whole_number(text)
     return -1 if number is None else number
+
+
+ROUTES = [dead_letters_route, redrive_route]

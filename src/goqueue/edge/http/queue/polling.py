@@ -281,3 +281,6 @@ def _visibility_ms(visibility_timeout: str | None) -> int | None:
     if visibility_ms <= 0:
         raise Invalid("visibility_timeout must be longer than 0 ms")
     return visibility_ms
+
+
+ROUTES = [poll_route]

@@ -209,3 +209,6 @@ def _all_done(receipts: Sequence[str]) -> list[SettleResult]:
     lines = _encoder.encode_lines(receipts).removesuffix(b"\n")
     rows = lines.replace(b"\n", b',"success":true},{"receipt_handle":')
     return cast(list[SettleResult], msgspec.Raw(b'[{"receipt_handle":%b,"success":true}]' % rows))
+
+
+ROUTES = [ack_route, nack_route, reject_route, visibility_route]

@@ -166,3 +166,6 @@ def _shown(stats: LaneStats) -> PartitionPriorities:
 
 def _sum(left: list[int], right: list[int]) -> list[int]:
     return [a + b for a, b in zip(left, right, strict=True)]
+
+
+ROUTES = [reliability_route, priority_route]

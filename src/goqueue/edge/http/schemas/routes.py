@@ -22,7 +22,6 @@ from goqueue.broker.schemas.verbs import (
 )
 from goqueue.edge.http.parts.decoding import decode
 from goqueue.edge.http.parts.openapi import errors, takes
-from goqueue.edge.http.parts.replies import options_route
 from goqueue.edge.http.schemas.bodies import (
     FitReply,
     PlaceBody,
@@ -50,7 +49,7 @@ from goqueue.edge.http.schemas.parameters import (
     page,
     version_of,
 )
-from goqueue.edge.http.schemas.settings import SETTINGS_OPTIONS, SETTINGS_REQUESTS, SETTINGS_ROUTES
+from goqueue.edge.http.schemas.settings import ROUTES as SETTINGS_ROUTES
 from goqueue.model.schemas import SchemaKind
 
 _schema_decoder = msgspec.json.Decoder(SchemaBody)
@@ -340,13 +339,7 @@ async def schema_stats_route(broker: NamedDependency[Broker]) -> RegistryStats:
     return await stats_body(broker)
 
 
-SCHEMA_OPTIONS = [
-    options_route("/schemas/subjects/{subject:str}", "POST", "DELETE"),
-    options_route("/schemas/subjects/{subject:str}/versions", "GET", "POST"),
-    options_route("/schemas/subjects/{subject:str}/versions/{version:str}", "GET", "DELETE"),
-    *SETTINGS_OPTIONS,
-]
-SCHEMA_ROUTES = [
+ROUTES = [
     list_subjects_route,
     find_schema_route,
     delete_subject_route,
@@ -368,4 +361,3 @@ SCHEMA_ROUTES = [
     *SETTINGS_ROUTES,
     schema_stats_route,
 ]
-SCHEMA_REQUESTS = (SchemaBody, *SETTINGS_REQUESTS)

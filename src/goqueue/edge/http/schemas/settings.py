@@ -12,7 +12,6 @@ from goqueue.broker.schemas.verbs import set_compatibility, set_registry_mode, s
 from goqueue.core.schemas.settings import GLOBAL
 from goqueue.edge.http.parts.decoding import decode
 from goqueue.edge.http.parts.openapi import errors, takes
-from goqueue.edge.http.parts.replies import options_route
 from goqueue.edge.http.schemas.bodies import (
     CompatibilityBody,
     LevelReply,
@@ -252,15 +251,7 @@ def _level(level: Compatibility) -> LevelReply:
     return LevelReply(level.value, level.value)
 
 
-SETTINGS_OPTIONS = [
-    options_route("/schemas/config", "GET", "PUT", "DELETE"),
-    options_route("/schemas/config/{subject:str}", "GET", "PUT", "DELETE"),
-    options_route("/schemas/validation", "GET", "PUT"),
-    options_route("/schemas/validation/{subject:str}", "GET", "PUT", "DELETE"),
-    options_route("/schemas/mode", "GET", "PUT"),
-    options_route("/schemas/mode/{subject:str}", "GET", "PUT", "DELETE"),
-]
-SETTINGS_ROUTES = [
+ROUTES = [
     get_config_route,
     put_config_route,
     delete_config_route,
@@ -278,4 +269,3 @@ SETTINGS_ROUTES = [
     put_subject_mode_route,
     delete_subject_mode_route,
 ]
-SETTINGS_REQUESTS = (CompatibilityBody, ModeBody, ValidationBody)

@@ -24,7 +24,6 @@ from goqueue.broker.tenants.verbs import (
 from goqueue.edge.http.parts.decoding import decode, decode_if_any
 from goqueue.edge.http.parts.openapi import errors, takes
 from goqueue.edge.http.parts.paging import ALL, After, Limit, names_in_page, shown_in_slices
-from goqueue.edge.http.parts.replies import options_route
 from goqueue.edge.http.tenants.bodies import (
     ChangeTenantBody,
     CreateTenantBody,
@@ -276,12 +275,7 @@ async def list_tenant_groups_route(broker: NamedDependency[Broker], tenant_id: _
     return TenantGroups(tenant_id, groups, len(groups))
 
 
-TENANT_OPTIONS = [
-    options_route("/admin/tenants", "GET", "POST"),
-    options_route(_ONE, "GET", "PATCH", "DELETE"),
-    options_route(f"{_ONE}/quotas", "GET", "PUT"),
-]
-TENANT_ROUTES = [
+ROUTES = [
     create_tenant_route,
     list_tenants_route,
     get_tenant_route,
@@ -298,4 +292,3 @@ TENANT_ROUTES = [
     list_tenant_topics_route,
     list_tenant_groups_route,
 ]
-TENANT_REQUESTS = (CreateTenantBody, ChangeTenantBody, SuspendBody, QuotasBody)

@@ -67,5 +67,4 @@ async def accept_loss_route(
     return LossAccepted(topic, partition, damage.reason, list(damage.lost), log.start_offset, log.end_offset)
 
 
-DAMAGE_ROUTES = [accept_loss_route]
-DAMAGE_REQUESTS = (AcceptLossBody,)
+ROUTES = [accept_loss_route]

@@ -148,3 +148,12 @@ def _setting_text(value: str | int | bool | None) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     return None if value is None else str(value)
+
+
+ROUTES = [
+    create_topic_route,
+    list_topics_route,
+    describe_topic_route,
+    delete_topic_route,
+    list_partitions_route,
+]

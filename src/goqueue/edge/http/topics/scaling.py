@@ -93,5 +93,4 @@ async def scaling_status_route(broker: NamedDependency[Broker], topic: TopicInPa
     return ScalingStatus(topic, TopicName(topic) in broker.growing)
 
 
-SCALING_ROUTES = [add_partitions_route, scaling_status_route]
-SCALING_REQUESTS = (AddPartitionsBody,)
+ROUTES = [add_partitions_route, scaling_status_route]

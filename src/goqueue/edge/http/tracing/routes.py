@@ -201,7 +201,7 @@ def _understood(query: TraceQuery, status: str) -> TraceQueryBody:
     )
 
 
-TRACE_ROUTES = [
+ROUTES = [
     list_traces_route,
     search_traces_route,
     trace_stats_route,

@@ -331,7 +331,7 @@ async def abort_open_route(
     return _row(await abort_transaction(broker, transaction), broker.clock.wall_ms())
 
 
-TRANSACTION_ROUTES = [
+ROUTES = [
     init_producer_route,
     producer_heartbeat_route,
     list_transactions_route,
@@ -344,14 +344,6 @@ TRANSACTION_ROUTES = [
     abort_transaction_route,
     abort_open_route,
 ]
-TRANSACTION_REQUESTS = (
-    InitProducerBody,
-    ProducerBeat,
-    TransactionBody,
-    PublishOnceBody,
-    AddPartitionBody,
-    AddOffsetsBody,
-)
 
 
 def _speaker(broker: Broker, given: TransactionBody) -> tuple[str, ProducerEpoch]:
