@@ -160,3 +160,10 @@ def test_events_of_many_messages_are_found_in_one_pass() -> None:
     wanted = {Found(random.randrange(3), random.randrange(55)) for _ in range(40)}
     told = done(covering_all(events, wanted))
     assert told == {found: done(covering(events, found.place, found.offset)) for found in wanted}
+
+
+def test_events_that_tell_of_many_messages_each_are_looked_at_in_more_steps() -> None:
+    events = [event(0, 1_000, time_us=at) for at in range(500)]
+    steps = covering_all(events, [Found(0, offset) for offset in range(1_000)])
+
+    assert sum(1 for _ in steps) == 500, "each event is noted for a thousand messages, which is a step"

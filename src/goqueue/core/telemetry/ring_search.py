@@ -81,17 +81,21 @@ def covering_all(
             offsets[found.place].append(found.offset)
     for known in offsets.values():
         known.sort()
-    for number, event in enumerate(events):
-        if number % STEP_COUNT == 0:
-            yield
+    step_count = 0
+    for event in events:
         place, first, end = event[2], event[3], event[4]
         known = offsets[place]
-        for at in range(bisect_left(known, first), len(known)):
-            if known[at] >= end:
-                break
-            events_of_one = told[Found(place, known[at])]
+        begin = bisect_left(known, first)
+        behind = bisect_left(known, end, begin)
+        for offset in known[begin:behind]:
+            events_of_one = told[Found(place, offset)]
             events_of_one.append(event)
             _shorten(events_of_one, 2 * _EVENTS_MAX)
+        # One event may tell of all that are wanted: those that it is noted for count as well.
+        step_count += 1 + behind - begin
+        if step_count >= STEP_COUNT:
+            step_count = 0
+            yield
     for events_of_one in told.values():
         _shorten(events_of_one, _EVENTS_MAX)
     return told
