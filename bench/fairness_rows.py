@@ -6,19 +6,25 @@ broker, so the row to hold is another: how long the request holds the loop in on
 """
 
 import json
+import select
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
+from uuid import uuid4
 
 import httpx
 
 from bench.http_rows import KeepAlive
+from bench.kafka_rows import create_topic
 from bench.measured import Row, at_most, percentile, reported
+from bench.queue_rows import Connection
+from bench.raw_client import RawClient, batch_of, fetch_request_of_many, produce_request_to_many
 from tests.doors.http.running_door import RunningDoor
 from tests.integration.running_broker import RunningBroker
 
@@ -29,9 +35,84 @@ FRAMES = "/topics/bulk/partitions/0/frames?max_bytes=50000000"
 MESSAGES = "/topics/bulk/partitions/0/messages?limit=1000"
 TRACES = "/traces?limit=1000"
 SEARCH = "/traces/search?limit=1000&status=completed"
+WIDE, WIDE_COUNT = "wide", 10_000
+WAITED, WAITING_COUNT = "waited", 2_000
 _PROBED = json.dumps({"messages": [{"value": "x" * 100}], "acks": "leader"}).encode()
 _TEN_THOUSAND = json.dumps({"messages": [{"key": f"key-{n}", "value": "x" * 100} for n in range(10_000)]})
 _MILLION = b'{"messages":[' + b",".join([b'{"value":""}'] * 1_000_000) + b"]}"
+
+
+class Client:
+    """One who asks; its connections are made when they are needed."""
+
+    def __init__(self, http: str, kafka: str) -> None:
+        self._http, self._kafka = http, kafka
+
+    @cached_property
+    def http(self) -> httpx.Client:
+        return httpx.Client(base_url=self._http, timeout=60)
+
+    @cached_property
+    def kafka(self) -> RawClient:
+        return RawClient(self._kafka)
+
+    @cached_property
+    def fetch(self) -> bytes:
+        return fetch_request_of_many(WIDE, range(WIDE_COUNT), 0, max_bytes=1_000_000)
+
+    @cached_property
+    def produce(self) -> bytes:
+        return produce_request_to_many(WIDE, range(WIDE_COUNT), batch_of(1, b"x" * 100), acks=1)
+
+    def get(self, path: str) -> None:
+        self.http.get(path)
+
+    def publish(self, body: str | bytes) -> None:
+        self.http.post("/topics/many/messages", content=body)
+
+    def exchange(self, request: bytes) -> None:
+        self.kafka.send(request)
+        self.kafka.receive()
+
+    def swallow(self, path: str) -> None:
+        """Read a reply to its end as cheaply as can be: the client must not take what the probe needs."""
+        host, port = self._http.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as connection:
+            connection.sendall(
+                f"GET {path} HTTP/1.1\r\nhost: {host}:{port}\r\nconnection: close\r\n\r\n".encode()
+            )
+            room = bytearray(1 << 20)
+            while connection.recv_into(room):
+                pass
+
+    def poll_first(self) -> None:
+        """The first poll of a group over very many partitions."""
+        self.http.get(f"{self._join(f'first-{uuid4()}', WIDE)}&limit=1&timeout=0s").raise_for_status()
+
+    @cached_property
+    def waiting(self) -> tuple[str, dict[int, Connection]]:
+        """Polls that wait for one topic, by the numbers of their sockets."""
+        poll = f"{self._join('crowd', WAITED)}&limit=1&timeout=60s"
+        polls = [Connection(self._http) for _ in range(WAITING_COUNT)]
+        for connection in polls:
+            connection.send("GET", poll)
+        return poll, {connection.fileno(): connection for connection in polls}
+
+    def wake_one(self) -> None:
+        """One message for all who wait; whoever gets it waits again."""
+        poll, polls = self.waiting
+        self.http.post(f"/topics/{WAITED}/messages?acks=leader", content=_PROBED).raise_for_status()
+        ready = select.poll()
+        for number in polls:
+            ready.register(number, select.POLLIN)
+        for number, _ in ready.poll(1_000):
+            polls[number].receive()
+            polls[number].send("GET", poll)
+
+    def _join(self, group: str, topic: str) -> str:
+        body = {"client_id": "bench", "topics": [topic], "mode": "shared"}
+        joined = self.http.post(f"/groups/{group}/join", json=body).raise_for_status().json()
+        return f"/groups/{group}/poll?member_id={joined['member_id']}"
 
 
 class Offender(NamedTuple):
@@ -39,26 +120,36 @@ class Offender(NamedTuple):
 
     what: str
     clients: int
-    ask: Callable[[httpx.Client], object]
+    ask: Callable[[Client], object]
+    is_of_one_request: bool = True
+    """Whether it is one HTTP request, whose hold of the loop can be told by itself."""
 
 
 OFFENDERS = (
-    Offender("two readers of 50 MB frames", 2, lambda client: _swallow(client, FRAMES)),
+    Offender("two readers of 50 MB frames", 2, lambda client: client.swallow(FRAMES)),
     Offender("two readers of 1,000 messages in JSON", 2, lambda client: client.get(MESSAGES)),
     Offender("a list of 1,000 traces", 1, lambda client: client.get(TRACES)),
     Offender("a search through traces", 1, lambda client: client.get(SEARCH)),
-    Offender("publishes of 10,000 messages", 1, lambda client: _publish(client, _TEN_THOUSAND)),
-    Offender("publishes of 1,000,000 messages", 1, lambda client: _publish(client, _MILLION)),
+    Offender("publishes of 10,000 messages", 1, lambda client: client.publish(_TEN_THOUSAND)),
+    Offender("publishes of 1,000,000 messages", 1, lambda client: client.publish(_MILLION)),
     Offender("scrapes of the metrics", 1, lambda client: client.get("/metrics")),
+    Offender(f"Fetch of {WIDE_COUNT:,} partitions", 1, lambda client: client.exchange(client.fetch), False),
+    Offender(
+        f"Produce to {WIDE_COUNT:,} partitions", 1, lambda client: client.exchange(client.produce), False
+    ),
+    Offender(f"first polls over {WIDE_COUNT:,} partitions", 1, Client.poll_first, False),
+    Offender(f"{WAITING_COUNT:,} waiting polls that one message wakes", 1, Client.wake_one, False),
 )
 
 
 def beside(broker: RunningBroker) -> list[Row]:
     """The publisher alone, and beside each offender."""
     _fill(broker.http)
+    create_topic(broker, WIDE, WIDE_COUNT)
+    create_topic(broker, WAITED, 1)
     rows = [_row("alone", _probe(broker.http))]
     for number, offender in enumerate(OFFENDERS):
-        command = [sys.executable, "-m", "bench.fairness_rows", broker.http, str(number)]
+        command = [sys.executable, "-m", "bench.fairness_rows", broker.http, broker.kafka, str(number)]
         # Processes of their own: what they do must not stand in the probe's way.
         clients = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(offender.clients)]
         try:
@@ -79,15 +170,17 @@ def holds() -> list[Row]:
     """For how long one request of each offender holds the loop in one piece."""
     with tempfile.TemporaryDirectory() as folder, RunningDoor(Path(folder)) as door:
         _fill(door.url)
+        client = Client(door.url, "")
         return [
             at_most(
                 f"fairness: longest hold of the loop by one of {offender.what}",
-                door.longest_hold(lambda ask=offender.ask: ask(door.client)),  # type: ignore[misc]  # a default binds it
+                door.longest_hold(lambda ask=offender.ask: ask(client)),  # type: ignore[misc]  # a default binds it
                 "ms",
                 HOLD_MS_MAX,
                 "CPU of one turn of the loop, the best of three requests",
             )
             for offender in OFFENDERS
+            if offender.is_of_one_request
         ]
 
 
@@ -109,28 +202,11 @@ def _fill(address: str) -> None:
     probe.close()
 
 
-def _keep_asking(address: str, offender: Offender) -> None:
-    with httpx.Client(base_url=address, timeout=60) as client:
+def _keep_asking(client: Client, offender: Offender) -> None:
+    offender.ask(client)
+    print("at work", flush=True)
+    while True:
         offender.ask(client)
-        print("at work", flush=True)
-        while True:
-            offender.ask(client)
-
-
-def _publish(client: httpx.Client, body: str | bytes) -> None:
-    client.post("/topics/many/messages", content=body)
-
-
-def _swallow(client: httpx.Client, path: str) -> None:
-    """Read a reply to its end as cheaply as can be: the client must not take what the probe needs."""
-    host, port = client.base_url.host, client.base_url.port
-    with socket.create_connection((host, port or 80)) as connection:
-        connection.sendall(
-            f"GET {path} HTTP/1.1\r\nhost: {host}:{port}\r\nconnection: close\r\n\r\n".encode()
-        )
-        room = bytearray(1 << 20)
-        while connection.recv_into(room):
-            pass
 
 
 def _probe(address: str) -> list[float]:
@@ -161,4 +237,4 @@ def _row(what: str, taken: list[float]) -> Row:
 
 
 if __name__ == "__main__":
-    _keep_asking(sys.argv[1], OFFENDERS[int(sys.argv[2])])
+    _keep_asking(Client(sys.argv[1], sys.argv[2]), OFFENDERS[int(sys.argv[3])])

@@ -19,8 +19,8 @@ CONNECTIONS = 16
 class Connection:
     """One kept-alive connection that speaks JSON."""
 
-    def __init__(self, broker: RunningBroker) -> None:
-        host, port = broker.http.removeprefix("http://").split(":")
+    def __init__(self, address: str) -> None:
+        host, port = address.removeprefix("http://").split(":")
         self._socket = socket.create_connection((host, int(port)))
         self._rest = b""
 
@@ -48,6 +48,9 @@ class Connection:
         self._rest = rest[length:]
         return rest[:length]
 
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
     def close(self) -> None:
         self._socket.close()
 
@@ -60,7 +63,7 @@ class Connection:
 
 def many_at_a_time(broker: RunningBroker, *, rounds: int = 100) -> Row:
     """Publish a thousand messages, poll and acknowledge five hundred at a time, on one connection."""
-    connection = Connection(broker)
+    connection = Connection(broker.http)
     connection.ask("POST", "/topics", {"name": "many", "num_partitions": 1})
     messages = {"messages": [{"value": "x" * 100} for _ in range(PUBLISHED)]}
     poll = f"{_join(connection, 'many')}&limit={POLLED}&timeout=5s"
@@ -84,7 +87,7 @@ def many_at_a_time(broker: RunningBroker, *, rounds: int = 100) -> Row:
 
 def one_at_a_time(broker: RunningBroker, *, rounds: int = 250) -> Row:
     """Consumers of a shared group, each with its connection, poll one message and acknowledge it."""
-    connections = [Connection(broker) for _ in range(CONNECTIONS)]
+    connections = [Connection(broker.http) for _ in range(CONNECTIONS)]
     first = connections[0]
     first.ask("POST", "/topics", {"name": "single", "num_partitions": 1})
     polls = [f"{_join(one, 'single', mode='shared')}&limit=1&timeout=5s" for one in connections]

@@ -5,6 +5,7 @@ It measures the broker where a real client would be the slower side.
 
 import socket
 import time
+from collections.abc import Sequence
 from struct import Struct
 
 from goqueue.model.messages import Message
@@ -57,6 +58,12 @@ def batch_of(count: int, value: bytes) -> bytes:
 
 def produce_request(topic: str, partition: int, batch: bytes, *, acks: int) -> bytes:
     """Produce v3."""
+    return produce_request_to_many(topic, [partition], batch, acks=acks)
+
+
+def produce_request_to_many(topic: str, partitions: Sequence[int], batch: bytes, *, acks: int) -> bytes:
+    """The same batch to each partition."""
+    shares = [_SIZE.pack(number) + _SIZE.pack(len(batch)) + batch for number in partitions]
     return request(
         PRODUCE,
         3,
@@ -65,15 +72,19 @@ def produce_request(topic: str, partition: int, batch: bytes, *, acks: int) -> b
         + _SIZE.pack(30_000)
         + _SIZE.pack(1)
         + _text(topic)
-        + _SIZE.pack(1)
-        + _SIZE.pack(partition)
-        + _SIZE.pack(len(batch))
-        + batch,
+        + _SIZE.pack(len(partitions))
+        + b"".join(shares),
     )
 
 
 def fetch_request(topic: str, partition: int, offset: int, *, max_bytes: int) -> bytes:
     """Fetch v4, without waiting."""
+    return fetch_request_of_many(topic, [partition], offset, max_bytes=max_bytes)
+
+
+def fetch_request_of_many(topic: str, partitions: Sequence[int], offset: int, *, max_bytes: int) -> bytes:
+    """The same of each partition."""
+    shares = [_SIZE.pack(number) + offset.to_bytes(8, "big") + _SIZE.pack(max_bytes) for number in partitions]
     return request(
         FETCH,
         4,
@@ -84,10 +95,8 @@ def fetch_request(topic: str, partition: int, offset: int, *, max_bytes: int) ->
         + b"\0"
         + _SIZE.pack(1)
         + _text(topic)
-        + _SIZE.pack(1)
-        + _SIZE.pack(partition)
-        + offset.to_bytes(8, "big")
-        + _SIZE.pack(max_bytes),
+        + _SIZE.pack(len(partitions))
+        + b"".join(shares),
     )
 
 
