@@ -1,6 +1,6 @@
 """Commands and replies: what a door asks of the broker and what it hears back."""
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
@@ -63,6 +63,12 @@ class Appended(NamedTuple):
     base_offset: int
     start_offset: int
     committed: Awaitable[None] | None
+    is_duplicate: bool = False
+    """It was stored before, and nothing happened now."""
+    quarantined: Collection[int] = ()
+    """Which of the messages are in quarantine, by their places among all that were given."""
+    number: int = -1
+    """Of the first message that comes later."""
 
 
 class EntryPlaced(NamedTuple):

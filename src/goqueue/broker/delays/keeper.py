@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from goqueue.broker.appending import append_once
 from goqueue.broker.delays.arming import keep_up_schedules
 from goqueue.broker.delays.records import Record, Waiting
 from goqueue.broker.delays.scan import KEEPER_ID, find_deliveries
@@ -275,7 +276,7 @@ class DelayKeeper:
             self.forget(target)
             return
         try:
-            base_offset = partition.append(_batches(self._broker, items, step))
+            base_offset, _ = append_once(partition, _batches(self._broker, items, step))
             committed = partition.committed(partition.log.end_offset)
         except NotFound:
             self.forget(target)

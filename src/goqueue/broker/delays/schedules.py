@@ -8,7 +8,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.delays.arming import arming, is_waiting, message_of, next_after_ms, store_records
 from goqueue.broker.delays.records import Cancelled, Record
 from goqueue.broker.schemas.check import misfits
-from goqueue.broker.tenants.quotas import message_bytes_max, note_too_large
+from goqueue.broker.tenants.quotas import check_message_size
 from goqueue.broker.to_the_end import to_the_end
 from goqueue.core.delays.schedules import (
     Schedule,
@@ -17,7 +17,7 @@ from goqueue.core.delays.schedules import (
     SchedulePaused,
 )
 from goqueue.model.delays import CreateSchedule, ScheduleView
-from goqueue.model.errors import MessageTooLarge, SchemaMismatch
+from goqueue.model.errors import SchemaMismatch
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.names import checked_plain_name
 from goqueue.model.schemas import SchemaValidation
@@ -28,10 +28,7 @@ async def create_schedule(broker: Broker, command: CreateSchedule) -> ScheduleVi
     broker.admit(command.topic)
     broker.topic(command.topic)
     name = checked_plain_name(command.name or str(broker.new_id()), "a schedule")
-    size = len(command.message.value) + len(command.message.key or b"")
-    if size > message_bytes_max(broker, command.topic, broker.config.limits.message_bytes):
-        note_too_large(broker.tenants.owner(command.topic), size)
-        raise MessageTooLarge(f"a message of {size} bytes is over the limit")
+    check_message_size(broker, command.topic, command.message.value, command.message.key)
     await _check_schema(broker, command)
     broker.admit(command.topic)
     topic_id = broker.metadata.topic(command.topic).topic_id

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
 
+from goqueue.broker.appending import OwnWrites, numbered_batches
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.journal import GroupJournal
 from goqueue.broker.producers import init_producer
@@ -23,17 +24,14 @@ from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.events import ProducerTaken, Settled
 from goqueue.core.delivery.lease import NO_LEASE
 from goqueue.core.delivery.runs import runs_of
-from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.commands import CreateTopic
 from goqueue.model.delivery import DEAD_LETTER_SUFFIX, Move, Reason
-from goqueue.model.errors import DuplicateSequence, GoQueueError, OutOfSequence, StorageFailed, TopicExists
+from goqueue.model.errors import GoQueueError, OutOfSequence, TopicExists
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Headers, Message, StoredMessage
 from goqueue.model.numbers import whole_number
 from goqueue.model.settings import HOUR_MS, MiB
 from goqueue.model.telemetry import TRACEPARENT
-from goqueue.records.batch import encode
-from goqueue.records.layout import read_header, stamp_producer
 
 log = logging.getLogger(__name__)
 
@@ -108,39 +106,26 @@ async def _append_once(
     messages: dict[int, StoredMessage],
 ) -> None:
     """Write messages to where they go, except those that are there; returns when the disk has them."""
-    targets: dict[TopicPartition, tuple[Partition, int]] = {}
+    written = OwnWrites()
+    targets: dict[TopicPartition, Partition] = {}
     for move, sequence in pending:
         target = TopicPartition(move.topic, move.partition)
         if target not in targets:
-            partition = await _target(broker, delivery, target)
-            targets[target] = (partition, partition.leader_epoch)
-        partition = targets[target][0]
+            targets[target] = await _target(broker, delivery, target)
         stored = messages[move.offset]
         traceparent = traceparent_of(broker, delivery.source, stored.offset, stored.headers)
         message = moved_message(delivery, move, stored, traceparent)
-        for body, lane in encode([message], now_ms=broker.clock.wall_ms()):
-            stamp_producer(
-                body,
-                producer_id=delivery.moves.producer_id,
-                producer_epoch=_PRODUCER_EPOCH,
-                base_sequence=sequence,
-            )
-            batch = CheckedBatch(read_header(body), body, lane)
-            if not _is_stored(partition, batch):
-                _tell(broker, delivery, move, target, partition.append([batch]))
-    for partition, leader_epoch in targets.values():
-        committed = partition.committed(partition.log.end_offset)
-        if committed is not None:
-            await committed
-        if partition.leader_epoch != leader_epoch:
-            raise StorageFailed(f"{partition.source} was opened anew while messages were moved to it")
-
-
-def _is_stored(partition: Partition, batch: CheckedBatch) -> bool:
-    try:
-        return partition.producers.duplicate(batch.header, batch.header.record_count) is not None
-    except DuplicateSequence:
-        return True
+        batches = numbered_batches(
+            [message],
+            producer_id=delivery.moves.producer_id,
+            producer_epoch=_PRODUCER_EPOCH,
+            first=sequence,
+            now_ms=broker.clock.wall_ms(),
+        )
+        offset, is_new = written.append_once(targets[target], batches)
+        if is_new:
+            _tell(broker, delivery, move, target, offset)
+    await written.durable()
 
 
 async def _target(broker: Broker, delivery: Delivery, target: TopicPartition) -> Partition:

@@ -5,7 +5,7 @@ or of the data, raises `Unchecked`; then it is looked at in slices, and what nob
 helper process (`broker/schemas/questions.py`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from goqueue.core.schemas.limits import CHECK_NS_MAX
 from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.errors import SchemaMismatch
 from goqueue.model.ids import TopicName
-from goqueue.model.messages import Lane, Message, StoredMessage
+from goqueue.model.messages import Message, StoredMessage
 from goqueue.model.schemas import OnInvalid
 from goqueue.model.settings import TopicSettings
 from goqueue.records.batch import leave_out, open_batch
@@ -37,6 +37,7 @@ class Unchecked(Exception):
 class Looked(NamedTuple):
     """Batches that were opened and held against the topic's schemas."""
 
+    batches: Sequence[CheckedBatch]
     opened: Sequence[Sequence[StoredMessage]]
     problems: Mapping[int, str]
     """What is wrong with the messages that do not fit, by their indexes over all batches."""
@@ -63,18 +64,6 @@ async def misfits(broker: Broker, topic: str, settings: TopicSettings, messages:
         return await _misfits_later(broker, topic, settings, messages)
 
 
-async def refuse_misfits(
-    broker: Broker, topic: str, settings: TopicSettings, bodies: Iterable[memoryview]
-) -> None:
-    """Refuse batches with a message that does not fit, also of topics that keep such ones aside.
-
-    For messages that have no place in the log of which it could be told that they are missing.
-    """
-    opened = list(chain.from_iterable(open_batch(body, Lane.NORMAL) for body in bodies))
-    if problems := await misfits(broker, topic, settings, opened):
-        raise SchemaMismatch(problems)
-
-
 def look(broker: Broker, topic: str, settings: TopicSettings, batches: Sequence[CheckedBatch]) -> Looked:
     """What is wrong with the messages of some batches. Raises Unchecked."""
     opened = [open_batch(batch.body, batch.lane) for batch in batches]
@@ -83,7 +72,7 @@ def look(broker: Broker, topic: str, settings: TopicSettings, batches: Sequence[
         size_bytes = _size_bytes(messages)
     else:
         size_bytes = sum([len(batch.body) for batch in batches])
-    return Looked(opened, _misfits_now(broker, topic, settings, messages, size_bytes))
+    return Looked(batches, opened, _misfits_now(broker, topic, settings, messages, size_bytes))
 
 
 async def look_long(
@@ -92,16 +81,26 @@ async def look_long(
     """The same, however long it takes."""
     opened = [open_batch(batch.body, batch.lane) for batch in batches]
     messages = list(chain.from_iterable(opened))
-    return Looked(opened, await _misfits_later(broker, topic, settings, messages))
+    return Looked(batches, opened, await _misfits_later(broker, topic, settings, messages))
 
 
-def screen(broker: Broker, partition: Partition, batches: Sequence[CheckedBatch], looked: Looked) -> Screened:
+async def look_now_or_later(
+    broker: Broker, topic: str, settings: TopicSettings, batches: Sequence[CheckedBatch]
+) -> Looked:
+    """At once where that is quick, else however long it takes."""
+    try:
+        return look(broker, topic, settings, batches)
+    except Unchecked:
+        return await look_long(broker, topic, settings, batches)
+
+
+def screen(broker: Broker, partition: Partition, looked: Looked) -> Screened:
     """Batches without the messages that do not fit, which are in quarantine by then; or all are refused.
 
     Offsets and sequence numbers are as if everything were stored: where a message is missing, an offset is.
     """
     source, settings = partition.source, partition.log.settings
-    opened, problems = looked
+    batches, opened, problems = looked
     if not problems:
         return Screened(batches, None)
     target = quarantine_for(source.topic, settings)

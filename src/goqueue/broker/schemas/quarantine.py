@@ -11,16 +11,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 
+from goqueue.broker.appending import UPWARDS, append_once, batches_of, numbered_batches
 from goqueue.broker.broker import Broker
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.topics.verbs import add_partitions, create_topic
-from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.commands import CreateTopic
 from goqueue.model.errors import (
-    DuplicateSequence,
     GoQueueError,
     InvalidPartitionCount,
-    OutOfSequence,
     QuarantineNotReady,
     TopicExists,
 )
@@ -28,8 +26,7 @@ from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Message, StoredMessage
 from goqueue.model.names import TOPIC_NAME_CHARACTERS_MAX
 from goqueue.model.schemas import QUARANTINE_SUFFIX
-from goqueue.records.batch import encode
-from goqueue.records.layout import NO_SEQUENCE, SEQUENCE_MASK, BatchHeader, read_header, stamp_producer
+from goqueue.records.layout import NO_SEQUENCE, BatchHeader
 
 log = logging.getLogger(__name__)
 
@@ -98,30 +95,19 @@ def keep_aside(
     for _, run in groupby(enumerate(problems), key=lambda pair: pair[1] - pair[0]):
         indexes = [index for _, index in run]
         kept = [told(_given(messages[index]), source.topic, problems[index], now_ms) for index in indexes]
-        first = indexes[0]
-        for body, lane in encode(kept, now_ms=now_ms):
-            count = read_header(body).record_count
-            if header.producer_id >= 0 and header.base_sequence != NO_SEQUENCE:
-                stamp_producer(
-                    body,
-                    producer_id=header.producer_id,
-                    producer_epoch=header.producer_epoch,
-                    base_sequence=(header.base_sequence + first) & SEQUENCE_MASK,
-                )
-            batch = CheckedBatch(read_header(body), body, lane)
-            if not _is_stored(partition, batch):
-                partition.append([batch])
-            first += count
+        if header.producer_id < 0 or header.base_sequence == NO_SEQUENCE:
+            append_once(partition, batches_of(kept, now_ms=now_ms))
+            continue
+        batches = numbered_batches(
+            kept,
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            first=header.base_sequence + indexes[0],
+            now_ms=now_ms,
+        )
+        for batch in batches:
+            append_once(partition, [batch], UPWARDS)  # what lies between did fit, and is not here
 
 
 def _given(stored: StoredMessage) -> Message:
     return Message(stored.value, stored.key, stored.headers, stored.lane, timestamp_ms=stored.timestamp_ms)
-
-
-def _is_stored(partition: Partition, batch: CheckedBatch) -> bool:
-    try:
-        return partition.producers.duplicate(batch.header, batch.header.record_count) is not None
-    except DuplicateSequence:
-        return True
-    except OutOfSequence:
-        return False  # what lies between did fit, and is not here

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
+from goqueue.broker.appending import OwnWrites
 from goqueue.broker.broker import Broker
 from goqueue.broker.sinks.stages import Stage, StageName
 from goqueue.broker.storage.partition import Partition
@@ -16,7 +17,6 @@ from goqueue.core.transactions.sinks import EpochPrepared, SequenceRun
 from goqueue.log.partition_log import CheckedBatch, storage_error
 from goqueue.model.errors import (
     Corrupt,
-    DuplicateSequence,
     GoQueueError,
     OutOfSequence,
     ShuttingDown,
@@ -64,21 +64,14 @@ async def finish_epoch(broker: Broker, name: str) -> None:
     except StageNotFound as error:
         raise Corrupt(f"epoch {prepared.epoch} of sink {name} cannot be finished: {error}") from error
     partitions = _partitions_of(broker, prepared)
-    leader_epochs = {target: partition.leader_epoch for target, partition in partitions.items()}
+    written = OwnWrites(partitions.values())
     next_sequences = {TopicPartition(run.topic, run.partition): run.base_sequence for run in prepared.runs}
     for stage in stages:
         if broker.is_closed:
             raise ShuttingDown  # the next start goes on with it
         batches = await _read_stage(broker, stage, sink.producer_id, next_sequences)
-        await _append_once(partitions, batches)
-    for partition in partitions.values():
-        committed = partition.committed(partition.log.end_offset)
-        if committed is not None:
-            await committed
-    for target, partition in partitions.items():
-        if partition.leader_epoch != leader_epochs[target]:
-            # The disk failed and the partition was opened anew, perhaps without the first of these batches.
-            raise StorageFailed(f"{target} was opened anew while an epoch was being written: commit it again")
+        await _append(written, partitions, batches)
+    await written.durable()
     await broker.transactions.of_sinks.commit(broker.sinks.commit(name, now_ms=broker.clock.wall_ms()))
     await drop_decided(broker, name)
 
@@ -201,8 +194,10 @@ def _stamp(
     return batches
 
 
-async def _append_once(
-    partitions: dict[TopicPartition, Partition], batches: Iterable[tuple[TopicPartition, CheckedBatch]]
+async def _append(
+    written: OwnWrites,
+    partitions: dict[TopicPartition, Partition],
+    batches: Iterable[tuple[TopicPartition, CheckedBatch]],
 ) -> None:
     size = 0
     for target, batch in batches:
@@ -212,16 +207,9 @@ async def _append_once(
         if size >= YIELD_BYTES:
             await asyncio.sleep(0)
             size = 0
-        if not _is_stored(partition, batch):
-            partition.append([batch])
+        try:
+            written.append_once(partition, [batch])
+        except OutOfSequence as error:
+            # The partition was opened anew meanwhile, without the batches before this one.
+            raise StorageFailed(f"{partition.source} has lost part of an epoch: commit it again") from error
         size += len(batch.body)
-
-
-def _is_stored(partition: Partition, batch: CheckedBatch) -> bool:
-    try:
-        return partition.producers.duplicate(batch.header, batch.header.record_count) is not None
-    except DuplicateSequence:
-        return True
-    except OutOfSequence as error:
-        # The partition was opened anew meanwhile, without the batches before this one.
-        raise StorageFailed(f"{partition.source} has lost part of an epoch: commit it again") from error

@@ -9,7 +9,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.producers import init_producer
 from goqueue.broker.sinks.epochs import drop, finish_epoch, forget
 from goqueue.broker.sinks.stages import Stage, StageName, stage_of
-from goqueue.broker.write.batches import check_entries
+from goqueue.broker.write.append_entries import check_entries
 from goqueue.core.transactions.sinks import PartitionCount
 from goqueue.log.partition_log import storage_error
 from goqueue.model.commands import EndEpoch, EpochEnded, SinkView, StageBatches, Staged, StageView
@@ -48,11 +48,11 @@ async def stage(broker: Broker, command: StageBatches) -> Staged:
     _admit(broker, command.sink)
     checked_plain_name(command.stage_id, "a stage")
     broker.sinks.held_by(command.sink, command.generation)
-    batches = await check_entries(broker, command.entries)
+    entries = await check_entries(broker, command.entries, is_staged=True)
     staged = stage_of(
         StageName(command.sink, command.epoch, command.stage_id),
         broker.clock.wall_ms(),
-        ((target, batch.body) for target, batch in batches),
+        ((entry.target, entry.body) for entry in entries),
     )
     try:
         draft = await broker.threads.run(broker.stages.draft, staged, command.entries)

@@ -131,16 +131,28 @@ def check_message_sizes(account: Account, bodies: Sequence[memoryview]) -> None:
             )
 
 
-def message_bytes_max(broker: "Broker", topic: str, limit: int) -> int:
-    """How large a message of a topic may be: what the broker allows, or its tenant, if that is less."""
-    account = broker.tenants.owner(topic)
+def message_bytes_max(broker: "Broker", settings: TopicSettings, account: Account | None) -> int:
+    """How many bytes value and key of a message may have: what broker, topic and tenant allow.
+
+    Batches that a client built are held to the topic's limit as a whole, as in Kafka.
+    """
+    limit = min(broker.config.limits.message_bytes, settings.max_message_bytes)
     return limit if account is None else min(limit, account.quotas.max_message_size_bytes or limit)
 
 
-def note_too_large(account: Account | None, size: int) -> None:
-    """A message was refused for its size: note it if it is too large for its tenant."""
+def too_large(account: Account | None, size: int, limit: int) -> MessageTooLarge:
+    """What to say to a message over the limit; noted if it is over its tenant's."""
     if account is not None and size > (account.quotas.max_message_size_bytes or size):
         account.note_violation("message_size")
+    return MessageTooLarge(f"a message of {size} bytes is over the limit of {limit}")
+
+
+def check_message_size(broker: "Broker", topic: str, value: bytes | None, key: bytes | None) -> None:
+    """Refuse a message of a topic that is too large."""
+    account, size = broker.tenants.owner(topic), len(value or b"") + len(key or b"")
+    limit = message_bytes_max(broker, broker.metadata.topic(topic).settings, account)
+    if size > limit:
+        raise too_large(account, size, limit)
 
 
 def overdue(account: Account, due_ms: int, *, now_ms: int) -> QuotaExceeded | None:

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from goqueue.broker.appending import OwnWrites
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays.held import cancel_hanging, decide_held
 from goqueue.broker.queue.settle import pledge_again, settle
@@ -17,7 +18,7 @@ from goqueue.broker.storage.partition import Partition
 from goqueue.broker.transactions.markers import append_marker, carry_decision, place_of
 from goqueue.core.transactions.transactions import Transaction
 from goqueue.model.delivery import Action, Settle
-from goqueue.model.errors import GoQueueError, PartitionDamaged, StorageFailed
+from goqueue.model.errors import GoQueueError, PartitionDamaged
 from goqueue.model.ids import ProducerId
 from goqueue.model.transactions import ProducerEpoch, TransactionState
 from goqueue.records.control import Marker
@@ -61,17 +62,10 @@ async def finish(broker: Broker, transactional_id: str) -> None:
     known = broker.transactions.get(transactional_id)
     if known is None or not known.state.is_prepared:
         return
-    touched = carry_decision(broker, known)
+    written = OwnWrites(carry_decision(broker, known))
     await _settle_receipts(broker, known)
     await decide_held(broker, known.producer_id, is_committed=known.marker is Marker.COMMIT)
-    leader_epochs = [partition.leader_epoch for partition in touched]
-    # All are asked for before the first is waited for, so that they share a round of fsyncs.
-    for committed in [partition.committed(partition.log.end_offset) for partition in touched]:
-        if committed is not None:
-            await committed
-    if leader_epochs != [partition.leader_epoch for partition in touched]:
-        # The disk failed and a partition was opened anew, perhaps without its marker.
-        raise StorageFailed(f"a partition was opened anew while {transactional_id} was being finished")
+    await written.durable()
     journal = await broker.transactions.ensure(transactional_id)
     # Only the next transaction waits for this one on the disk: a start that finds this one decided and not
     # complete would carry the decision to what the next one has written.
@@ -174,9 +168,7 @@ async def _abort_hanging(broker: Broker, partitions: Sequence[Partition]) -> lis
             append_marker(broker, partition, producer, Marker.ABORT)
             owners.append(owner)
             marked.append(partition)
-    for committed in [partition.committed(partition.log.end_offset) for partition in marked]:
-        if committed is not None:
-            await committed
+    await OwnWrites(marked).durable()
     return owners
 
 

@@ -4,16 +4,16 @@ All of it is idempotent. A partition in which nothing of the producer is open ne
 a group that holds nothing of it has heard already: so whatever crashes, it can simply be done again.
 """
 
+from goqueue.broker.appending import append_once, checked
 from goqueue.broker.broker import Broker
 from goqueue.broker.storage.partition import Partition
 from goqueue.core.transactions.transactions import Transaction
-from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.errors import StorageFailed
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Lane
 from goqueue.model.transactions import ProducerEpoch, TransactionalPartition
+from goqueue.records.batch import LaneBatch
 from goqueue.records.control import Marker, encode_marker
-from goqueue.records.layout import read_header
 
 
 def carry_decision(broker: Broker, prepared: Transaction) -> list[Partition]:
@@ -54,7 +54,7 @@ def append_marker(broker: Broker, partition: Partition, producer: ProducerEpoch,
         # Never newer than the messages it decides on, so that nobody takes it for the newest of them.
         timestamp_ms=partition.transactions.newest_ms(producer.producer_id),
     )
-    partition.append([CheckedBatch(read_header(body), body, Lane.NORMAL)])
+    append_once(partition, checked([LaneBatch(body, Lane.NORMAL)]))
 
 
 def place_of(broker: Broker, source: TopicPartition) -> TransactionalPartition:

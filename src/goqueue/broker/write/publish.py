@@ -11,20 +11,18 @@ from typing import cast
 
 import mmh3
 
+from goqueue.broker.appending import batches_of, store
 from goqueue.broker.broker import Broker, OpenTopic
 from goqueue.broker.delays.verbs import postpone
 from goqueue.broker.schemas.check import misfits, quarantine_for
 from goqueue.broker.schemas.quarantine import open_quarantine, told
 from goqueue.broker.slices import Slices
-from goqueue.broker.tenants.quotas import admit_messages, message_bytes_max, note_too_large, overdue
-from goqueue.broker.write.append import appended
+from goqueue.broker.tenants.quotas import admit_messages, message_bytes_max, overdue, too_large
 from goqueue.core.access.account import Account
-from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.commands import Appended, Placed, Publish, Published, Quarantined
 from goqueue.model.delays import Postponed
 from goqueue.model.errors import (
     GoQueueError,
-    MessageTooLarge,
     PartitionNotFound,
     SchemaCheckTooSlow,
     SchemaMismatch,
@@ -33,8 +31,6 @@ from goqueue.model.errors import (
 from goqueue.model.messages import Acks, Message
 from goqueue.model.schemas import SchemaValidation, TooSlow
 from goqueue.model.settings import TopicSettings
-from goqueue.records.batch import encode
-from goqueue.records.layout import read_header
 
 PIECE_COUNT = 1_000
 """Messages that are taken in before others get their turn: about 2 ms."""
@@ -148,9 +144,7 @@ def _route(
 ) -> tuple[dict[int, list[int]], list[tuple[int, int]]]:
     """Messages by partition, and those that wait, each with its own; what is refused has its result."""
     account = _payer(command, topic)
-    max_bytes = min(broker.config.limits.message_bytes, settings.max_message_bytes)
-    if account is not None:
-        max_bytes = message_bytes_max(broker, command.topic, max_bytes)
+    max_bytes = message_bytes_max(broker, settings, account)
     numbered: Iterable[tuple[int, Message]] = enumerate(command.messages)
     if wrong:
         numbered = [pair for pair in numbered if pair[0] not in wrong]
@@ -161,9 +155,7 @@ def _route(
     for index, (value, key, _, _, partition, _, due_ms) in numbered:
         size = (len(value) if value else 0) + (len(key) if key else 0)
         if size > max_bytes:
-            too_large = MessageTooLarge(f"a message of {size} bytes is over the limit of {max_bytes}")
-            _refuse(broker, command, results, [index], too_large)
-            note_too_large(account, size)
+            _refuse(broker, command, results, [index], too_large(account, size, max_bytes))
             continue
         if partition is None:
             partition = (_hash(key, 0, False) if key else next(turns)) % count
@@ -187,11 +179,7 @@ def _store(
     broker: Broker, topic: OpenTopic, number: int, messages: Sequence[Message], acks: Acks
 ) -> Appended:
     partition = topic.partitions[number]
-    batches = [
-        CheckedBatch(read_header(body), body, lane)
-        for body, lane in encode(messages, now_ms=broker.clock.wall_ms())
-    ]
-    return appended(partition, partition.append(batches), len(messages), acks)
+    return store(partition, batches_of(messages, now_ms=broker.clock.wall_ms()), len(messages), acks)
 
 
 def _postpone(

@@ -4,38 +4,31 @@ While the producer has a transaction open, the message is part of it; else it is
 due. A producer that was fenced is refused either way.
 """
 
-from collections.abc import Sequence
-
 import mmh3
 
+from goqueue.broker.appending import LONG_AGO, Numbering
 from goqueue.broker.broker import Broker
-from goqueue.broker.delays.append import explains_gap, find_target
-from goqueue.broker.delays.records import NEW, Record, Sequences, Waiting
-from goqueue.broker.schemas.check import Looked, misfits, screen
+from goqueue.broker.schemas.check import Looked, misfits
 from goqueue.broker.storage.partition import Partition
-from goqueue.broker.tenants.quotas import admit_messages, check_due, message_bytes_max, note_too_large
+from goqueue.broker.tenants.quotas import admit_messages, check_due, check_message_size
 from goqueue.broker.transactions.ends import finish_later
 from goqueue.broker.transactions.writes import join_transaction
-from goqueue.broker.write.append import appended
+from goqueue.broker.write.incoming import Incoming, admit_partition
+from goqueue.broker.write.later import find_known, find_target, take_parted
 from goqueue.broker.write.refusals import telling_refusals
+from goqueue.broker.write.take_in import take_whole
 from goqueue.log.partition_log import CheckedBatch
-from goqueue.model.errors import (
-    DuplicateSequence,
-    MessageTooLarge,
-    OutOfSequence,
-    PartitionNotFound,
-    ProducerNotFound,
-    SchemaMismatch,
-)
+from goqueue.model.commands import Appended
+from goqueue.model.errors import DuplicateSequence, ProducerNotFound
+from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks
-from goqueue.model.schemas import OnInvalid, SchemaValidation
+from goqueue.model.schemas import SchemaValidation
 from goqueue.model.transactions import PublishedOnce, PublishOnce, TransactionState
-from goqueue.records.batch import encode, open_batch
-from goqueue.records.layout import TRANSACTIONAL, BatchHeader, read_header, stamp_producer
+from goqueue.records.batch import DelaySplit, encode, open_batch
+from goqueue.records.layout import NO_SEQUENCE, BatchHeader, read_header, stamp_producer
 
 _FIRST_SEQUENCE_MAX = 1
 """People count from 0 or from 1."""
-_LONG_AGO = -1
 
 
 async def publish_once(broker: Broker, command: PublishOnce) -> PublishedOnce:
@@ -45,44 +38,52 @@ async def publish_once(broker: Broker, command: PublishOnce) -> PublishedOnce:
 
 
 async def _publish_once(broker: Broker, command: PublishOnce) -> PublishedOnce:
-    broker.admit(command.topic)
-    partition = _route(broker, command)
-    partition.admit_write()
-    _check_size(broker, command)
+    topic, message = command.topic, command.message
+    partition = admit_partition(broker, _route(broker, command))
+    _check_quotas(broker, command)
     settings = partition.log.settings
     problems: dict[int, str] = {}
     if settings.schema_validation is not SchemaValidation.NONE:
-        problems = await misfits(broker, command.topic, settings, [command.message])
-        broker.admit(command.topic)
-        partition = _route(broker, command)  # it may be another one by now
+        problems = await misfits(broker, topic, settings, [message])
+        partition = admit_partition(broker, _route(broker, command))  # it may be another one by now
     is_transactional = await _joins(broker, command, partition)
     batch = _batch_of(broker, command, partition, is_transactional=is_transactional)
     number = partition.source.partition
     try:
-        stored_offset = _find_stored(broker, command, partition, batch.header)
+        outcome = _take_in(broker, command, partition, batch, problems)
     except DuplicateSequence:
-        return PublishedOnce(number, _LONG_AGO, is_duplicate=True)
-    is_duplicate = stored_offset is not None
-    if command.message.due_ms is not None and not is_duplicate:
-        if problems:
-            raise SchemaMismatch(problems)
-        return await _publish_later(broker, command, partition, batch)
-    batches: Sequence[CheckedBatch] = [batch]
-    quarantine = None
-    if problems and (not is_duplicate or settings.schema_on_invalid is OnInvalid.QUARANTINE):
-        looked = Looked([open_batch(batch.body, batch.lane)], problems)
-        batches, quarantine = screen(broker, partition, batches, looked)
-    offset = partition.append(batches) if stored_offset is None else stored_offset
-    waits = [appended(partition, offset, 1, Acks.ALL).committed]
-    if quarantine is not None:
-        waits.append(quarantine.committed(quarantine.log.end_offset))
-    for committed in waits:
-        if committed is not None:
-            await committed
-    return PublishedOnce(number, offset, is_duplicate, is_quarantined=quarantine is not None)
+        return PublishedOnce(number, LONG_AGO, is_duplicate=True)
+    if outcome.committed is not None:
+        await outcome.committed
+    if outcome.number != LONG_AGO:
+        return PublishedOnce(number, outcome.number, is_duplicate=False, due_ms=message.due_ms)
+    is_quarantined = bool(outcome.quarantined)
+    return PublishedOnce(number, outcome.base_offset, outcome.is_duplicate, is_quarantined)
 
 
-def _route(broker: Broker, command: PublishOnce) -> Partition:
+def _take_in(
+    broker: Broker,
+    command: PublishOnce,
+    partition: Partition,
+    batch: CheckedBatch,
+    problems: dict[int, str],
+) -> Appended:
+    """As batches of clients are, but that people count less strictly. Raises DuplicateSequence."""
+    header, message = batch.header, command.message
+    _refuse_delayed_before(broker, command, partition, header)
+    # Where the broker chooses the partition, the producer cannot know how far it has counted there.
+    numbering = Numbering(first_max=_FIRST_SEQUENCE_MAX, may_skip=message.partition is None)
+    looked = Looked([batch], [open_batch(batch.body, batch.lane)], problems) if problems else None
+    if message.due_ms is None or find_known(broker, partition, header, 1, numbering) is not None:
+        incoming = Incoming([header], [batch.body], batch.lane)
+        return take_whole(broker, partition, incoming, Acks.ALL, looked, numbering)
+    later = DelaySplit([], [message], trailing=1)
+    if command.sequence is None:
+        header = header._replace(base_sequence=NO_SEQUENCE)  # it takes none of the log's
+    return take_parted(broker, partition, [later], [header], Acks.ALL, looked=looked, numbering=numbering)
+
+
+def _route(broker: Broker, command: PublishOnce) -> TopicPartition:
     """The partition named, else the key's, else one that is always the same for the producer.
 
     Taking turns would send a message that comes twice to two partitions.
@@ -91,22 +92,13 @@ def _route(broker: Broker, command: PublishOnce) -> Partition:
     number, key = command.message.partition, command.message.key
     if number is None:
         number = (mmh3.hash(key, 0, signed=False) if key else command.producer.producer_id) % len(partitions)
-    if not 0 <= number < len(partitions):
-        raise PartitionNotFound(command.topic, number)
-    return partitions[number]
+    return TopicPartition(command.topic, number)
 
 
-def _check_size(broker: Broker, command: PublishOnce) -> None:
+def _check_quotas(broker: Broker, command: PublishOnce) -> None:
     """Refuse a message that is larger, or one more, than the topic and its tenant may have."""
     message = command.message
-    size = len(message.value or b"") + len(message.key or b"")
-    limit = min(
-        broker.config.limits.message_bytes, broker.metadata.topic(command.topic).settings.max_message_bytes
-    )
-    limit = message_bytes_max(broker, command.topic, limit)
-    if size > limit:
-        note_too_large(broker.tenants.owner(command.topic), size)
-        raise MessageTooLarge(f"a message of {size} bytes is over the limit of {limit}")
+    check_message_size(broker, command.topic, message.value, message.key)
     if (account := broker.tenants.owner(command.topic)) is not None:
         if message.due_ms is not None:
             check_due(broker, command.topic, message.due_ms)
@@ -132,48 +124,15 @@ async def _joins(broker: Broker, command: PublishOnce, partition: Partition) -> 
     return True
 
 
-def _find_stored(
+def _refuse_delayed_before(
     broker: Broker, command: PublishOnce, partition: Partition, header: BatchHeader
-) -> int | None:
-    """The offset of a message that is stored already, None for a new one; refuses what does not fit.
-
-    One that was delayed and comes again may be due by now, so that is looked for first.
-    """
+) -> None:
+    """A message that was delayed and comes again may be due by now: it is told apart before all else."""
     target = find_target(broker, partition)
     if command.sequence is not None and target is not None:
         marks = broker.delays.store.marks
         if marks.holds(target.index, header.producer_id, header.producer_epoch, header.base_sequence):
             raise DuplicateSequence(f"sequence {header.base_sequence} was delayed before")
-    try:
-        # Where the broker chooses the partition, the producer cannot know how far it has counted there.
-        return partition.producers.duplicate(
-            header, 1, first_max=_FIRST_SEQUENCE_MAX, may_skip=command.message.partition is None
-        )
-    except OutOfSequence:
-        if not explains_gap(broker, partition, header, first_max=_FIRST_SEQUENCE_MAX):
-            raise
-        return None
-
-
-async def _publish_later(
-    broker: Broker, command: PublishOnce, partition: Partition, batch: CheckedBatch
-) -> PublishedOnce:
-    """Keep a message among the delayed ones, and with it its sequence number; wait for the disk."""
-    message, header = command.message, batch.header
-    assert message.due_ms is not None, "a message without a due time is not delayed"
-    topic, number = partition.source
-    topic_id = broker.metadata.topic(topic).topic_id
-    waiting = Waiting(NEW, message.due_ms, topic_id, number, message)
-    if header.attributes & TRANSACTIONAL:
-        waiting = waiting.held(*command.producer)
-    records: list[Record] = [waiting]
-    if command.sequence is not None:
-        records.append(Sequences(topic_id, number, *command.producer, command.sequence, 1, 1))
-    offset = broker.delays.write(records)
-    committed = broker.delays.store.partition.committed(offset + len(records))
-    if committed is not None:
-        await committed
-    return PublishedOnce(number, offset, is_duplicate=False, due_ms=message.due_ms)
 
 
 def _batch_of(

@@ -12,6 +12,7 @@ from goqueue.model.commands import Append
 from goqueue.model.errors import InvalidRecord, OutOfSequence, ProducerNotFound
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks
+from goqueue.model.settings import BrokerConfig, DelayConfig
 from goqueue.records.layout import stamp_producer
 from tests.unit.broker.delays.delayed_world import ORDERS, World, shown, sleep_ms, values
 
@@ -201,3 +202,13 @@ def test_a_delayed_message_of_a_transaction_that_nobody_has_opened_is_refused() 
         assert delay_stats(broker).pending == 0
 
     World().run(life)
+
+
+def test_a_broker_that_hears_of_delays_from_kafka_alone_clears_up_behind_them() -> None:
+    async def life(broker: Broker) -> None:
+        for _ in range(20):
+            await send(broker, batch_of([(b"x", LATER)]))
+        await sleep_ms(20_000)
+        assert broker.delays.store.partition.log.start_offset > 0
+
+    World(BrokerConfig(delays=DelayConfig(wasted_bytes_max=100, wasted_entries_max=3))).run(life)

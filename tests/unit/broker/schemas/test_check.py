@@ -17,7 +17,7 @@ from goqueue.broker.schemas.verbs import register_schema
 from goqueue.broker.topics.verbs import add_partitions, alter_settings, create_topic
 from goqueue.broker.tracing.verbs import trace_of
 from goqueue.broker.write.append import append, append_when_checked
-from goqueue.broker.write.batches import append_entries
+from goqueue.broker.write.append_entries import append_entries
 from goqueue.broker.write.publish import publish
 from goqueue.model.commands import (
     Append,

@@ -37,7 +37,7 @@ from goqueue.broker.topics.verbs import (
     describe_topic,
 )
 from goqueue.broker.write.append import append
-from goqueue.broker.write.batches import append_entries
+from goqueue.broker.write.append_entries import append_entries
 from goqueue.broker.write.publish import publish
 from goqueue.broker.write.publish_once import publish_once
 from goqueue.model.commands import (

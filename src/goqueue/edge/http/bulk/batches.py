@@ -8,7 +8,7 @@ from litestar.di import NamedDependency
 from litestar.params import QueryParameter
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.write.batches import append_entries
+from goqueue.broker.write.append_entries import append_entries
 from goqueue.edge.http.bulk.bodies import BatchesReply, BatchPlaced
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.parts.bodies import AcksWord

@@ -1,4 +1,4 @@
-"""Batches of Kafka producers with delayed messages: those go among the delayed ones, the rest into the log.
+"""The step for what comes later: such messages are kept among the delayed ones, the rest goes into the log.
 
 Delayed messages of a transaction are held there until it ends.
 
@@ -7,35 +7,47 @@ then sends the batch again, and each part is recognised by itself: the one by th
 partition's log, the other by the marks that stand beside the delayed messages.
 """
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 
+from goqueue.broker.appending import (
+    LONG_AGO,
+    STRICT,
+    UPWARDS,
+    Numbering,
+    append_once,
+    await_all,
+    checked,
+    find_stored,
+)
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays.records import NEW, Record, Sequences, Waiting
 from goqueue.broker.delays.targets import Target
+from goqueue.broker.schemas.check import Looked
 from goqueue.broker.storage.partition import Partition
-from goqueue.log.partition_log import CheckedBatch
+from goqueue.broker.tenants.quotas import check_due
+from goqueue.broker.write.incoming import Incoming
 from goqueue.model.commands import Appended
-from goqueue.model.errors import DuplicateSequence, OutOfSequence
+from goqueue.model.errors import DuplicateSequence, OutOfSequence, SchemaMismatch
 from goqueue.model.messages import Acks
 from goqueue.records.batch import DelaySplit, split_delays, split_lanes
-from goqueue.records.layout import NO_SEQUENCE, TRANSACTIONAL, BatchHeader, read_header
+from goqueue.records.layout import NO_SEQUENCE, TRANSACTIONAL, BatchHeader
 
 
-def find_stored(broker: Broker, partition: Partition, header: BatchHeader, count: int) -> int | None:
-    """The offset of a batch that is stored already; a gap that delayed messages explain is none."""
+def find_known(
+    broker: Broker, partition: Partition, header: BatchHeader, count: int, numbering: Numbering = STRICT
+) -> int | None:
+    """As `find_stored`, but a gap that delayed messages explain is none."""
     try:
-        return partition.producers.duplicate(header, count)
+        return find_stored(partition, header, count, numbering)
     except OutOfSequence:
-        if not explains_gap(broker, partition, header):
+        if not _explains_gap(broker, partition, header, numbering.first_max):
             raise
         return None
 
 
-def explains_gap(broker: Broker, partition: Partition, header: BatchHeader, *, first_max: int = 0) -> bool:
-    """Whether all that the log misses before a batch of a producer was delayed.
-
-    A producer begins to count at 0, or anywhere up to `first_max`.
-    """
+def _explains_gap(broker: Broker, partition: Partition, header: BatchHeader, first_max: int) -> bool:
+    """Whether all that the log misses before a batch of a producer was delayed."""
     target = find_target(broker, partition)
     if target is None:
         return False
@@ -58,15 +70,11 @@ def find_target(broker: Broker, partition: Partition) -> Target | None:
     return broker.delays.store.targets.find(topic.topic_id, partition.source.partition)
 
 
-def find_delays(
-    broker: Broker,
-    partition: Partition,
-    bodies: Sequence[memoryview],
-    headers: Sequence[BatchHeader],
-    *,
-    inspect_compressed: bool,
-) -> list[DelaySplit]:
+def part_by_time(broker: Broker, partition: Partition, incoming: Incoming) -> list[DelaySplit]:
     """How batches part into what comes now and what comes later; nothing when all comes now."""
+    if not incoming.has_wishes:
+        return []
+    bodies, headers, inspect_compressed = incoming.bodies, incoming.headers, incoming.inspect_compressed
     target = find_target(broker, partition)
     splits = [
         split_delays(
@@ -94,50 +102,63 @@ def _parted_ms(broker: Broker, target: Target | None, header: BatchHeader) -> in
     return 0 if mark.is_whole else mark.seen_ms
 
 
-def append_delayed(
+def take_parted(
     broker: Broker,
     partition: Partition,
     splits: Sequence[DelaySplit],
     headers: Sequence[BatchHeader],
     acks: Acks,
+    *,
+    looked: Looked | None = None,
+    numbering: Numbering = STRICT,
 ) -> Appended:
-    """Store batches of which some messages come later.
+    """Take in batches of which some messages come later.
 
-    The answer names the first message that came now, or where the next one would go.
+    The answer names the first message that came now, or where the next one would go; and the number of the
+    first that comes later. What does not fit the topic's schemas is refused, also in topics that keep it
+    aside: among the delayed ones it has no place of which it could be told that it is missing.
     """
+    if looked is not None and looked.problems:
+        raise SchemaMismatch(looked.problems)
+    if partition.account is not None:
+        due_ms = max(message.due_ms or 0 for split in splits for message in split.later)
+        check_due(broker, partition.source.topic, due_ms)
     for header in headers:
-        if header.producer_id >= 0 and not _follows(broker, partition, header):
-            raise OutOfSequence(f"sequence {header.base_sequence} came too early")
-    end_offset = _postpone(broker, partition, splits, headers)
-    batches = [CheckedBatch(read_header(body), body, lane) for split in splits for body, lane in split.now]
+        with suppress(DuplicateSequence):
+            find_known(broker, partition, header, header.record_count, numbering)
+    number, end_offset = _postpone(broker, partition, splits, headers)
     base_offset = partition.log.end_offset
-    if batches:
-        stored_offset = _find_part(partition, batches[0].header)
-        base_offset = partition.append(batches) if stored_offset is None else stored_offset
+    if batches := checked([built for split in splits for built in split.now]):
+        # Before them are delayed messages, as has been seen: they count upwards, and no more.
+        stored_offset = append_once(partition, batches, UPWARDS).base_offset
+        base_offset = base_offset if stored_offset == LONG_AGO else stored_offset
     committed = None
     if acks is Acks.ALL:
-        both = (
-            broker.delays.store.partition.committed(end_offset),
-            partition.committed(partition.log.end_offset),
-        )
-        waits = [wait for wait in both if wait is not None]
-        committed = _all(waits) if waits else None
-    return Appended(base_offset, partition.log.start_offset, committed)
+        kept = broker.delays.store.partition.committed(end_offset)
+        stored = partition.committed(partition.log.end_offset)
+        committed = None if kept is stored is None else await_all(kept, stored)
+    return Appended(base_offset, partition.log.start_offset, committed, number=number)
 
 
 def _postpone(
     broker: Broker, partition: Partition, splits: Sequence[DelaySplit], headers: Sequence[BatchHeader]
-) -> int:
-    """Keep the delayed messages, unless they are kept already; the offset behind them."""
+) -> tuple[int, int]:
+    """Keep the delayed messages, unless they are kept already; the first one's number, the offset behind."""
     topic, number = partition.source
     topic_id = broker.metadata.topic(topic).topic_id
     store = broker.delays.store
-    target = store.targets.at(topic_id, number)
+    # Looked for and not made: with the first one that is written, the keeper wakes up.
+    target = store.targets.find(topic_id, number)
     records: list[Record] = []
     for split, header in zip(splits, headers, strict=True):
         producer_id, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
         is_numbered = producer_id >= 0 and sequence != NO_SEQUENCE
-        if not split.later or (is_numbered and store.marks.holds(target.index, producer_id, epoch, sequence)):
+        is_kept = (
+            is_numbered
+            and target is not None
+            and store.marks.holds(target.index, producer_id, epoch, sequence)
+        )
+        if not split.later or is_kept:
             continue
         waiting = [Waiting(NEW, message.due_ms or 0, topic_id, number, message) for message in split.later]
         if header.attributes & TRANSACTIONAL:
@@ -147,7 +168,7 @@ def _postpone(
             count = header.record_count
             records.append(Sequences(topic_id, number, producer_id, epoch, sequence, count, split.trailing))
     if not records:
-        return store.partition.log.end_offset
+        return LONG_AGO, store.partition.log.end_offset
     base_offset = broker.delays.write(records)
     end_offset = base_offset + len(records)
     count = sum(isinstance(record, Waiting) for record in records)
@@ -155,30 +176,4 @@ def _postpone(
     telemetry.of(partition.source).postponed(
         count, telemetry.delayed, base_offset, end_offset, broker.clock.wall_us()
     )
-    return end_offset
-
-
-def _find_part(partition: Partition, header: BatchHeader) -> int | None:
-    """Where the part that came now lies, if it does."""
-    try:
-        return partition.producers.duplicate(header, header.record_count)
-    except DuplicateSequence:
-        return partition.log.end_offset  # it is there, too long ago to tell where
-    except OutOfSequence:
-        return None  # before it are delayed messages, as has been seen
-
-
-def _follows(broker: Broker, partition: Partition, header: BatchHeader) -> bool:
-    """Whether nothing is missing between what is stored of a producer and this batch."""
-    try:
-        partition.producers.duplicate(header, header.record_count)
-    except DuplicateSequence:
-        return True
-    except OutOfSequence:
-        return explains_gap(broker, partition, header)
-    return True
-
-
-async def _all(waits: Sequence[Awaitable[None]]) -> None:
-    for wait in waits:
-        await wait
+    return base_offset, end_offset

@@ -1,0 +1,132 @@
+"""The last step of every write: batches into a partition, each once.
+
+What a door takes in comes here through the write room; what the broker writes for itself (dead letters and
+their way back, delayed messages, quarantine, epochs of sinks, markers) comes here directly. Whether a batch
+is stored already is told by its sequence numbers, and asked in this module only.
+"""
+
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import NamedTuple
+
+from goqueue.broker.storage.partition import Partition
+from goqueue.log.partition_log import CheckedBatch
+from goqueue.model.commands import Appended
+from goqueue.model.errors import DuplicateSequence, StorageFailed
+from goqueue.model.messages import Acks, Message
+from goqueue.records.batch import LaneBatch, encode
+from goqueue.records.layout import NO_SEQUENCE, SEQUENCE_MASK, BatchHeader, read_header, stamp_producer
+
+
+class Numbering(NamedTuple):
+    """How strictly a producer counts its messages."""
+
+    first_max: int = 0
+    """It begins at 0, or anywhere up to this."""
+    may_skip: bool = False
+    """It has only to count upwards: what lies between is elsewhere."""
+
+
+class Stored(NamedTuple):
+    """Where batches lie, and whether they are there since just now."""
+
+    base_offset: int
+    is_new: bool
+
+
+LONG_AGO = -1
+"""The offset of what was stored too long ago to tell where."""
+STRICT = Numbering()
+UPWARDS = Numbering(may_skip=True)
+
+
+def batches_of(messages: Sequence[Message], *, now_ms: int) -> list[CheckedBatch]:
+    """Messages as they are stored, one batch or more for each run of a lane."""
+    return checked(encode(messages, now_ms=now_ms))
+
+
+def checked(built: Iterable[LaneBatch]) -> list[CheckedBatch]:
+    """Batches that were built here, of which nothing needs to be checked."""
+    return [CheckedBatch(read_header(body), body, lane) for body, lane in built]
+
+
+def numbered_batches(
+    messages: Sequence[Message], *, producer_id: int, producer_epoch: int, first: int, now_ms: int
+) -> list[CheckedBatch]:
+    """The same of a producer that counts, from `first` on."""
+    batches = []
+    for body, lane in encode(messages, now_ms=now_ms):
+        sequence = first & SEQUENCE_MASK
+        stamp_producer(body, producer_id=producer_id, producer_epoch=producer_epoch, base_sequence=sequence)
+        header = read_header(body)
+        batches.append(CheckedBatch(header, body, lane))
+        first += header.record_count
+    return batches
+
+
+def find_stored(
+    partition: Partition, header: BatchHeader, count: int, numbering: Numbering = STRICT
+) -> int | None:
+    """The offset of batches that are stored already, by the header of the first; None: they are new.
+
+    Raises DuplicateSequence where that is too long ago to tell, and OutOfSequence before a gap.
+    """
+    if header.producer_id < 0 or header.base_sequence == NO_SEQUENCE:
+        return None
+    first_max, may_skip = numbering
+    return partition.producers.duplicate(header, count, first_max=first_max, may_skip=may_skip)
+
+
+def append_once(
+    partition: Partition, batches: Sequence[CheckedBatch], numbering: Numbering = STRICT
+) -> Stored:
+    """Append batches unless they are there, which the first of them tells. Without numbers they are new."""
+    header = batches[0].header
+    try:
+        stored_offset = find_stored(partition, header, header.record_count, numbering)
+    except DuplicateSequence:
+        return Stored(LONG_AGO, is_new=False)
+    if stored_offset is not None:
+        return Stored(stored_offset, is_new=False)
+    return Stored(partition.append(batches), is_new=True)
+
+
+def store(partition: Partition, batches: Sequence[CheckedBatch], count: int, acks: Acks) -> Appended:
+    """Append batches of so many messages that are known to be new."""
+    return appended(partition, partition.append(batches), count, acks)
+
+
+def appended(partition: Partition, base_offset: int, count: int, acks: Acks) -> Appended:
+    """The answer to whoever has stored messages, with what is left to wait for."""
+    committed = partition.committed(base_offset + count) if acks is Acks.ALL else None
+    return Appended(base_offset, partition.log.start_offset, committed)
+
+
+async def await_all(*waits: Awaitable[None] | None) -> None:
+    """One wait for several, of which some are over."""
+    for wait in waits:
+        if wait is not None:
+            await wait
+
+
+class OwnWrites:
+    """Batches that the broker moves somewhere, and counts as moved when the disk has all of them.
+
+    A partition that fails meanwhile comes back in another epoch, perhaps without the first of them.
+    """
+
+    def __init__(self, partitions: Iterable[Partition] = ()) -> None:
+        self._epochs = {partition: partition.leader_epoch for partition in partitions}
+
+    def append_once(self, partition: Partition, batches: Sequence[CheckedBatch]) -> Stored:
+        self._epochs.setdefault(partition, partition.leader_epoch)
+        return append_once(partition, batches)
+
+    async def durable(self) -> None:
+        """Return when the disk has everything; raises StorageFailed where it must be written again."""
+        # All are asked for before the first is waited for, so that they share a round of fsyncs.
+        for committed in [partition.committed(partition.log.end_offset) for partition in self._epochs]:
+            if committed is not None:
+                await committed
+        for partition, leader_epoch in self._epochs.items():
+            if partition.leader_epoch != leader_epoch:
+                raise StorageFailed(f"{partition.source} was opened anew while it was written to")
