@@ -2,109 +2,13 @@
 
 from datetime import datetime
 
-import msgspec
-
 from goqueue.client.call import Call, Reply, json_of
+from goqueue.wire import node
+from goqueue.wire.node import PriorityStats, ReliabilityStats, Stats, Version
 
 _NOT_READY = 503
-
-
-class Health(msgspec.Struct, frozen=True):
-    """A quick yes."""
-
-    status: str
-    timestamp: datetime
-
-
-class Check(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that was looked at: pass, warn or fail."""
-
-    status: str
-    message: str | None = None
-    latency: str | None = None
-
-
-class NodeSummary(msgspec.Struct, frozen=True):
-    node_id: str
-    topic_count: int
-    total_size: int
-
-
-class Readiness(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Whether a node can do its work, and what keeps it from it."""
-
-    status: str
-    timestamp: datetime
-    uptime: str = ""
-    message: str | None = None
-    checks: dict[str, Check] = {}
-    broker: NodeSummary | None = None
-
-    @property
-    def is_ready(self) -> bool:
-        return self.status == "pass"
-
-
-class Version(msgspec.Struct, frozen=True):
-    version: str
-    git_commit: str
-    build_time: str
-    go_version: str
-    """The runtime; the name is the contract's."""
-
-
-class TopicStats(msgspec.Struct, frozen=True, rename="pascal"):
-    name: str
-    partitions: int
-    total_messages: int
-    total_size: int
-
-
-class Stats(msgspec.Struct, frozen=True):
-    """Topics and sizes."""
-
-    node_id: str
-    uptime: str
-    topics: int
-    total_size_bytes: int
-    topic_stats: dict[str, TopicStats]
-
-
-class DeadLetterStats(msgspec.Struct, frozen=True):
-    total_routed: int
-    routes_by_reason: dict[str, int]
-    routes_by_topic: dict[str, int]
-    pending: int
-    redriven: int
-
-
-class InFlightStats(msgspec.Struct, frozen=True):
-    total_tracked: int
-    current_in_flight: int
-    total_expired: int
-    total_acked: int
-    total_extended: int
-
-
-class ReliabilityStats(msgspec.Struct, frozen=True):
-    """What the work queue has done since the node began; what is in flight is now."""
-
-    acks_total: int
-    nacks_total: int
-    rejects_total: int
-    dlq_messages: int
-    visibility_extensions: int
-    ttl_expired_total: int
-    visibility_tracker: InFlightStats
-    dlq: DeadLetterStats
-
-
-class PriorityStats(msgspec.Struct, frozen=True):
-    """Messages stored since the node began, by lane, and how long they wait."""
-
-    messages_by_priority: dict[str, int]
-    avg_wait_time_by_priority: dict[str, str]
-    delivered_per_second_by_priority: dict[str, float]
+Health = node.Health[datetime]
+Readiness = node.Readiness[datetime]
 
 
 def health() -> Call[Health]:

@@ -2,86 +2,13 @@
 
 from datetime import datetime
 
-import msgspec
-
 from goqueue.client.call import BYTES, Call, body_of, json_of, path
+from goqueue.wire import backups as wire
+from goqueue.wire.backups import BackupRestored
 
-
-class BackupStats(msgspec.Struct, frozen=True):
-    """What a backup holds, counted. Messages and bytes are those of the topics: they are not in it."""
-
-    topic_count: int
-    partition_count: int
-    total_messages: int
-    total_bytes: int
-    consumer_group_count: int
-    schema_count: int
-    tenant_count: int
-    duration_ns: int
-    duration_human: str
-
-
-class BackupCreated(msgspec.Struct, frozen=True):
-    backup_id: str
-    timestamp: datetime
-    broker_id: str
-    cluster_id: str
-    stats: BackupStats
-
-
-class BackupListed(msgspec.Struct, frozen=True):
-    """A backup in a line."""
-
-    backup_id: str
-    timestamp: datetime
-    broker_id: str
-    topics: int
-    consumer_groups: int
-    schemas: int
-
-
-class BackupTopic(msgspec.Struct, frozen=True):
-    name: str
-    num_partitions: int
-
-
-class BackupGroup(msgspec.Struct, frozen=True):
-    group_id: str
-    state: str
-
-
-class BackupSchema(msgspec.Struct, frozen=True):
-    subject: str
-    version: int
-
-
-class Backup(msgspec.Struct, frozen=True):
-    """A backup with the names of what it holds."""
-
-    backup_id: str
-    version: str
-    timestamp: datetime
-    broker_id: str
-    cluster_id: str
-    topics: list[BackupTopic]
-    consumer_groups: list[BackupGroup]
-    schemas: list[BackupSchema]
-    stats: BackupStats
-
-
-class BackupRestored(msgspec.Struct, frozen=True):
-    """What was brought back, and in words what was left as it is."""
-
-    backup_id: str
-    topics_restored: int
-    groups_restored: int
-    schemas_restored: int
-    tenants_restored: int
-    skipped: list[str]
-
-
-class _BackupList(msgspec.Struct):
-    backups: list[BackupListed]
+Backup = wire.Backup[datetime]
+BackupCreated = wire.BackupCreated[datetime]
+BackupListed = wire.BackupListed[datetime]
 
 
 def create(
@@ -101,7 +28,7 @@ def create(
 
 def list_backups() -> Call[list[BackupListed]]:
     """All backups, the newest first."""
-    decode = json_of(_BackupList)
+    decode = json_of(wire.BackupList[datetime])
     return Call(method="GET", path="/admin/backup", decode=lambda reply: decode(reply).backups)
 
 

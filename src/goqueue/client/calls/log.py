@@ -7,18 +7,12 @@ from typing import NamedTuple
 import msgspec
 
 from goqueue.client.call import Call, Reply, json_of, path
+from goqueue.wire import logs
+from goqueue.wire.logs import Extent as Extent
 
 NEXT_OFFSET = "x-goqueue-next-offset"
 START_OFFSET = "x-goqueue-start-offset"
 END_OFFSET = "x-goqueue-end-offset"
-
-
-class Extent(msgspec.Struct, frozen=True):
-    """Where a partition begins and ends, and the bytes between."""
-
-    start: int
-    end: int
-    size_bytes: int = 0
 
 
 Extents = dict[str, dict[str, Extent]]
@@ -43,18 +37,6 @@ class Window(NamedTuple):
     end_offset: int
 
 
-class _ExtentsBody(msgspec.Struct):
-    topics: Extents
-
-
-class _OffsetsBody(msgspec.Struct):
-    topics: dict[str, dict[str, int]]
-
-
-class _SplitsBody(msgspec.Struct):
-    offsets: list[int]
-
-
 def extents(
     which: Which, *, past: Mapping[str, Mapping[str, int]] | None = None, wait_ms: int = 0
 ) -> Call[Extents]:
@@ -64,7 +46,7 @@ def extents(
         body = {"pattern": which.pattern}
     if past is not None and wait_ms:
         body |= {"past": past, "wait": f"{wait_ms}ms"}
-    decode = json_of(_ExtentsBody)
+    decode = json_of(logs.Extents)
     return Call(
         method="POST",
         path="/offsets",
@@ -76,7 +58,7 @@ def extents(
 
 def offsets_at(topics: Sequence[str], *, time_ms: int) -> Call[dict[str, dict[str, int]]]:
     """The first offset of that time or later in each partition; its end where there is none."""
-    decode = json_of(_OffsetsBody)
+    decode = json_of(logs.OffsetsAt)
     return Call(
         method="POST",
         path="/offsets/at",
@@ -89,7 +71,7 @@ def splits(
     topic: str, partition: int, *, first_offset: int, end_offset: int, split_bytes: int
 ) -> Call[list[int]]:
     """Rising offsets from the first to the end, about so many bytes apart, the inner ones between batches."""
-    decode = json_of(_SplitsBody)
+    decode = json_of(logs.Splits)
     return Call(
         method="GET",
         path=path("topics", topic, "partitions", partition, "splits"),

@@ -12,6 +12,8 @@ from goqueue.client.errors import Refused, refusal
 from goqueue.client.messages import Acks, Content, GivenHeaders, Json, Outgoing, Page, Placed, Priority
 from goqueue.client.times import Duration, milliseconds, time_text
 from goqueue.client.wire import MessageOnWire, ResultOnWire, on_wire
+from goqueue.wire.logs import BatchPlace as BatchPlace
+from goqueue.wire.logs import BatchPlaces
 
 
 class _Results(msgspec.Struct):
@@ -21,19 +23,6 @@ class _Results(msgspec.Struct):
 class _Read(msgspec.Struct):
     messages: list[MessageOnWire]
     next_offset: int
-
-
-class BatchPlace(msgspec.Struct, frozen=True):
-    """Where a record batch was stored."""
-
-    topic: str
-    partition: int
-    base_offset: int
-    count: int
-
-
-class _Places(msgspec.Struct):
-    placed: list[BatchPlace]
 
 
 _BAD_REQUEST = 400
@@ -95,7 +84,7 @@ def publish(
 
 def append_batches(entries: bytes, *, acks: Acks = "all") -> Call[list[BatchPlace]]:
     """Store record batches of a producer that numbers them: sent again, they are stored once."""
-    decode = json_of(_Places)
+    decode = json_of(BatchPlaces)
     return Call(
         method="POST",
         path="/batches",

@@ -6,8 +6,12 @@ from datetime import datetime
 import msgspec
 
 from goqueue.client.call import Call, Reply, body_of, json_of, path
+from goqueue.wire import topics as wire_topics
+from goqueue.wire.topics import LossAccepted, PartitionPlace, TopicList
+from goqueue.wire.topics import PartitionsAdded as PartitionsAdded
 
 _EXISTS = 409
+Topic = wire_topics.Topic[datetime]
 
 
 class TopicCreated(msgspec.Struct, frozen=True):
@@ -16,62 +20,6 @@ class TopicCreated(msgspec.Struct, frozen=True):
     name: str
     partitions: int = 0
     created: bool = True
-
-
-class OffsetRange(msgspec.Struct, frozen=True):
-    """The first offset that can be read and the last one written, -1 when none ever was."""
-
-    earliest: int
-    latest: int
-
-
-class Topic(msgspec.Struct, frozen=True):
-    """A topic: its size, its offsets, its settings."""
-
-    name: str
-    partitions: int
-    total_messages: int
-    total_size_bytes: int
-    partition_offsets: dict[str, OffsetRange]
-    created_at: datetime
-    settings: dict[str, str]
-    damaged_partitions: dict[str, str] = {}
-    """What is lost of which; those are not written to until somebody accepts it."""
-
-
-class PartitionPlace(msgspec.Struct, frozen=True):
-    """Who holds a partition, by node id."""
-
-    partition: int
-    leader: str
-    replicas: list[str]
-    isr: list[str]
-    version: int
-
-
-class PartitionsAdded(msgspec.Struct, frozen=True):
-    """How many partitions a topic had, and has."""
-
-    topic_name: str
-    old_partition_count: int
-    new_partition_count: int
-    partitions_added: list[int]
-
-
-class LossAccepted(msgspec.Struct, frozen=True):
-    """What a damaged partition has lost, and where it goes on."""
-
-    topic: str
-    partition: int
-    reason: str
-    lost: list[tuple[int, int]]
-    """First and end offset of each run that is gone; empty: nothing tells how many there were."""
-    start_offset: int
-    end_offset: int
-
-
-class _TopicList(msgspec.Struct):
-    topics: list[str]
 
 
 class _Partitions(msgspec.Struct):
@@ -106,7 +54,7 @@ def create(
 
 def list_topics() -> Call[list[str]]:
     """The names of all topics."""
-    decode = json_of(_TopicList)
+    decode = json_of(TopicList)
     return Call(method="GET", path="/topics", decode=lambda reply: decode(reply).topics)
 
 

@@ -19,24 +19,12 @@ from goqueue.broker.backup.verbs import (
     list_backups,
 )
 from goqueue.broker.broker import Broker
-from goqueue.edge.http.backup.bodies import (
-    BackupBody,
-    BackupCreated,
-    BackupDeleted,
-    BackupGroupBody,
-    BackupList,
-    BackupListed,
-    BackupRestored,
-    BackupSchemaBody,
-    BackupStatsBody,
-    BackupTopicBody,
-    CreateBackupBody,
-    RestoreBody,
-)
+from goqueue.edge.http.backup.bodies import BackupDeleted, CreateBackupBody, RestoreBody, RestoredBody
 from goqueue.edge.http.parts.decoding import decode_if_any
 from goqueue.edge.http.parts.openapi import BYTES, TakingBytes, errors, takes
 from goqueue.edge.http.parts.times import format_duration, format_time
 from goqueue.model.backups import Backup, BackupStats, CreateBackup, RestoreBackup
+from goqueue.wire import backups as wire
 
 _create_decoder = msgspec.json.Decoder(CreateBackupBody)
 _restore_decoder = msgspec.json.Decoder(RestoreBody)
@@ -57,7 +45,7 @@ _DOCUMENT = ResponseSpec(
     operation_class=takes(CreateBackupBody, is_required=False),
     responses=errors(400, 413, 503, 507),
 )
-async def create_backup_route(broker: NamedDependency[Broker], body: RawBody) -> BackupCreated:
+async def create_backup_route(broker: NamedDependency[Broker], body: RawBody) -> wire.BackupCreated[str]:
     wanted = decode_if_any(_create_decoder, body)
     command = CreateBackup(
         include_topics=wanted.include_topics,
@@ -75,10 +63,10 @@ async def create_backup_route(broker: NamedDependency[Broker], body: RawBody) ->
     tags=_TAGS,
     responses=errors(503),
 )
-async def list_backups_route(broker: NamedDependency[Broker]) -> BackupList:
-    return BackupList(
+async def list_backups_route(broker: NamedDependency[Broker]) -> wire.BackupList[str]:
+    return wire.BackupList(
         [
-            BackupListed(
+            wire.BackupListed(
                 backup_id,
                 _time(backup),
                 backup.broker_id,
@@ -98,17 +86,17 @@ async def list_backups_route(broker: NamedDependency[Broker]) -> BackupList:
     tags=_TAGS,
     responses=errors(400, 404, 500, 503),
 )
-async def describe_backup_route(broker: NamedDependency[Broker], backup_id: _Id) -> BackupBody:
+async def describe_backup_route(broker: NamedDependency[Broker], backup_id: _Id) -> wire.Backup[str]:
     backup = (await get_backup(broker, backup_id)).backup
-    return BackupBody(
+    return wire.Backup(
         backup_id,
         backup.version,
         _time(backup),
         backup.broker_id,
         backup.cluster_id,
-        [BackupTopicBody(topic.name, topic.num_partitions) for topic in backup.topics],
-        [BackupGroupBody(group.group_id, group.state) for group in backup.consumer_groups],
-        [BackupSchemaBody(schema.subject, schema.version) for schema in backup.schemas],
+        [wire.BackupTopic(topic.name, topic.num_partitions) for topic in backup.topics],
+        [wire.BackupGroup(group.group_id, group.state) for group in backup.consumer_groups],
+        [wire.BackupSchema(schema.subject, schema.version) for schema in backup.schemas],
         _stats(backup.stats),
     )
 
@@ -135,7 +123,7 @@ async def download_backup_route(broker: NamedDependency[Broker], backup_id: _Id)
 )
 async def upload_backup_route(
     broker: NamedDependency[Broker], backup_id: _Id, body: RawBody
-) -> BackupCreated:
+) -> wire.BackupCreated[str]:
     return _created(await bring_backup(broker, backup_id, body))
 
 
@@ -165,7 +153,7 @@ async def delete_backup_route(broker: NamedDependency[Broker], backup_id: _Id) -
 )
 async def restore_backup_route(
     broker: NamedDependency[Broker], backup_id: _Id, body: RawBody
-) -> BackupRestored:
+) -> RestoredBody:
     wanted = decode_if_any(_restore_decoder, body)
     restored = await restore_backup(
         broker,
@@ -173,20 +161,20 @@ async def restore_backup_route(
             backup_id=backup_id, skip_existing=wanted.skip_existing, data_follows=wanted.data_follows
         ),
     )
-    return BackupRestored(
+    return RestoredBody(
         backup_id,
-        f"backup {backup_id} is restored",
         restored.topics_restored,
         restored.groups_restored,
         restored.schemas_restored,
         restored.tenants_restored,
         list(restored.skipped),
+        message=f"backup {backup_id} is restored",
     )
 
 
-def _created(kept: KeptBackup) -> BackupCreated:
+def _created(kept: KeptBackup) -> wire.BackupCreated[str]:
     backup = kept.backup
-    return BackupCreated(
+    return wire.BackupCreated(
         kept.backup_id, _time(backup), backup.broker_id, backup.cluster_id, _stats(backup.stats)
     )
 
@@ -195,8 +183,8 @@ def _time(backup: Backup) -> str:
     return format_time(int(backup.timestamp.timestamp() * 1000))
 
 
-def _stats(stats: BackupStats) -> BackupStatsBody:
-    return BackupStatsBody(
+def _stats(stats: BackupStats) -> wire.BackupStats:
+    return wire.BackupStats(
         topic_count=stats.topic_count,
         partition_count=stats.partition_count,
         total_messages=stats.total_messages,

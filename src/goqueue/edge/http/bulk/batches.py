@@ -9,12 +9,12 @@ from litestar.params import QueryParameter
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.write.append_entries import append_entries
-from goqueue.edge.http.bulk.bodies import BatchesReply, BatchPlaced
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.parts.bodies import AcksWord
 from goqueue.edge.http.parts.decoding import read_buffer
 from goqueue.edge.http.parts.openapi import TakingBytes, errors
 from goqueue.model.messages import Acks
+from goqueue.wire.logs import BatchPlace, BatchPlaces
 
 
 @post(
@@ -36,12 +36,12 @@ async def append_batches_route(
     acks: Annotated[
         AcksWord, QueryParameter(description="What to wait for: nothing, the OS, or the disk.")
     ] = "all",
-) -> BatchesReply:
+) -> BatchPlaces:
     body = await read_buffer(request.scope, request.receive, config.body_bytes)
     placed = await append_entries(broker, memoryview(body), Acks(acks))
-    return BatchesReply(
+    return BatchPlaces(
         sum(place.message_count for place in placed),
-        [BatchPlaced(*place.target, place.base_offset, place.message_count) for place in placed],
+        [BatchPlace(*place.target, place.base_offset, place.message_count) for place in placed],
     )
 
 

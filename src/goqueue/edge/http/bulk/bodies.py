@@ -39,51 +39,9 @@ class WatchOffsetsBody(Struct):
     ) = None
 
 
-class OffsetRangeBody(Struct):
-    """The first offset that can be read, the one behind the last, and the bytes on disk."""
-
-    start: int
-    end: int
-    size_bytes: int
-
-
-class OffsetsReply(Struct):
-    """By topic and partition number."""
-
-    topics: dict[str, dict[str, OffsetRangeBody]]
-
-
 class OffsetsAtBody(Struct):
     topics: Annotated[list[str], Meta(max_length=_TOPICS_MAX)]
     time_ms: Annotated[int, Meta(ge=-_INT64_MAX // 1_000_000, le=_INT64_MAX // 1_000_000)]
-
-
-class OffsetsAtReply(Struct):
-    """The first offset of that time or later, by topic and partition number; else the end offset."""
-
-    topics: dict[str, dict[str, int]]
-
-
-class SplitsReply(Struct):
-    """Rising offsets: the first and the last asked for, and batch borders between them."""
-
-    offsets: list[int]
-
-
-class BatchPlaced(Struct):
-    """Where the batch of one entry was stored."""
-
-    topic: str
-    partition: int
-    base_offset: int
-    count: int
-
-
-class BatchesReply(Struct):
-    """One place an entry, in the order given."""
-
-    messages: int
-    placed: list[BatchPlaced]
 
 
 class GenerationReply(Struct):

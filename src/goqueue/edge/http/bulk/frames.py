@@ -15,7 +15,6 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.read.frames import read_frames, split_points
-from goqueue.edge.http.bulk.bodies import SplitsReply
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.parts.long_polls import LongPolls
 from goqueue.edge.http.parts.openapi import BYTES, errors
@@ -24,6 +23,7 @@ from goqueue.edge.http.transport.shares import send_body
 from goqueue.model.commands import BatchesRead
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.settings import MiB
+from goqueue.wire.logs import Splits
 
 _INT64_MAX = 2**63 - 1
 _FRAMES = ResponseSpec(
@@ -98,9 +98,9 @@ async def split_route(
     piece_bytes: Annotated[
         int, QueryParameter(name="bytes", ge=1, le=_INT64_MAX, description="How large a piece should be.")
     ] = 16 * MiB,
-) -> SplitsReply:
+) -> Splits:
     source = TopicPartition(TopicName(topic), partition)
-    return SplitsReply(
+    return Splits(
         await split_points(
             broker, source, from_offset=from_offset, until_offset=until_offset, piece_bytes=piece_bytes
         )

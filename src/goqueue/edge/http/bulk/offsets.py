@@ -10,13 +10,7 @@ from litestar.params import RawBody
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.read.frames import offsets_at, watch_offsets
-from goqueue.edge.http.bulk.bodies import (
-    OffsetRangeBody,
-    OffsetsAtBody,
-    OffsetsAtReply,
-    OffsetsReply,
-    WatchOffsetsBody,
-)
+from goqueue.edge.http.bulk.bodies import OffsetsAtBody, WatchOffsetsBody
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.parts.decoding import decode
 from goqueue.edge.http.parts.long_polls import LongPolls
@@ -25,6 +19,7 @@ from goqueue.edge.http.parts.times import parse_duration_ns
 from goqueue.model.commands import WatchOffsets
 from goqueue.model.errors import Invalid
 from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.wire.logs import Extent, Extents, OffsetsAt
 
 _watch_decoder = msgspec.json.Decoder(WatchOffsetsBody)
 _at_decoder = msgspec.json.Decoder(OffsetsAtBody)
@@ -47,7 +42,7 @@ async def watch_offsets_route(
     config: NamedDependency[HttpConfig],
     long_polls: NamedDependency[LongPolls],
     body: RawBody,
-) -> OffsetsReply:
+) -> Extents:
     asked = decode(_watch_decoder, body)
     if asked.topics is None and asked.pattern is None:
         raise Invalid("say which topics: give topics, or a pattern")
@@ -63,7 +58,7 @@ async def watch_offsets_route(
         min(max(wait_ms, 0), config.wait_ms_max),
         request.scope,
     )
-    return OffsetsReply(_by_topic({at: OffsetRangeBody(*found) for at, found in ranges.items()}))
+    return Extents(_by_topic({at: Extent(*found) for at, found in ranges.items()}))
 
 
 @post(
@@ -75,9 +70,9 @@ async def watch_offsets_route(
     operation_class=takes(OffsetsAtBody),
     responses=errors(400, 404, 413, 500, 503),
 )
-async def offsets_at_route(broker: NamedDependency[Broker], body: RawBody) -> OffsetsAtReply:
+async def offsets_at_route(broker: NamedDependency[Broker], body: RawBody) -> OffsetsAt:
     asked = decode(_at_decoder, body)
-    return OffsetsAtReply(_by_topic(await offsets_at(broker, dict.fromkeys(asked.topics), asked.time_ms)))
+    return OffsetsAt(_by_topic(await offsets_at(broker, dict.fromkeys(asked.topics), asked.time_ms)))
 
 
 def _past_of(given: dict[str, dict[str, int]]) -> dict[TopicPartition, int]:

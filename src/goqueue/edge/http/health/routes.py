@@ -7,33 +7,27 @@ from litestar import Response, get
 from litestar.di import NamedDependency
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import QueryParameter
+from msgspec.structs import replace
 
 import goqueue
 from goqueue.broker.broker import Broker
 from goqueue.broker.storage.commit_written import commit_written
 from goqueue.broker.topics.verbs import list_topics
 from goqueue.core.telemetry.checks import Check
-from goqueue.edge.http.parts.bodies import (
-    BrokerSummary,
-    CheckBody,
-    HealthBody,
-    StatsBody,
-    Status,
-    TopicStats,
-    VersionBody,
-)
 from goqueue.edge.http.parts.long_polls import LongPolls
 from goqueue.edge.http.parts.openapi import RootOnly, errors
 from goqueue.edge.http.parts.times import format_duration, format_second
 from goqueue.edge.http.topics.routes import message_count_of, size_of
+from goqueue.wire import node as wire
+from goqueue.wire.node import Health, NodeSummary, Readiness, Stats, TopicStats, Version
 
 _TAGS = ["health"]
-_UNHEALTHY = {503: ResponseSpec(HealthBody, generate_examples=False, description="Not now")}
+_UNHEALTHY = {503: ResponseSpec(Readiness[str], generate_examples=False, description="Not now")}
 
 
 @get("/health", operation_id="health", summary="A quick yes", tags=_TAGS, operation_class=RootOnly)
-async def health_route(broker: NamedDependency[Broker]) -> Status:
-    return Status("ok", format_second(broker.clock.wall_ms()))
+async def health_route(broker: NamedDependency[Broker]) -> Health[str]:
+    return Health("ok", format_second(broker.clock.wall_ms()))
 
 
 @get(
@@ -44,7 +38,7 @@ async def health_route(broker: NamedDependency[Broker]) -> Status:
     operation_class=RootOnly,
     responses=_UNHEALTHY,
 )
-async def healthz_route(broker: NamedDependency[Broker]) -> Response[HealthBody]:
+async def healthz_route(broker: NamedDependency[Broker]) -> Response[Readiness[str]]:
     return _reply(_health(broker, None if broker.is_open else "the broker is not open"))
 
 
@@ -60,7 +54,7 @@ async def readyz_route(
     broker: NamedDependency[Broker],
     long_polls: NamedDependency[LongPolls],
     verbose: Annotated[str | None, QueryParameter(description="`true`: tell of every check.")] = None,
-) -> Response[HealthBody]:
+) -> Response[Readiness[str]]:
     problem = (
         "the broker is not open"
         if not broker.is_open
@@ -71,19 +65,16 @@ async def readyz_route(
     if verbose != "true":
         # From memory: probes come often, and from a disk that hangs there would be no answer.
         body = _health(broker, problem or "; ".join(broker.health.problems) or None)
-        body.warnings = broker.health.warnings
-        return _reply(body)
-    checks = {"broker": CheckBody("fail", problem) if problem else CheckBody("pass")}
+        return _reply(replace(body, warnings=broker.health.warnings))
+    checks = {"broker": wire.Check("fail", problem) if problem else wire.Check("pass")}
     for name, check in (await broker.health.check(broker, may_probe=True)).items():
         checks[name] = _check_body(check)
     failed = [f"{name}: {check.message}" for name, check in checks.items() if check.status == "fail"]
-    body = _health(broker, "; ".join(failed) or None)
-    body.checks = checks
+    body = replace(_health(broker, "; ".join(failed) or None), checks=checks)
     if broker.is_open:
         topics = await list_topics(broker)
-        body.broker = BrokerSummary(
-            broker.config.node_id, len(topics), sum(size_of(topic) for topic in topics)
-        )
+        size = sum(size_of(topic) for topic in topics)
+        body = replace(body, broker=NodeSummary(broker.config.node_id, len(topics), size))
     return _reply(body)
 
 
@@ -94,21 +85,21 @@ async def readyz_route(
     tags=_TAGS,
     operation_class=RootOnly,
 )
-async def livez_route(broker: NamedDependency[Broker]) -> HealthBody:
+async def livez_route(broker: NamedDependency[Broker]) -> Readiness[str]:
     return _health(broker, None)
 
 
 @get("/version", operation_id="version", summary="What is running", tags=_TAGS, operation_class=RootOnly)
-async def version_route() -> VersionBody:
+async def version_route() -> Version:
     # A wheel does not carry the commit or the time it was built from, and we do not guess.
-    return VersionBody(goqueue.__version__, "unknown", "unknown", f"python{platform.python_version()}")
+    return Version(goqueue.__version__, "unknown", "unknown", f"python{platform.python_version()}")
 
 
 @get("/stats", operation_id="stats", summary="Topics and sizes", tags=_TAGS, operation_class=RootOnly)
-async def stats_route(broker: NamedDependency[Broker]) -> StatsBody:
+async def stats_route(broker: NamedDependency[Broker]) -> Stats:
     await commit_written(broker.all_partitions())
     topics = await list_topics(broker)
-    return StatsBody(
+    return Stats(
         node_id=broker.config.node_id,
         uptime=_uptime(broker),
         topics=len(topics),
@@ -120,12 +111,12 @@ async def stats_route(broker: NamedDependency[Broker]) -> StatsBody:
     )
 
 
-def _health(broker: Broker, problem: str | None) -> HealthBody:
+def _health(broker: Broker, problem: str | None) -> Readiness[str]:
     now = format_second(broker.clock.wall_ms())
-    return HealthBody("pass" if problem is None else "fail", now, _uptime(broker), problem)
+    return Readiness("pass" if problem is None else "fail", now, _uptime(broker), problem)
 
 
-def _reply(body: HealthBody) -> Response[HealthBody]:
+def _reply(body: Readiness[str]) -> Response[Readiness[str]]:
     return Response(body, status_code=200 if body.status == "pass" else 503)
 
 
@@ -133,9 +124,9 @@ def _uptime(broker: Broker) -> str:
     return format_duration(max(broker.clock.wall_ms() - broker.started_ms, 0))
 
 
-def _check_body(check: Check) -> CheckBody:
+def _check_body(check: Check) -> wire.Check:
     took = None if check.took_ns is None else _latency(check.took_ns)
-    return CheckBody(check.verdict.value, check.message or None, took)
+    return wire.Check(check.verdict.value, check.message or None, took)
 
 
 def _latency(took_ns: int) -> str:

@@ -9,8 +9,6 @@ from typing import Annotated, Literal, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from goqueue.edge.http.parts.paging import Next
-
 _INT32 = Meta(ge=-(2**31), le=2**31 - 1)
 
 AcksWord = Literal["none", "leader", "all"]
@@ -19,86 +17,6 @@ PriorityWord = Literal["critical", "high", "normal", "low", "background"]
 
 PRIORITY_OF_LANE: tuple[PriorityWord, ...] = get_args(PriorityWord)
 """The word for each lane, by its number."""
-
-
-class CreateTopicBody(Struct):
-    """A topic to create."""
-
-    name: Annotated[
-        str,
-        Meta(
-            description="Letters, digits, '.', '_' and '-', at most 249 of them, and not '.' or '..'.",
-            extra_json_schema={"pattern": r"^(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}$"},
-        ),
-    ]
-    num_partitions: Annotated[int, _INT32, Meta(description="0 or less: the server's default.")] | None = None
-    partitions: Annotated[int, _INT32, Meta(description="Another name for num_partitions.")] | None = None
-    retention_hours: Annotated[int, _INT32, Meta(description="0 or less: the server's default.")] | None = (
-        None
-    )
-    settings: (
-        Annotated[
-            dict[str, str | int | bool | None],
-            Meta(description='By Kafka\'s names: {"retention.ms": 3600000}; null is the default.'),
-        ]
-        | None
-    ) = None
-
-
-class TopicCreated(Struct):
-    name: str
-    partitions: int
-    num_partitions: int
-    created: Literal[True] = True
-
-
-class TopicDeleted(Struct):
-    name: str
-    deleted: Literal[True] = True
-
-
-class TopicList(Struct, omit_defaults=True):
-    topics: list[str]
-    next: Next = None
-
-
-class PartitionOffsets(Struct):
-    """The first offset that can be read and the last one written, -1 when none ever was."""
-
-    earliest: int
-    latest: int
-
-
-class TopicBody(Struct):
-    """A topic: its size, its offsets, its settings."""
-
-    name: str
-    topic: str
-    partitions: int
-    num_partitions: int
-    total_messages: int
-    total_size_bytes: int
-    total_size_kb: int
-    partition_offsets: dict[str, PartitionOffsets]
-    created_at: str
-    settings: dict[str, str]
-    damaged_partitions: dict[str, str] = {}
-    """What is lost of which; those are not written to until it is accepted."""
-
-
-class PartitionPlace(Struct):
-    """Who holds a partition, by node id."""
-
-    partition: int
-    leader: str
-    replicas: list[str]
-    isr: list[str]
-    version: int
-
-
-class TopicPartitions(Struct):
-    topic: str
-    partitions: list[PartitionPlace]
 
 
 class MessageBody(Struct, gc=False):
@@ -196,58 +114,3 @@ class ReadMessage(Struct, omit_defaults=True, gc=False):
 class ReadReply(Struct, gc=False):
     messages: list[ReadMessage]
     next_offset: Annotated[int, Meta(description="Where to read on.")]
-
-
-class Status(Struct):
-    """A quick yes."""
-
-    status: Literal["ok"]
-    timestamp: str
-
-
-class CheckBody(Struct, omit_defaults=True):
-    """One thing looked at. `warn` is for people and leaves the server ready."""
-
-    status: Literal["pass", "warn", "fail"]
-    message: str | None = None
-    latency: Annotated[str, Meta(description="How long it takes, as a duration like 1.25ms.")] | None = None
-
-
-class BrokerSummary(Struct):
-    node_id: str
-    topic_count: int
-    total_size: int
-
-
-class HealthBody(Struct, omit_defaults=True):
-    """Whether the server can do its work; `checks` and `broker` on request."""
-
-    status: Literal["pass", "fail"]
-    timestamp: str
-    uptime: str
-    message: str | None = None
-    warnings: list[str] = []
-    checks: dict[str, CheckBody] | None = None
-    broker: BrokerSummary | None = None
-
-
-class VersionBody(Struct):
-    version: str
-    git_commit: str
-    build_time: str
-    go_version: Annotated[str, Meta(description="The runtime; the key is kept for existing clients.")]
-
-
-class TopicStats(Struct, rename="pascal"):
-    name: str
-    partitions: int
-    total_messages: int
-    total_size: int
-
-
-class StatsBody(Struct):
-    node_id: str
-    uptime: str
-    topics: int
-    total_size_bytes: int
-    topic_stats: dict[str, TopicStats]

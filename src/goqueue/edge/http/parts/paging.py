@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import Annotated, Generic, NamedTuple, TypeVar
 
 from litestar.params import QueryParameter
-from msgspec import Meta
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.slices import Slices
@@ -30,7 +29,6 @@ Limit = Annotated[
 After = Annotated[
     str | None, QueryParameter(description="Only what stands behind this: the `next` of the page before.")
 ]
-Next = Annotated[str, Meta(description="There is more: ask for what stands `after` this.")] | None
 
 
 class Page(NamedTuple, Generic[T]):

@@ -11,6 +11,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.queue.stats import LaneStats, lane_stats, reliability_stats
 from goqueue.edge.http.parts.bodies import PRIORITY_OF_LANE
 from goqueue.edge.http.parts.times import format_duration, format_time
+from goqueue.wire.node import DeadLetterStats, InFlightStats, PriorityStats, ReliabilityStats
 
 
 class AckStats(Struct):
@@ -23,36 +24,16 @@ class AckStats(Struct):
     current_queued: int
 
 
-class VisibilityStats(Struct):
-    total_tracked: int
-    current_in_flight: int
-    total_expired: int
-    total_acked: int
-    total_extended: int
-
-
-class DeadLetterStats(Struct):
-    total_routed: int
-    routes_by_reason: dict[str, int]
-    routes_by_topic: dict[str, int]
+class DeadLetterRoutes(DeadLetterStats, frozen=True, kw_only=True):
     create_errors: int
     publish_errors: int
-    pending: int
-    redriven: int
 
 
-class ReliabilityBody(Struct):
+class ReliabilityBody(ReliabilityStats, frozen=True, kw_only=True):
     """Counts since the broker began; what is queued and in flight is now."""
 
     ack_manager: AckStats
-    visibility_tracker: VisibilityStats
-    dlq: DeadLetterStats
-    acks_total: int
-    nacks_total: int
-    rejects_total: int
-    dlq_messages: int
-    visibility_extensions: int
-    ttl_expired_total: int
+    dlq: DeadLetterRoutes
 
 
 class PartitionPriorities(Struct):
@@ -75,14 +56,11 @@ class TopicPriorities(Struct):
     partitions: dict[str, PartitionPriorities]
 
 
-class PrioritiesBody(Struct):
+class PrioritiesBody(PriorityStats, frozen=True, kw_only=True):
     """Messages stored since the broker began, by lane, and what of them waits."""
 
     total_by_priority: list[int]
     topics: dict[str, TopicPriorities]
-    messages_by_priority: dict[str, int]
-    avg_wait_time_by_priority: dict[str, str]
-    delivered_per_second_by_priority: dict[str, float]
 
 
 @get(
@@ -96,7 +74,7 @@ async def reliability_route(broker: NamedDependency[Broker]) -> ReliabilityBody:
     totals, counted = stats.totals, stats.counters
     dead_letters = counted.dead_by_reason.total()
     return ReliabilityBody(
-        AckStats(
+        ack_manager=AckStats(
             totals.acked,
             totals.nacked,
             totals.rejected,
@@ -105,22 +83,24 @@ async def reliability_route(broker: NamedDependency[Broker]) -> ReliabilityBody:
             dead_letters,
             stats.waiting,
         ),
-        VisibilityStats(totals.consumed, stats.in_flight, totals.expired, totals.acked, totals.extended),
-        DeadLetterStats(
+        visibility_tracker=InFlightStats(
+            totals.consumed, stats.in_flight, totals.expired, totals.acked, totals.extended
+        ),
+        dlq=DeadLetterRoutes(
             dead_letters,
             dict(counted.dead_by_reason),
             dict(counted.dead_by_topic),
-            0,
-            counted.moves_failed,
             stats.moving,
             counted.redriven,
+            create_errors=0,
+            publish_errors=counted.moves_failed,
         ),
-        totals.acked,
-        totals.nacked,
-        totals.rejected,
-        dead_letters,
-        totals.extended,
-        totals.outdated,
+        acks_total=totals.acked,
+        nacks_total=totals.nacked,
+        rejects_total=totals.rejected,
+        dlq_messages=dead_letters,
+        visibility_extensions=totals.extended,
+        ttl_expired_total=totals.outdated,
     )
 
 
@@ -142,11 +122,11 @@ async def priority_route(broker: NamedDependency[Broker]) -> PrioritiesBody:
     waited, count = queue.counters.waited_ms_by_lane, queue.counters.delivered_by_lane
     averages = [waited[lane] // count[lane] if count[lane] else 0 for lane in range(len(totals))]
     return PrioritiesBody(
-        totals,
-        topics,
         dict(zip(PRIORITY_OF_LANE, totals, strict=True)),
         dict(zip(PRIORITY_OF_LANE, map(format_duration, averages), strict=True)),
         dict(zip(PRIORITY_OF_LANE, queue.rates(broker.clock.monotonic_ns()), strict=True)),
+        total_by_priority=totals,
+        topics=topics,
     )
 
 

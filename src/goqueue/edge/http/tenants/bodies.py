@@ -4,11 +4,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from goqueue.edge.http.parts.paging import Next
 from goqueue.edge.http.parts.times import ZERO_TIME, format_time
 from goqueue.model.errors import InvalidTenant
 from goqueue.model.settings import HOUR_MS
 from goqueue.model.tenants import QUOTA_MAX, Quotas, Tenant, TenantUsage
+from goqueue.wire.pages import Next
 
 StatusWord = Literal["active", "suspended", "disabled"]
 Limit = Annotated[int, Meta(ge=0, le=QUOTA_MAX, description="0: no limit.")]

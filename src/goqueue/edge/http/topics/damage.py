@@ -14,6 +14,7 @@ from goqueue.edge.http.parts.decoding import decode_if_any
 from goqueue.edge.http.parts.openapi import errors, takes
 from goqueue.edge.http.topics.routes import TopicInPath
 from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.wire.topics import LossAccepted
 
 _OFFSET_MAX = 2**62
 
@@ -27,18 +28,6 @@ class AcceptLossBody(Struct):
             ge=0, le=_OFFSET_MAX, description="At least here; never before an offset it is known to have had."
         ),
     ] = 0
-
-
-class LossAccepted(Struct):
-    """What a partition has lost, and where it begins and goes on."""
-
-    topic: str
-    partition: int
-    reason: str
-    lost: list[tuple[int, int]]
-    """First and end offset of each run that is gone; empty when nothing tells how many there were."""
-    start_offset: int
-    end_offset: int
 
 
 _decoder = msgspec.json.Decoder(AcceptLossBody)

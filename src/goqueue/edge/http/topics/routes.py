@@ -10,22 +10,20 @@ from litestar.params import PathParameter, RawBody
 from goqueue.broker.broker import Broker
 from goqueue.broker.storage.commit_written import commit_written
 from goqueue.broker.topics.verbs import create_topic, delete_topic, describe_settings, describe_topic
-from goqueue.edge.http.parts.bodies import (
-    CreateTopicBody,
-    PartitionOffsets,
-    PartitionPlace,
-    TopicBody,
-    TopicCreated,
-    TopicDeleted,
-    TopicList,
-    TopicPartitions,
-)
 from goqueue.edge.http.parts.decoding import decode
 from goqueue.edge.http.parts.openapi import errors, takes
 from goqueue.edge.http.parts.paging import ALL, After, Limit, names_in_page
 from goqueue.edge.http.parts.times import format_time
+from goqueue.edge.http.topics.bodies import (
+    CreateTopicBody,
+    TopicBody,
+    TopicCreated,
+    TopicDeleted,
+    TopicPartitions,
+)
 from goqueue.model.commands import CreateTopic, TopicView
 from goqueue.model.settings import HOUR_MS
+from goqueue.wire.topics import OffsetRange, PartitionPlace, TopicList
 
 _decoder = msgspec.json.Decoder(CreateTopicBody)
 
@@ -67,7 +65,7 @@ async def list_topics_route(
     tags=["topics"],
     responses=errors(400, 403, 404),
 )
-async def describe_topic_route(broker: NamedDependency[Broker], topic: TopicInPath) -> TopicBody:
+async def describe_topic_route(broker: NamedDependency[Broker], topic: TopicInPath) -> TopicBody[str]:
     await commit_written(broker.topic(topic).partitions)
     view = describe_topic(broker, topic)
     size_bytes = size_of(view)
@@ -81,7 +79,7 @@ async def describe_topic_route(broker: NamedDependency[Broker], topic: TopicInPa
         total_size_bytes=size_bytes,
         total_size_kb=size_bytes // 1024,
         partition_offsets={
-            str(partition.partition): PartitionOffsets(partition.start_offset, partition.end_offset - 1)
+            str(partition.partition): OffsetRange(partition.start_offset, partition.end_offset - 1)
             for partition in view.partitions
         },
         created_at=format_time(view.created_ms),

@@ -12,6 +12,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.topics.verbs import add_partitions
 from goqueue.edge.http.parts.decoding import decode
 from goqueue.edge.http.parts.openapi import errors, takes
+from goqueue.edge.http.topics.bodies import ScaledTopic
 from goqueue.edge.http.topics.routes import TopicInPath
 from goqueue.model.errors import Invalid
 from goqueue.model.ids import TopicName
@@ -29,18 +30,6 @@ class AddPartitionsBody(Struct):
         ]
         | None
     ) = None
-
-
-class ScaledTopic(Struct):
-    """What a topic had, and what it has now. Two names for each count, for existing clients."""
-
-    topic_name: str
-    old_partition_count: int
-    new_partition_count: int
-    partitions_added: list[int]
-    old_count: int
-    new_count: int
-    success: bool = True
 
 
 class ScalingStatus(Struct):
