@@ -7,6 +7,7 @@ from dataclasses import replace
 import crc32c
 import pytest
 
+from goqueue.broker import opening
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.assigned import join_assigned
 from goqueue.broker.groups.journal import GroupJournal
@@ -18,7 +19,9 @@ from goqueue.testing import member_clients
 from goqueue.testing import simulate as command_line
 from goqueue.testing.disk import SimulatedDisk, SimulatedFile
 from goqueue.testing.partition_history import Violation
+from goqueue.testing.queue_simulation import simulate_queue
 from goqueue.testing.simulation import Simulation, simulate
+from tests.unit.broker.storage.early_readers import show_what_is_written
 
 STEPS = 150
 SEEDS = range(1_000, 1_060)
@@ -82,6 +85,44 @@ def test_a_broker_that_does_not_wait_for_the_disk_is_caught_losing_committed_off
     monkeypatch.setattr(GroupJournal, "commit", commit)
 
     assert "was acknowledged" in violations(SEEDS[:20])
+
+
+def test_readers_that_see_what_is_not_on_the_disk_are_caught_by_what_they_have_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    show_what_is_written(monkeypatch)
+
+    assert "was promised" in violations(SEEDS[:30])
+
+
+def violations_of_the_queue(seeds: Sequence[int]) -> str:
+    found = []
+    for seed in seeds:
+        try:
+            simulate_queue(seed, 200)
+        except Violation as violation:
+            found.append(str(violation))
+    return "\n".join(found)
+
+
+def test_a_queue_that_hands_out_what_is_not_on_the_disk_is_caught_hiding_messages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def nothing(broker: Broker) -> None:
+        """Floors behind the end are not looked for."""
+
+    show_what_is_written(monkeypatch)
+    monkeypatch.setattr(opening, "compare_floors", nothing)
+
+    assert "were published, and nobody has settled them" in violations_of_the_queue(range(30, 80))
+
+
+def test_a_start_calls_it_damage_when_a_queue_has_handed_out_what_is_not_on_the_disk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    show_what_is_written(monkeypatch)
+
+    assert "group workers has had messages that are not there" in violations_of_the_queue(range(30))
 
 
 def test_a_group_that_takes_partitions_away_unasked_is_caught_giving_them_to_two(

@@ -10,7 +10,7 @@ from goqueue.broker.delays.store import DelayStore
 from goqueue.broker.groups.coordinator import Coordinator
 from goqueue.broker.groups.journal import OFFSETS_TOPIC, GroupJournals
 from goqueue.broker.health.condition import Health
-from goqueue.broker.health.damage import tell_offsets_above_end
+from goqueue.broker.health.floors import compare_floors
 from goqueue.broker.health.reserve import Reserve
 from goqueue.broker.metadata_state import EVENTS as METADATA_EVENTS
 from goqueue.broker.metadata_state import METADATA_TOPIC, MetadataAndTenants
@@ -88,9 +88,9 @@ async def open_broker(
         broker.topics[topic.name] = OpenTopic(partitions[: topic.partitions])
         del partitions[: topic.partitions]
     broker.count_topics()
-    await recover_sinks(broker)
     await broker.coordinator.start(await _numbers(broker, OFFSETS_TOPIC))
-    broker.recovery.offsets_above_end = tell_offsets_above_end(broker)
+    await compare_floors(broker)
+    await recover_sinks(broker)
     await broker.open_delays()
     await recover_transactions(broker)
     for transaction_journal in broker.transactions:

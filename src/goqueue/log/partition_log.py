@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from goqueue.log.aborted_index import AbortedIndex
+from goqueue.log.damage import Damage
 from goqueue.log.file_shelf import FileShelf
 from goqueue.log.flush import Flush
 from goqueue.log.recovery import NO_LIMIT, OnBatch, Recovered, recover, reindex
@@ -254,6 +255,14 @@ class PartitionLog:
             if offset < segment.end_offset or segment is self._segments[-1]:
                 return max(offset, segment.base_offset)
         return offset
+
+    def declare_lost(self, reason: str, end_offset: int) -> None:
+        """Somebody has had messages up to an offset, and they are not there: the log ends where it did."""
+        self.damage = Damage(reason, ((self.end_offset, end_offset),))
+        phantom = Segment(self._disk, self.folder, end_offset)
+        phantom.stand_for_lost()
+        self._segments = [*self._segments, phantom]
+        self.flushed_offset = end_offset
 
     def accept_loss(self, end_offset: int = 0) -> None:
         """Go on without what is lost, behind all that was ever vouched for, or further. Save a snapshot next.

@@ -142,8 +142,7 @@ def _tell_losses(
     if vouched_end is not None and end_offset < vouched_end:
         lost.append((end_offset, vouched_end))
         phantom = Segment(disk, folder, vouched_end)
-        phantom.begin_indexes()
-        phantom.rewind(vouched_end, 0, max_timestamp_ms=-1)
+        phantom.stand_for_lost()
         segments.append(phantom)
     if lost:
         recovered.damage = Damage("bytes that a recovery point vouches for are gone", tuple(lost))

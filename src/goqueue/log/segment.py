@@ -62,6 +62,11 @@ class Segment:
         self._file = self._disk.open(self._paths[0])
         assert self.file.size() == 0, f"{self._paths[0]} holds data where a new segment begins"
 
+    def stand_for_lost(self) -> None:
+        """Be the end of a log that has lost its own: without a file, and without anything in it."""
+        self.begin_indexes()
+        self.rewind(self.base_offset, 0, max_timestamp_ms=-1)
+
     def is_on_disk(self) -> bool:
         """Whether its file is there: of a damaged log the last one may stand for what is lost."""
         return self._paths[0].rpartition("/")[2] in self._disk.list(self._folder)

@@ -258,6 +258,8 @@ class TopicOffsets(NamedTuple):
     topic: TopicName
     topic_id: UUID
     rows: tuple[OffsetRow, ...]
+    ahead: tuple[int, ...] = ()
+    """Partitions whose offset was merely named: nobody had been shown so much of them then."""
 
 
 class PartitionLag(NamedTuple):

@@ -1,9 +1,9 @@
 """The work queue on a simulated machine, through crashes: nothing lost, doubled, or settled and seen again.
 
 Two consumers of a shared group take messages in the order of their keys and acknowledge them, give them back,
-reject them or forget them; lives end anywhere, the disk fills up, the wall clock is set. In the end
-everything published was acknowledged or is a dead letter, each once. What was under way when the power went
-may have happened or not.
+reject them or forget them, some before their publisher is answered; lives end anywhere, the disk fills up,
+the wall clock is set. In the end everything published with acks=all was acknowledged or is a dead letter,
+each once. What was under way when the power went may have happened or not.
 """
 
 from contextlib import suppress
@@ -22,7 +22,7 @@ from goqueue.model.delivery import DEAD_LETTER_SUFFIX, Action, Poll, Receipt, Se
 from goqueue.model.errors import GoQueueError, TopicExists
 from goqueue.model.groups import JoinAssigned, Sharing
 from goqueue.model.ids import TopicName, TopicPartition
-from goqueue.model.messages import Message
+from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import HOUR_MS, BrokerConfig
 from goqueue.testing.answers import Answers
 from goqueue.testing.clock import NS_PER_MS, SimulatedClock
@@ -73,14 +73,17 @@ class _State:
 
 class QueueSimulation(RoomSimulation):
     what = "queue"
-    habits = Habits(opening_changes=30, end_share=0.05, close_share=0.3, down_ms=(0, 50, 3_000))
+    habits = Habits(opening_changes=30, end_share=0.08, close_share=0.3, down_ms=(0, 50, 3_000))
 
     def __init__(self, seed: int, steps: int, *, tell: Tell | None = None) -> None:
         self._state = _State()
         super().__init__(seed, steps, tell=tell)
 
     def choose_config(self) -> BrokerConfig:
-        return BrokerConfig(upkeep_interval_ms=self.random.choice((100, 5_000)))
+        return BrokerConfig(
+            flush_interval_ms=self.random.choice((200, 1_000, 10_000)),
+            upkeep_interval_ms=self.random.choice((100, 5_000, 5_000)),
+        )
 
     def new_life(self, broker: Broker, answers: Answers) -> RoomLife:
         if self.has_lost_power or self._state.is_clock_ahead:
@@ -95,6 +98,8 @@ class _Life(RoomLife):
     def __init__(self, simulation: RoomSimulation, broker: Broker, answers: Answers, state: _State) -> None:
         super().__init__(simulation, broker, answers)
         self._state = state
+        # Whoever waits for the disk hurries it for all: some lives have hardly anybody who does.
+        self._acks = self.random.choice(((Acks.ALL, Acks.LEADER, Acks.NONE), (Acks.LEADER, Acks.NONE)))
 
     async def begin(self) -> None:
         with suppress(TopicExists):
@@ -105,7 +110,7 @@ class _Life(RoomLife):
                 await self._join(name)
 
     async def step(self) -> None:
-        actions = {self._publish: 30, self._poll: 30, self._settle: 30, self._wait: 12, self._misfortune: 2}
+        actions = {self._publish: 30, self._poll: 30, self._settle: 30, self._wait: 8, self._misfortune: 2}
         (action,) = self.random.choices(list(actions), list(actions.values()))
         try:
             await action()
@@ -153,17 +158,28 @@ class _Life(RoomLife):
         first = self._state.next_value
         self._state.next_value += self.random.randrange(1, 5)
         values = range(first, self._state.next_value)
+        acks = self.random.choice(self._acks)
+        if self.random.random() < 0.5:
+            # What is done next may concern these messages before their publisher is answered.
+            self.answers.start(self._send(values, acks))
+        else:
+            await self.answers.wait_for(self._send(values, acks))
+
+    async def _send(self, values: range, acks: Acks) -> None:
         messages = [Message(b"%d" % value, b"key %d" % (value % 3)) for value in values]
-        placed = await self.answers.wait_for(publish(self.broker, Publish(topic=TOPIC, messages=messages)))
+        placed = await publish(self.broker, Publish(topic=TOPIC, messages=messages, acks=acks))
+        if not self.answers.has_power:
+            return
         for value, reply in zip(values, placed, strict=True):
             if isinstance(reply, GoQueueError):
                 self.answers.permit(reply)
-            else:
+            elif acks is Acks.ALL:
                 self._state.published.add(str(value))
 
     async def _poll(self) -> None:
         self.note("poll")
-        taken = await self._take(self.random.choice(CONSUMERS), limit=self.random.randrange(1, 6))
+        limit, wait_ms = self.random.randrange(1, 6), self.random.choice((0, 0, 300))
+        taken = await self._take(self.random.choice(CONSUMERS), limit=limit, wait_ms=wait_ms)
         self._state.out_until_ms.update({one.value: one.until_ms for one in taken})
         self._state.unsettled += taken
 

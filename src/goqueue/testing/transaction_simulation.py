@@ -59,6 +59,8 @@ class Transfer:
     """None: nobody knows."""
     may_commit: bool = False
     """Somebody has asked for the commit."""
+    is_seen: bool = False
+    """Somebody has read of it: it is committed for good, answered or not."""
 
 
 class TransactionSimulation(RoomSimulation):
@@ -107,7 +109,13 @@ class _Life(RoomLife):
         await self.answers.wait_for(self._check_books())
 
     async def step(self) -> None:
-        actions = {self._transfer: 30, self._replace: 3, self._wait: 15, self._misfortune: 2}
+        actions = {
+            self._transfer: 30,
+            self._look: 6,
+            self._replace: 3,
+            self._wait: 15,
+            self._misfortune: 2,
+        }
         (action,) = self.random.choices(list(actions), list(actions.values()))
         await action()
         self.answers.raise_problems()
@@ -185,6 +193,20 @@ class _Life(RoomLife):
         clerk = self._clerks[self.random.choice(CLERKS)]
         self.answers.start(self._renew(clerk))
 
+    async def _look(self) -> None:
+        """Read at any moment, also while clerks are at work."""
+        source = TopicPartition(TOPIC, self.random.randrange(PARTITIONS))
+        try:
+            found = await self.answers.wait_for(
+                read_messages(self.broker, ReadMessages(source=source, limit=100_000))
+            )
+        except GoQueueError as error:
+            self.answers.permit(error)
+            return
+        for message in found.messages:
+            number = int((message.value or b"").split()[0])
+            self._transfers[number - 1].is_seen = True
+
     async def _wait(self) -> None:
         await self.answers.sleep(self.random.choice(_WAITS_MS))
 
@@ -224,6 +246,7 @@ class _Life(RoomLife):
             if transfer.is_committed is None and counts:
                 transfer.is_committed = transfer.may_commit and counts == {1}
             demand(counts <= {1 if transfer.is_committed else 0}, what)
+            demand(counts == {1} or not transfer.is_seen, f"{what}, and somebody has read of it")
             if transfer.is_committed:
                 newest[transfer.group] = transfer.number
         demand(not shown, f"nobody has written {dict(shown)}")

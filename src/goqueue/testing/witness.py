@@ -3,7 +3,7 @@
 from goqueue.broker.broker import Broker
 from goqueue.broker.read.find_offset import find_offset
 from goqueue.broker.read.read import read, read_messages
-from goqueue.broker.topics.verbs import describe_topic, list_topics
+from goqueue.broker.topics.verbs import delete_topic, describe_topic, list_topics
 from goqueue.model.commands import (
     BatchesRead,
     PartitionRead,
@@ -12,11 +12,13 @@ from goqueue.model.commands import (
     Read,
     ReadMessages,
     Spot,
+    TopicView,
 )
 from goqueue.model.errors import Corrupt, GoQueueError, OffsetOutOfRange
 from goqueue.model.messages import Acks, StoredMessage
 from goqueue.model.settings import MiB
 from goqueue.records.batch import open_batch
+from goqueue.testing.history import TopicHistory
 from goqueue.testing.partition_history import PartitionHistory, Shown, Violation, demand, name_of, value_of
 from goqueue.testing.story import Story
 
@@ -32,10 +34,26 @@ async def check_restart(broker: Broker, story: Story) -> None:
     for name, topic in list(story.topics.items()):
         if name in found:
             topic.has_become(found[name])
-            await _check_partitions(broker, story, topic.partitions)
+            if any(partition.damage for partition in found[name].partitions):
+                await _give_up(broker, story, topic, found[name])
+            else:
+                await _check_partitions(broker, story, topic.partitions)
         else:
             topic.has_gone()
             story.forget(topic)
+
+
+async def _give_up(broker: Broker, story: Story, topic: TopicHistory, view: TopicView) -> None:
+    """A bit has flipped in what a group has had, and recovery has cut it off: the operator starts afresh."""
+    for shown, partition in zip(view.partitions, topic.partitions, strict=True):
+        is_spoilt = any(rot.may_be_cut for rot in partition.rotten)
+        demand(
+            is_spoilt or not shown.damage, f"{partition.source}: {shown.damage}, but nothing has spoilt it"
+        )
+    story.note("give up topic", topic.name)
+    topic.may_become(None)
+    await delete_topic(broker, topic.name)
+    story.forget(topic)
 
 
 async def _check_partitions(broker: Broker, story: Story, partitions: list[PartitionHistory]) -> None:
@@ -117,9 +135,11 @@ async def _check_read(broker: Broker, story: Story, partition: PartitionHistory)
             shown[0].offset == offset or offset < shown[0].offset <= start_offset,
             f"{partition.source}: a read from {offset} begins at {shown[0].offset}",
         )
-    # What is seen before its producer heard of it is promised to nobody yet.
     now_ns = broker.clock.monotonic_ns()
     partition.check_read(shown, start_offset=start_offset, acks=Acks.NONE, now_ns=now_ns)
+    if shown:
+        # What somebody has seen stays, whatever its producer was told: acks and offsets speak of it.
+        partition.promise(range(shown[0].offset, shown[-1].offset + 1))
 
 
 async def check_find(broker: Broker, story: Story, partition: PartitionHistory) -> None:

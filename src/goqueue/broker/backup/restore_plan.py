@@ -155,7 +155,9 @@ def _plan_group(
         return
     present: dict[tuple[TopicName, int], int] = {}
     if record is not None:
-        present = {(topic, row[0]): row[1] for topic, _, rows in live_offsets(broker, record) for row in rows}
+        present = {
+            (topic, row[0]): row[1] for topic, _, rows, _ in live_offsets(broker, record) for row in rows
+        }
     commits: dict[TopicName, list[OffsetRow]] = {}
     is_present = False
     for topic, row in _rows(group):

@@ -166,10 +166,10 @@ def _groups(broker: Broker) -> Iterator[BackupGroup]:
             group_id=record.membership.name,
             state=record.membership.state.value,
             kind=record.kind.value,
-            offsets={topic: {row[0]: row[1] for row in rows} for topic, _, rows in topics},
+            offsets={topic: {row[0]: row[1] for row in rows} for topic, _, rows, _ in topics},
             offset_metadata={
                 topic: texts
-                for topic, _, rows in topics
+                for topic, _, rows, _ in topics
                 if (texts := {row[0]: row[3] for row in rows if row[3]})
             },
             last_seen_at=_time(record.seen_ms) if record.seen_ms else None,

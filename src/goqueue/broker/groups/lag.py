@@ -84,7 +84,7 @@ def _positions(broker: Broker, record: GroupRecord) -> Iterator[tuple[TopicParti
     if isinstance(membership, AssignedGroup) and membership.terms.kind is GroupKind.HTTP:
         for topic, count in membership.topics.items():
             offsets.update({TopicPartition(topic, partition): _NEVER for partition in range(count)})
-    for topic, topic_id, rows in record.offsets.topics():
+    for topic, topic_id, rows, _ in record.offsets.topics():
         known = broker.metadata.topics.get(topic)
         if known is not None and known.topic_id == topic_id:
             offsets.update({TopicPartition(topic, row[0]): row[1] for row in rows})

@@ -82,12 +82,18 @@ def begin_commit(
 def accepted_offsets(
     broker: Broker, commits: Sequence[TopicCommit], refusals: Refusals
 ) -> list[TopicOffsets]:
-    """The offsets of a request that can be kept; what is wrong with the others goes to the refusals."""
+    """The offsets of a request that can be kept; what is wrong with the others goes to the refusals.
+
+    A client may name any offset. One that nobody can have read up to is kept as told, and marked: else it
+    would look, after a restart, as if messages were missing.
+    """
     topics: list[TopicOffsets] = []
     for commit in commits:
         if rows := _accepted(broker, commit, refusals):
             topic_id = broker.metadata.topics[commit.topic].topic_id
-            topics.append(TopicOffsets(commit.topic, topic_id, tuple(rows)))
+            partitions = broker.topics[commit.topic].partitions
+            ahead = tuple([row[0] for row in rows if row[1] > partitions[row[0]].commit_mark])
+            topics.append(TopicOffsets(commit.topic, topic_id, tuple(rows), ahead))
     return topics
 
 
@@ -99,7 +105,7 @@ def unstable_offsets(broker: Broker, group: str) -> set[TopicPartition]:
     return {
         TopicPartition(topic, row[0])
         for _, topics in record.pending
-        for topic, _, rows in topics
+        for topic, _, rows, _ in topics
         for row in rows
     }
 
@@ -129,7 +135,7 @@ async def fetch_offsets(
     found: list[TopicCommit] = []
     if wanted is None:
         offsets = () if record is None else record.offsets.topics()
-        for topic, topic_id, rows in offsets:
+        for topic, topic_id, rows, _ in offsets:
             known = broker.metadata.topics.get(topic)
             if known is not None and known.topic_id == topic_id:
                 found.append(TopicCommit(topic, rows))

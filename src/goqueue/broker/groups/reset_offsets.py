@@ -73,7 +73,7 @@ def _topics(broker: Broker, command: ResetOffsets) -> Sequence[str]:
         return command.topics
     record = broker.coordinator.journals.record(command.group)
     known = () if record is None else record.offsets.topics()
-    return [topic for topic, topic_id, _ in known if _is_alive(broker, topic, topic_id)]
+    return [topic for topic, topic_id, *_ in known if _is_alive(broker, topic, topic_id)]
 
 
 def _is_alive(broker: Broker, topic: TopicName, topic_id: object) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from goqueue.broker.storage.event_codec import EventCodec
 from goqueue.core.delivery import events as delivery_events
-from goqueue.core.delivery.deliveries import Deliveries
+from goqueue.core.delivery.deliveries import Deliveries, FloorMoved
 from goqueue.core.groups import events as group_events
 from goqueue.core.groups.events import OffsetsReset, StateReset
 from goqueue.core.groups.groups import Groups
@@ -40,15 +40,22 @@ class GroupsAndDeliveries:
         if isinstance(event, delivery_events.Event):
             moved = self._deliveries.apply(event, ahead_ms=ahead_ms)
             if moved is not None:
-                row = (moved.partition, moved.offset, -1, "")
-                record = self._groups.ensure(moved.group)
-                record.offsets.commit((TopicOffsets(moved.topic, moved.topic_id, (row,)),))
+                self._move_floor(moved, is_kept=isinstance(event, delivery_events.DeliveryKept))
             return
         self._groups.apply(event)
         if isinstance(event, StateReset):
             self._deliveries.clear()
         elif self._deliveries.has_group(event.group):
             self._follow(event.group, is_reset=isinstance(event, OffsetsReset))
+
+    def _move_floor(self, moved: FloorMoved, *, is_kept: bool) -> None:
+        group, topic, topic_id, partition, offset = moved
+        offsets = self._groups.ensure(group).offsets
+        ahead: tuple[int, ...] = ()
+        if is_kept and partition in offsets.ahead_of(topic, topic_id):
+            # A delivery that begins where a client has put the group, who may have named any offset.
+            ahead = (partition,) if offsets.of(topic, topic_id)[partition][1] == offset else ()
+        offsets.commit((TopicOffsets(topic, topic_id, ((partition, offset, -1, ""),), ahead),))
 
     def _follow(self, group: str, *, is_reset: bool) -> None:
         """Whatever has become of a group's offsets, its deliveries stand where they say."""

@@ -136,7 +136,7 @@ def describe_group(broker: Broker, group: str) -> GroupView:
         raise GroupNotFound(group)
     membership = record.membership
     committed = tuple(
-        topic for topic, topic_id, _ in record.offsets.topics() if topic_id in broker.metadata.names
+        topic for topic, topic_id, *_ in record.offsets.topics() if topic_id in broker.metadata.names
     )
     if isinstance(membership, AssignedGroup):
         view = view_assigned(broker, membership)

@@ -3,6 +3,7 @@
 import logging
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.health.floors import known_end
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.transactions.ends import close_hanging_in
 from goqueue.log.damage import Damage
@@ -28,7 +29,7 @@ async def _accept_loss(broker: Broker, partition: Partition, end_offset: int) ->
     damage = partition.damage
     if damage is None:
         raise NotDamaged(*partition.source)
-    end_offset = max(end_offset, highest_known(broker, partition.source))
+    end_offset = max(end_offset, known_end(broker, partition.source))
     try:
         await broker.threads.run(partition.accept_loss, end_offset)
     except OSError as error:
@@ -45,44 +46,3 @@ async def _accept_loss(broker: Broker, partition: Partition, end_offset: int) ->
     for reader in tuple(partition.readers):
         reader.wake()
     return damage
-
-
-def tell_offsets_above_end(broker: Broker) -> int:
-    """After a start: which groups stand behind the end of a partition, where new messages would pass them by.
-
-    A power failure does that to messages that were not waited for (acks=leader), a disk to any.
-    """
-    count = 0
-    for journal in broker.coordinator.journals:
-        for record in journal.groups:
-            for kept in record.offsets.topics():
-                topic = broker.metadata.topics.get(kept.topic)
-                if topic is None or topic.topic_id != kept.topic_id:
-                    continue
-                partitions = broker.topic(kept.topic).partitions
-                for number, offset, *_ in kept.rows:
-                    if number >= len(partitions) or partitions[number].is_failed:
-                        continue
-                    end_offset = partitions[number].log.end_offset
-                    if offset > end_offset:
-                        count += 1
-                        log.warning(
-                            "group_above_end group=%s partition=%s offset=%d end_offset=%d",
-                            record.membership.name,
-                            partitions[number].source,
-                            offset,
-                            end_offset,
-                        )
-    return count
-
-
-def highest_known(broker: Broker, source: TopicPartition) -> int:
-    """The highest offset that groups have of a partition: before it there were messages once."""
-    topic = broker.metadata.topic(source.topic)
-    highest = 0
-    for journal in broker.coordinator.journals:
-        for record in journal.groups:
-            row = record.offsets.of(topic.name, topic.topic_id).get(source.partition)
-            if row is not None:
-                highest = max(highest, row[1])
-    return highest

@@ -343,6 +343,12 @@ class Partition:
         self.leader_epoch = leader_epoch
         self._stopped = None
 
+    def declare_lost(self, reason: str, end_offset: int) -> None:
+        """Stop writing: messages up to an offset were there once, and are not any more."""
+        self._log.declare_lost(reason, end_offset)
+        self.commit_mark = end_offset
+        log.error("partition_damaged partition=%s reason=%s", self.source, self._log.damage)
+
     def accept_loss(self, end_offset: int) -> None:
         """Go on without what is lost. Waits for the disk; raises OSError, and is damaged then as before."""
         damage = self._log.damage

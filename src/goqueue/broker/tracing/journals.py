@@ -88,7 +88,7 @@ async def settled_ends(broker: Broker, sources: Collection[TopicPartition]) -> d
     for journal in broker.coordinator.journals:
         for record in list(journal.groups):
             await slices.pause()
-            for topic, _, rows in record.offsets.topics():
+            for topic, _, rows, _ in record.offsets.topics():
                 for partition, committed_offset, *_ in rows:
                     source = TopicPartition(topic, partition)
                     if ends.get(source, committed_offset) < committed_offset:

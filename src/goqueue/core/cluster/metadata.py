@@ -74,6 +74,11 @@ class JournalBegun:
 
 
 @dataclass(frozen=True, slots=True)
+class CommitMarkKept:
+    """From here on nothing that names an offset is on the disk before the message: else it is missing."""
+
+
+@dataclass(frozen=True, slots=True)
 class StateReset:
     """Begin again from nothing: what follows is the whole state, written to keep the journal short."""
 
@@ -88,6 +93,7 @@ Event = (
     | TopicRemoved
     | ProducerIdsReserved
     | JournalBegun
+    | CommitMarkKept
     | StateReset
 )
 EVENT_TYPES: dict[str, type[Event]] = {
@@ -102,6 +108,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
         TopicRemoved,
         ProducerIdsReserved,
         JournalBegun,
+        CommitMarkKept,
         StateReset,
     )
 }
@@ -130,6 +137,7 @@ class Metadata:
         self.deleted: set[TopicName] = set()
         self.journals: set[str] = set()
         self.producer_ids_end = 1
+        self.is_commit_mark_kept = False
 
     def topic(self, name: str) -> Topic:
         topic = self.topics.get(TopicName(name))
@@ -198,6 +206,8 @@ class Metadata:
                 self.producer_ids_end = event.end
             case JournalBegun():
                 self.journals.add(event.name)
+            case CommitMarkKept():
+                self.is_commit_mark_kept = True
             case StateReset():
                 self._reset()
 
@@ -207,6 +217,8 @@ class Metadata:
         yield ClusterFormed(self.cluster_id)
         yield EpochRaised(self.epoch)
         yield ProducerIdsReserved(self.producer_ids_end)
+        if self.is_commit_mark_kept:
+            yield CommitMarkKept()
         for journal in sorted(self.journals):
             yield JournalBegun(journal)
         for topic in self.topics.values():

@@ -95,6 +95,12 @@ class Delivery:
     def leased_count(self) -> int:
         return sum(lease.offsets.count for lease in self.leases.values())
 
+    @property
+    def touched_end(self) -> int:
+        """The offset behind the last message above the floor that anything has become of; 0: of none."""
+        ends = [runs.end for runs in (self.settled, self.busy) if runs]
+        return max(*ends, 0, *(offset + 1 for offset in self.attempts)) if ends or self.attempts else 0
+
     def in_flight(self, consumer: str) -> int:
         """What a consumer has out, from all partitions of the group."""
         return self._in_flight[consumer]

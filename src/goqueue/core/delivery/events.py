@@ -1,6 +1,6 @@
 """What of deliveries must survive a restart. A delivery is known by its number, to keep events small."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 from uuid import UUID
 
@@ -45,6 +45,24 @@ class DeliveryKept:
     moves: tuple[tuple[Move, int], ...] = ()
     passed: tuple[PassedRun, ...] = ()
     """What was left out, the newest of it."""
+
+    def before(self, end_offset: int) -> "DeliveryKept":
+        """The same where the log ends at an offset: what was known of messages behind it is forgotten."""
+        leases = [
+            lease._replace(
+                runs=_before(lease.runs, end_offset),
+                later=tuple(pair for pair in lease.later if pair[0] < end_offset),
+            )
+            for lease in self.leases
+        ]
+        return replace(
+            self,
+            floor=min(self.floor, end_offset),
+            settled=_before(self.settled, end_offset),
+            leases=tuple(lease for lease in leases if lease.runs),
+            returned=tuple(one for one in self.returned if one.offset < end_offset),
+            moves=tuple(pair for pair in self.moves if pair[0].offset < end_offset),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +164,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
         DeliveryDropped,
     )
 }
+
+
+def _before(runs: RunsKept, end_offset: int) -> RunsKept:
+    return tuple((first, min(end, end_offset)) for first, end in runs if first < end_offset)

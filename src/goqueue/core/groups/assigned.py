@@ -182,7 +182,7 @@ class AssignedGroup(AssignedState):
         holder = self.members.get(member_id)
         if holder is None or self.terms.kind is GroupKind.CONSUMER:
             return
-        for topic, _, rows in topics:
+        for topic, _, rows, _ in topics:
             for row in rows:
                 if (place := TopicPartition(topic, row[0])) not in holder.held:
                     raise NotPartitionOwner(self.name, member_id, place)

@@ -23,7 +23,7 @@ from goqueue.model.errors import Corrupt, JournalDamaged, NotDamaged, PartitionD
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Message
 from goqueue.node.disk import FolderDisk
-from tests.unit.broker.queue.queue_steps import ack, floor, join, orders, put, take, values
+from tests.unit.broker.queue.queue_steps import Consumer, ack, floor, join, orders, put, take, values
 from tests.unit.broker.running import ORDERS, ORDERS_0, running
 
 T = TypeVar("T")
@@ -192,15 +192,33 @@ async def put_nothing(broker: Broker) -> None:
     await put(broker, "more")
 
 
-def test_a_group_that_stands_behind_the_end_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_partition_that_ends_before_what_a_group_has_had_of_it_is_damaged(tmp_path: Path) -> None:
     live(tmp_path, work)
     folder = tmp_path / "logs/orders/0"
     for path in folder.iterdir():
         path.unlink()
     begin_at(FolderDisk(tmp_path), "logs/orders/0", 2)  # as a broker that had lost it would have gone on
 
-    async def look(broker: Broker) -> int:
-        return broker.recovery.offsets_above_end
+    async def look(broker: Broker) -> None:
+        damage = broker.partition(ORDERS_0).damage
+        assert str(damage) == "group workers has had messages that are not there; lost are the offsets 2 to 4"
+        assert broker.recovery.offsets_above_end == 1
+        assert isinstance(await put_one(broker), PartitionDamaged)
 
-    assert live(tmp_path, look) == 1
-    assert "group_above_end group=workers partition=orders/0 offset=5 end_offset=2" in caplog.text
+    live(tmp_path, look)
+    live(tmp_path, look)  # a clean stop does not make it well
+
+    async def decide(broker: Broker) -> None:
+        await accept_loss(broker, ORDERS_0)
+        assert await put_one(broker) == Placed(0, 5), "no offset is given out twice"
+        at_work = broker.coordinator.known_active("workers")
+        assert at_work is not None
+        [ann] = at_work.membership.members
+        assert values(await take(broker, Consumer("workers", ann))) == ["new"]
+
+    live(tmp_path, decide)
+
+    async def is_well(broker: Broker) -> bool:
+        return broker.partition(ORDERS_0).damage is None
+
+    assert live(tmp_path, is_well)

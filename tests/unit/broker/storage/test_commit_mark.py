@@ -31,6 +31,7 @@ from goqueue.model.transactions import Isolation
 from tests.unit.broker.lives import Lives
 from tests.unit.broker.queue.queue_steps import Consumer, ack, join, orders, take, values
 from tests.unit.broker.running import ORDERS
+from tests.unit.broker.transactions.transaction_steps import committed_offset, new_writer
 
 SOURCE = TopicPartition(ORDERS, 0)
 READER = Membership("readers", "", NO_GENERATION)
@@ -180,6 +181,49 @@ def test_whoever_publishes_and_then_looks_sees_his_messages(
         assert await look(broker) == seen
 
     Lives(1).live(story)
+
+
+@pytest.mark.parametrize("look", [_messages, _fetched, _frames, _latest, _ranges, _lag])
+@pytest.mark.parametrize("seed", range(4))
+def test_what_somebody_was_shown_is_there_after_a_power_cut(
+    look: Callable[[Broker], Awaitable[object]], seed: int
+) -> None:
+    lives = Lives(seed)
+
+    async def story(broker: Broker) -> None:
+        await orders(broker)
+        await commit_offsets(broker, READER, [TopicCommit(ORDERS, [(0, 0, -1, "")])])
+        await put(broker, "a", "b")
+        await look(broker)
+
+    lives.live(story)
+
+    assert lives.live(texts_in) == ["a", "b"]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_transaction_never_outlives_the_input_that_it_was_made_of(seed: int) -> None:
+    """Read, transform, write, commit the offset: input that was lost would be sent and counted again."""
+    lives = Lives(seed)
+
+    async def story(broker: Broker) -> None:
+        await orders(broker, partitions=2)
+        messages = [Message(b"%d" % number, partition=0) for number in range(3)]
+        await publish(broker, Publish(topic=ORDERS, messages=messages, acks=Acks.LEADER))
+        seen = await texts_in(broker)
+        writer = await new_writer(broker)
+        await writer.add(1)
+        for text in seen:
+            await writer.put(1, f"made of {text}")
+        await writer.read_up_to(len(seen))
+        await writer.commit()
+
+    lives.live(story)
+
+    async def look(broker: Broker) -> tuple[int, int]:
+        return await committed_offset(broker), broker.partition(SOURCE).log.end_offset
+
+    assert lives.live(look) == (3, 3)
 
 
 def test_what_is_written_is_hidden_until_the_disk_has_it() -> None:
