@@ -79,6 +79,14 @@ class MessageCheck:
 
     def problem(self, value: bytes | None, key: bytes | None, headers: Headers) -> str | None:
         """What is wrong with a message, and where; None when nothing is."""
+        if (
+            self._by_frame
+            and not (self._is_full or headers)
+            and key is None
+            and value is not None
+            and value[:FRAME_BYTES] in self._by_frame
+        ):
+            return None  # it names the schema that one before it has named, and no more is asked
         if value is not None and self._is_value_watched:
             named = None
             if headers:
