@@ -7,6 +7,7 @@ from goqueue.cli.parts.exit_codes import ExitCode
 from goqueue.client import GoQueue
 from goqueue.client.calls import queue as calls
 from goqueue.client.calls.traces import Span, Trace, TraceStats, TraceSummary
+from goqueue.model.telemetry import Fact
 from tests.unit.cli.command_line import CommandLine
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -92,7 +93,7 @@ def test_what_has_no_story_is_told(cli: CommandLine, topic: str) -> None:
 
 
 def test_a_time_line_is_in_order_and_says_how_it_is_known() -> None:
-    def span(kind: str, after_ms: int, **facts: object) -> Span:
+    def span(kind: str, after_ms: int, **facts: Fact) -> Span:
         at = NOON + timedelta(milliseconds=after_ms)
         return Span("0" * 16, kind, at, "orders", 0, 7, attributes={"source": "ring", **facts})
 

@@ -9,6 +9,7 @@ from goqueue.client.call import Call, Reply, body_of, json_of, path, query_of
 from goqueue.client.messages import Message
 from goqueue.client.times import time_text
 from goqueue.client.wire import MessageOnWire
+from goqueue.wire.dead_letters import Redriven as Redriven
 
 _REDRIVE_MS = 20_000
 """A node answers by then, and says whether there is more to do."""
@@ -36,17 +37,6 @@ class DeadLetters(msgspec.Struct, frozen=True):
     dlq_topic: str
     letters: list[DeadLetter]
     next: dict[str, int]
-
-
-class Redriven(msgspec.Struct, frozen=True):
-    """How many were found and sent back. Not `complete`: ask the same again to go on."""
-
-    topic: str
-    dlq_topic: str
-    matched: int
-    redriven: int
-    complete: bool
-    dry_run: bool
 
 
 class _Letter(MessageOnWire, kw_only=True):

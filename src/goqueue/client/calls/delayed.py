@@ -7,6 +7,7 @@ import msgspec
 from goqueue.client.call import Call, body_of, json_of, path, query_of
 from goqueue.client.messages import Priority
 from goqueue.client.times import Duration, duration_text, time_text
+from goqueue.wire.delays import DelayStats as DelayStats
 
 
 class Delayed(msgspec.Struct, frozen=True):
@@ -19,19 +20,6 @@ class Delayed(msgspec.Struct, frozen=True):
     time_remaining: str
     state: str
     priority: Priority
-
-
-class DelayStats(msgspec.Struct, frozen=True):
-    """Counts since the data folder was made; the pending ones are those of now."""
-
-    total_scheduled: int
-    total_delivered: int
-    total_canceled: int
-    total_pending: int
-    total_dropped: int
-    by_topic: dict[str, int]
-    avg_delay: str
-    in_transactions: int
 
 
 class _DelayedList(msgspec.Struct):

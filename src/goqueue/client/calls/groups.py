@@ -8,136 +8,21 @@ import msgspec
 
 from goqueue.client.call import Call, body_of, json_of, path, query_of
 from goqueue.client.times import time_text
+from goqueue.wire import groups as wire
+from goqueue.wire.groups import GroupSummary as GroupSummary
+from goqueue.wire.groups import OffsetsCommitted
+from goqueue.wire.groups import OffsetsReset as OffsetsReset
 
-OffsetMap = dict[str, dict[str, int]]
-"""Topic, then the partition's number as text, then an offset."""
-
-
-class GroupSummary(msgspec.Struct, frozen=True):
-    id: str
-    state: str
-    members: int
-    generation: int
-    topics: list[str]
-    kind: str
-
-
-class Place(msgspec.Struct, frozen=True):
-    """A partition of a topic."""
-
-    topic: str
-    partition: int
+GroupMember = wire.GroupMember[datetime]
+OpenTransaction = wire.OpenTransaction[datetime]
+PartitionLag = wire.PartitionLag[datetime]
+GroupLag = wire.GroupLag[datetime]
+PassedOver = wire.PassedOver[datetime]
+Group = wire.Group[datetime]
+GroupOffsets = wire.GroupOffsets[datetime]
 
 
-class GroupMember(msgspec.Struct, frozen=True):
-    member_id: str
-    client_id: str
-    client_host: str
-    assignment: list[Place]
-    joined_at: datetime | None = None
-    last_heartbeat: datetime | None = None
-
-
-class OpenTransaction(msgspec.Struct, frozen=True):
-    """A transaction that readers of committed messages wait for."""
-
-    transaction_id: str
-    transactional_id: str
-    producer_id: int
-    epoch: int
-    first_offset: int
-    started_at: datetime
-    open_seconds: float
-
-
-class PartitionLag(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How far behind; -1 stands for what cannot be told, or was never committed."""
-
-    topic: str
-    partition: int
-    offset: int
-    end_offset: int
-    lag: int
-    lag_seconds: float
-    held_back_by: OpenTransaction | None = None
-
-
-class GroupLag(msgspec.Struct, frozen=True):
-    """Messages that are there to be read, and how long ago the first of them was stored."""
-
-    group_id: str
-    total: int
-    max_seconds: float
-    partitions: list[PartitionLag]
-
-
-class PassedOver(msgspec.Struct, frozen=True):
-    """Messages that a queue group had to leave out, because nobody can read them."""
-
-    topic: str
-    partition: int
-    first_offset: int
-    end_offset: int
-    reason: str
-    at: datetime
-
-
-class Group(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A group, its members, and how far it is behind."""
-
-    group_id: str
-    state: str
-    generation: int
-    kind: str
-    protocol: str
-    topics: list[str]
-    members: list[GroupMember]
-    lag: GroupLag
-    mode: str | None = None
-    key_order: bool = False
-    passed_over: list[PassedOver] = []
-
-
-class GroupOffsets(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How far a group has read: the offsets it reads next."""
-
-    group_id: str
-    offsets: OffsetMap
-    generation: int | None = None
-    updated_at: datetime | None = None
-
-
-class OffsetRefused(msgspec.Struct, frozen=True):
-    """Why one offset was not taken."""
-
-    topic: str
-    partition: int
-    error: str
-    code: str
-
-
-class OffsetsCommitted(msgspec.Struct, frozen=True):
-    """What was committed; `errors` has what was not."""
-
-    offsets: OffsetMap
-    errors: list[OffsetRefused] = []
-
-
-class OffsetReset(msgspec.Struct, frozen=True):
-    topic: str
-    partition: int
-    old_offset: int
-    """-1: none was committed."""
-    new_offset: int
-
-
-class OffsetsReset(msgspec.Struct, frozen=True):
-    """Where a group was and where it reads on, or would after a dry run."""
-
-    group_id: str
-    dry_run: bool
-    reset_count: int
-    partitions: list[OffsetReset]
+OffsetMap = wire.OffsetMap
 
 
 class _GroupList(msgspec.Struct):

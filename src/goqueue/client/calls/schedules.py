@@ -7,29 +7,9 @@ import msgspec
 from goqueue.client.call import Call, body_of, json_of, path
 from goqueue.client.messages import Content, GivenHeaders, Json, Outgoing, Priority
 from goqueue.client.wire import on_wire
+from goqueue.wire import delays as wire
 
-
-class ScheduledMessage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a schedule publishes each time; with `encoding` base64, key and value are."""
-
-    value: str
-    key: str | None = None
-    priority: Priority | None = None
-    headers: dict[str, str | None] | None = None
-    encoding: str | None = None
-
-
-class Schedule(msgspec.Struct, frozen=True, omit_defaults=True):
-    topic: str
-    name: str
-    cron: str
-    time_zone: str
-    message: ScheduledMessage
-    state: str
-    created_at: datetime
-    fired: int
-    next_at: datetime | None = None
-    last_at: datetime | None = None
+Schedule = wire.Schedule[datetime]
 
 
 class _ScheduleList(msgspec.Struct):

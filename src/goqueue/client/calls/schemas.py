@@ -6,42 +6,12 @@ from typing import Literal
 import msgspec
 
 from goqueue.client.call import Call, Reply, body_of, json_of, path
+from goqueue.wire.schemas import Fit as Fit
+from goqueue.wire.schemas import Registered as Registered
+from goqueue.wire.schemas import Schema as Schema
+from goqueue.wire.schemas import SchemaReference
 
 SchemaType = Literal["JSON", "AVRO", "PROTOBUF"]
-
-
-class SchemaReference(msgspec.Struct, frozen=True):
-    """A schema that another is built on: the name it goes by there, and its place."""
-
-    name: str
-    subject: str
-    version: int
-
-
-class Registered(msgspec.Struct, frozen=True):
-    """Where a schema stands."""
-
-    id: int
-    version: int
-    subject: str
-
-
-class Schema(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A schema; subject and version are missing where it was asked for by its id and has no place."""
-
-    id: int
-    schema: str
-    schema_type: str
-    references: list[SchemaReference] = []
-    subject: str | None = None
-    version: int | None = None
-
-
-class Fit(msgspec.Struct, frozen=True):
-    """Whether a schema may follow what a subject has; `messages` name the rules it breaks."""
-
-    is_compatible: bool
-    messages: list[str] = []
 
 
 class _Level(msgspec.Struct):

@@ -6,67 +6,12 @@ from datetime import datetime
 import msgspec
 
 from goqueue.client.call import Call, body_of, json_of, path, query_of
+from goqueue.wire import tenants as wire
+from goqueue.wire.tenants import Quotas as Quotas
+from goqueue.wire.tenants import TenantStats as TenantStats
 
-
-class Quotas(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tenant may use. 0 is no limit."""
-
-    publish_rate_limit: int
-    consume_rate_limit: int
-    publish_bytes_rate_limit: int
-    consume_bytes_rate_limit: int
-    max_storage_bytes: int
-    max_topics: int
-    max_partitions_per_topic: int
-    max_total_partitions: int
-    max_message_size_bytes: int
-    max_retention_hours: int | float
-    max_delay_hours: int | float
-    max_connections: int
-    max_consumer_groups: int
-    max_consumers_per_group: int
-
-
-class Tenant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who owns the topics and groups whose names begin with `id` and a dot."""
-
-    id: str
-    name: str
-    status: str
-    created_at: datetime
-    updated_at: datetime
-    quotas: Quotas
-    display_name: str = ""
-    description: str = ""
-    suspended_at: datetime | None = None
-    suspend_reason: str = ""
-    metadata: dict[str, str] = {}
-
-
-class TenantUsage(msgspec.Struct, frozen=True):
-    """What a tenant has moved since it was created or its count was reset, and what it holds now."""
-
-    tenant_id: str
-    total_messages_published: int
-    total_bytes_published: int
-    total_messages_consumed: int
-    total_bytes_consumed: int
-    storage_bytes: int
-    topic_count: int
-    partition_count: int
-    consumer_group_count: int
-    last_updated: datetime
-    quota_violations: dict[str, int] = {}
-
-
-class TenantStats(msgspec.Struct, frozen=True):
-    """How much of its quotas a tenant holds, in percent; 0 where there is no limit."""
-
-    tenant_id: str
-    storage_usage_percent: float
-    topic_usage_percent: float
-    partition_usage_percent: float
-    consumer_group_usage_percent: float
+Tenant = wire.Tenant[datetime]
+TenantUsage = wire.TenantUsage[datetime]
 
 
 class _TenantList(msgspec.Struct):

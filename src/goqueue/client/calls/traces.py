@@ -6,6 +6,9 @@ import msgspec
 
 from goqueue.client.call import Call, json_of, path, query_of
 from goqueue.client.times import time_text
+from goqueue.wire import traces as wire
+
+Span = wire.Span[datetime]
 
 
 class TraceSummary(msgspec.Struct, frozen=True):
@@ -23,23 +26,6 @@ class TraceSummary(msgspec.Struct, frozen=True):
     span_count: int = 0
     state: str = ""
     """The status told apart: in_progress, completed, failed, retrying, delayed or expired."""
-
-
-class Span(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One stage of a message's life."""
-
-    span_id: str
-    event_type: str
-    timestamp: datetime
-    topic: str
-    partition: int
-    offset: int
-    parent_span_id: str | None = None
-    consumer_group: str | None = None
-    consumer_id: str | None = None
-    duration_ns: int | None = None
-    error: str | None = None
-    attributes: dict[str, object] | None = None
 
 
 class Trace(TraceSummary, frozen=True, kw_only=True):

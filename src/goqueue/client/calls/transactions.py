@@ -11,6 +11,10 @@ from goqueue.client.messages import Content, GivenHeaders, Json, Outgoing, Place
 from goqueue.client.times import Duration
 from goqueue.client.wire import on_wire
 from goqueue.model.schemas import QUARANTINE_SUFFIX
+from goqueue.wire import transactions as wire
+
+TransactionView = wire.TransactionView[datetime]
+TransactionStats = wire.TransactionStats[datetime]
 
 
 class ProducerId(msgspec.Struct, frozen=True):
@@ -32,36 +36,6 @@ class HasReceipt(Protocol):
 
     @property
     def receipt(self) -> str: ...
-
-
-class TouchedPartition(msgspec.Struct, frozen=True):
-    topic: str
-    partition: int
-
-
-class TransactionView(msgspec.Struct, frozen=True):
-    """One transactional id and its last transaction."""
-
-    transaction_id: str
-    transactional_id: str
-    producer_id: int
-    epoch: int
-    state: str
-    started_at: datetime
-    timeout_ms: int
-    open_ms: int
-    partitions: list[TouchedPartition]
-    groups: list[str]
-    receipts: int
-
-
-class TransactionStats(msgspec.Struct, frozen=True):
-    active_transactions: int
-    committed_total: int
-    aborted_total: int
-    avg_duration: str
-    """From the begin to the decision, like 39.5ms."""
-    longest_open: list[TransactionView]
 
 
 class _TransactionList(msgspec.Struct):

@@ -17,7 +17,7 @@ class Outgoing(NamedTuple):
     span: Span
 
 
-class _Line(SpanBody, kw_only=True):
+class _Line(SpanBody, frozen=True, kw_only=True):
     """What GET /traces/{id} shows of a span, and the id."""
 
     trace_id: str

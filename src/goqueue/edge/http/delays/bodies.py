@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from goqueue.edge.http.parts.bodies import EncodingWord, PriorityWord
+from goqueue.wire import delays as wire
 
 
 class DelayedMessage(Struct):
@@ -56,33 +57,19 @@ class TimerWheelStats(Struct):
     current_tick: int
 
 
-class DelayStatsBody(Struct):
+class DelayStatsBody(wire.DelayStats, frozen=True, kw_only=True):
     """Counts since the data folder was made; the pending ones are those of now."""
 
-    total_scheduled: int
-    total_delivered: int
-    total_canceled: int
-    total_pending: int
-    total_dropped: Annotated[int, Meta(description="Their topic was deleted before they fell due.")]
-    by_topic: dict[str, int]
     timer_wheel: TimerWheelStats
     pending_count: int
     delivered_count: int
     cancelled_count: int
     canceled_count: int
-    avg_delay: Annotated[str, Meta(description="How long messages were to wait, on average.")]
-    in_transactions: Annotated[
-        int, Meta(description="Stored, and neither pending nor cancelled before their transaction ends.")
-    ]
 
 
-class ScheduledMessageBody(Struct, omit_defaults=True):
-    """What a schedule publishes each time."""
+class ScheduledMessageBody(wire.ScheduledMessage, frozen=True):
+    """What a schedule is to publish each time."""
 
-    value: str
-    key: Annotated[str, Meta(description="Empty: no key.")] | None = None
-    priority: Annotated[str, Meta(description="A lane, in any letter case; normal by default.")] | None = None
-    headers: dict[str, str | None] | None = None
     encoding: Annotated[EncodingWord, Meta(description="base64: value and key are.")] | None = None
 
 
@@ -97,17 +84,7 @@ class CreateScheduleBody(Struct):
     ) = None
 
 
-class ScheduleBody(Struct, omit_defaults=True):
-    topic: str
-    name: str
-    cron: str
-    time_zone: str
-    message: ScheduledMessageBody
-    state: Literal["active", "paused"]
-    created_at: str
-    fired: int
-    next_at: str | None = None
-    last_at: str | None = None
+ScheduleBody = wire.Schedule[str]
 
 
 class ScheduleList(Struct):

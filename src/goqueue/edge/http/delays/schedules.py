@@ -32,6 +32,7 @@ from goqueue.edge.http.parts.times import format_time
 from goqueue.model.delays import CreateSchedule, ScheduledMessage, ScheduleView
 from goqueue.model.ids import TopicName
 from goqueue.model.names import PLAIN_NAME_PATTERN
+from goqueue.wire import delays as wire
 
 _decoder = msgspec.json.Decoder(CreateScheduleBody)
 _TAGS = ["schedules"]
@@ -162,21 +163,16 @@ def _body_of(view: ScheduleView) -> ScheduleBody:
     )
 
 
-def _shown(message: ScheduledMessage) -> ScheduledMessageBody:
+def _shown(message: ScheduledMessage) -> wire.ScheduledMessage:
     """As it was given: in base64 only where it is no text."""
-    shown = ScheduledMessageBody("", priority=PRIORITY_OF_LANE[message.lane])
+    priority = PRIORITY_OF_LANE[message.lane]
+    headers = shown_headers(message.headers)[0] if message.headers else None
     try:
-        shown.value = message.value.decode()
-        shown.key = None if message.key is None else message.key.decode()
+        key = None if message.key is None else message.key.decode()
+        return wire.ScheduledMessage(message.value.decode(), key, priority, headers)
     except UnicodeDecodeError:
-        shown.value, shown.key, shown.encoding = (
-            base64_of(message.value) or "",
-            base64_of(message.key),
-            "base64",
-        )
-    if message.headers:
-        shown.headers = shown_headers(message.headers)[0]
-    return shown
+        value = base64_of(message.value) or ""
+        return wire.ScheduledMessage(value, base64_of(message.key), priority, headers, "base64")
 
 
 ROUTES = [

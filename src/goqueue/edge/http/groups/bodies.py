@@ -3,11 +3,14 @@
 Existing clients and the first server disagreed on many names; replies hold both where their types allow.
 """
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import Annotated, Generic, Literal
 
 from msgspec import Meta, Struct
 
+from goqueue.wire import groups as wire
 from goqueue.wire.pages import Next
+from goqueue.wire.times import Time
 
 _INT32 = Meta(ge=-(2**31), le=2**31 - 1)
 _INT64 = Meta(ge=-(2**63), le=2**63 - 1)
@@ -21,15 +24,10 @@ ModeWord = Literal["eager", "cooperative", "shared"]
 KindWord = Literal["classic", "consumer", "http", "share"]
 StateWord = Literal["empty", "stable", "rebalancing", "dead"]
 ReconciliationWord = Literal["none", "pending_revoke", "pending_assign", "complete"]
-OffsetMap = dict[str, dict[str, Annotated[int, _INT64]]]
-"""Topic, then the partition's number as text, then an offset."""
+OffsetMap = wire.OffsetMap
 
 
-class PlaceBody(Struct):
-    """A partition of a topic."""
-
-    topic: str
-    partition: _PartitionNumber
+PlaceBody = wire.Place
 
 
 class OffsetBody(Struct):
@@ -134,13 +132,7 @@ class LeaveReply(Struct):
     left: Literal[True] = True
 
 
-class GroupSummary(Struct):
-    id: str
-    state: StateWord
-    members: int
-    generation: int
-    topics: list[str]
-    kind: KindWord
+GroupSummary = wire.GroupSummary
 
 
 class GroupList(Struct, omit_defaults=True):
@@ -151,81 +143,33 @@ class GroupList(Struct, omit_defaults=True):
     next: Next = None
 
 
-class GroupMemberBody(Struct, omit_defaults=True):
+class GroupMemberBody(wire.GroupMember[Time], Generic[Time], frozen=True, kw_only=True, omit_defaults=True):
     id: str
-    member_id: str
-    client_id: str
-    client_host: str
     assigned_partitions: list[str]
     partitions: list[str]
-    assignment: list[PlaceBody]
-    joined_at: str | None = None
-    last_heartbeat: str | None = None
 
 
-class OpenTransactionBody(Struct):
-    """A transaction that readers of committed messages wait for; POST /transactions/{id}/abort ends it."""
-
-    transaction_id: str
-    transactional_id: str
-    producer_id: int
-    epoch: int
-    first_offset: Annotated[int, Meta(description="Where it begins: nothing is read from here on.")]
-    started_at: str
-    open_seconds: float
+OpenTransactionBody = wire.OpenTransaction[str]
 
 
-class PartitionLagBody(Struct, omit_defaults=True):
-    """How far behind; -1 stands for what cannot be told, or was never committed."""
-
-    topic: str
-    partition: int
-    offset: int
-    end_offset: int
-    lag: int
-    lag_seconds: float
-    held_back_by: (
-        Annotated[OpenTransactionBody, Meta(description="The oldest transaction open there; absent: none.")]
-        | None
-    ) = None
+PartitionLagBody = wire.PartitionLag[str]
 
 
-class LagBody(Struct):
+class LagBody(wire.GroupLag[Time], Generic[Time], frozen=True, kw_only=True):
     """Messages that are there to be read, and how long ago the first of them was stored."""
 
     group: str
-    group_id: str
-    total: int
-    max_seconds: float
-    partitions: list[PartitionLagBody]
 
 
-class PassedOverBody(Struct):
-    """Messages that a queue group had to leave out, because nobody can read them: see the log."""
-
-    topic: str
-    partition: int
-    first_offset: int
-    end_offset: Annotated[int, Meta(description="The first offset behind them.")]
-    reason: str
-    at: str
+PassedOverBody = wire.PassedOver[str]
 
 
-class GroupBody(Struct, omit_defaults=True):
+class GroupBody(wire.Group[Time], Generic[Time], frozen=True, kw_only=True):
     """A group, its members, and how far it is behind."""
 
     id: str
-    group_id: str
-    state: StateWord
-    generation: int
-    kind: KindWord
-    protocol: str
-    topics: list[str]
-    members: list[GroupMemberBody]
-    lag: LagBody
-    mode: ModeWord | None = None
-    key_order: bool = False
-    passed_over: list[PassedOverBody] = []
+    members: Sequence[GroupMemberBody[Time]]
+    lag: LagBody[Time]
 
 
 class GroupDeletedReply(Struct):
@@ -234,47 +178,27 @@ class GroupDeletedReply(Struct):
     deleted: Literal[True] = True
 
 
-class OffsetRefused(Struct):
-    """Why one offset was not taken."""
-
-    topic: str
-    partition: int
-    error: str
-    code: str
+OffsetRefused = wire.OffsetRefused
 
 
-class CommitOffsetsReply(Struct, omit_defaults=True):
+class CommitOffsetsReply(wire.OffsetsCommitted, frozen=True, kw_only=True):
     """What was committed; `errors` has what was not."""
 
     status: str
     committed: bool
     group: str
-    offsets: OffsetMap
-    errors: list[OffsetRefused] = []
 
 
-class OffsetsOfGroup(Struct, omit_defaults=True):
+class OffsetsOfGroup(wire.GroupOffsets[Time], Generic[Time], frozen=True, kw_only=True):
     """Committed offsets, under both names that clients know. A group that is not known has none."""
 
-    group_id: str
-    topics: OffsetMap
-    offsets: OffsetMap
-    generation: int | None = None
-    updated_at: str | None = None
+    topics: wire.OffsetMap
 
 
-class OffsetResetBody(Struct):
-    topic: str
-    partition: int
-    old_offset: Annotated[int, Meta(description="-1: none was committed.")]
-    new_offset: int
+OffsetResetBody = wire.OffsetReset
 
 
-class ResetOffsetsReply(Struct):
+class ResetOffsetsReply(wire.OffsetsReset, frozen=True, kw_only=True):
     """Where the group was and where it reads on, or would after a dry run."""
 
-    group_id: str
-    dry_run: bool
-    reset_count: int
-    partitions: list[OffsetResetBody]
-    new_offsets: OffsetMap
+    new_offsets: wire.OffsetMap

@@ -25,11 +25,11 @@ from goqueue.model.transactions import OpenTransaction
 async def group_lag_route(
     broker: NamedDependency[Broker],
     group: Annotated[str, PathParameter(description="The group's name.")],
-) -> LagBody:
+) -> LagBody[str]:
     return lag_body(await group_lag(broker, group), broker.clock.wall_ms())
 
 
-def lag_body(behind: GroupLag, now_ms: int) -> LagBody:
+def lag_body(behind: GroupLag, now_ms: int) -> LagBody[str]:
     return LagBody(
         group=behind.group,
         group_id=behind.group,

@@ -6,6 +6,7 @@ import msgspec
 from litestar import get, post
 from litestar.di import NamedDependency
 from litestar.params import QueryParameter, RawBody
+from msgspec.structs import replace
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.offsets import Refusals, commit_offsets, fetch_offsets
@@ -82,21 +83,20 @@ async def committed_offsets_route(
     broker: NamedDependency[Broker],
     group: GroupInPath,
     topic: Annotated[str | None, QueryParameter(description="Of this topic alone.")] = None,
-) -> OffsetsOfGroup:
+) -> OffsetsOfGroup[str]:
     commits = await fetch_offsets(broker, group, None)
     offsets: OffsetMap = {
         commit.topic: {str(row[0]): row[1] for row in sorted(commit.rows)}
         for commit in commits
         if topic in (None, commit.topic)
     }
-    reply = OffsetsOfGroup(group, offsets, offsets)
+    reply: OffsetsOfGroup[str] = OffsetsOfGroup(group, offsets, topics=offsets)
     try:
         view = describe_group(broker, group)
     except GroupNotFound:
         return reply
-    reply.generation = view.generation
-    reply.updated_at = format_time(view.seen_ms) if view.seen_ms else None
-    return reply
+    updated_at = format_time(view.seen_ms) if view.seen_ms else None
+    return replace(reply, generation=view.generation, updated_at=updated_at)
 
 
 @post(

@@ -85,7 +85,7 @@ async def list_groups_route(
     tags=TAGS,
     responses=errors(400, 403, 404, 503),
 )
-async def describe_group_route(broker: NamedDependency[Broker], group: GroupInPath) -> GroupBody:
+async def describe_group_route(broker: NamedDependency[Broker], group: GroupInPath) -> GroupBody[str]:
     behind = await group_lag(broker, group)
     view = describe_group(broker, group)
     return GroupBody(
@@ -239,7 +239,7 @@ def _topics_of(view: GroupView) -> list[str]:
     return sorted({*view.committed_topics, *(topic for member in view.members for topic in member.topics)})
 
 
-def _member_body(member: MemberView) -> GroupMemberBody:
+def _member_body(member: MemberView) -> GroupMemberBody[str]:
     texts = _texts(member.partitions)
     return GroupMemberBody(
         id=member.member_id,

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from goqueue.edge.http.parts.bodies import HeaderBody, PriorityWord
+from goqueue.wire.dead_letters import Redriven
 
 _Handle = Annotated[str, Meta(description="One receipt handle of a poll; the answer is about it alone.")]
 _Handles = Annotated[
@@ -208,10 +209,4 @@ class RedriveBody(Struct):
     dry_run: bool | None = False
 
 
-class RedriveReply(Struct):
-    topic: str
-    dlq_topic: str
-    matched: int
-    redriven: int
-    complete: Annotated[bool, Meta(description="False: send the same request again to go on.")]
-    dry_run: bool
+RedriveReply = Redriven

@@ -19,16 +19,12 @@ from goqueue.model.schemas import (
     SchemaVersion,
     SubjectStrategy,
 )
+from goqueue.wire import schemas as wire
 
 _INT31 = Meta(ge=1, le=2**31 - 1)
 
 
-class ReferenceBody(Struct):
-    """A schema that another is built on: the name it goes by there, and its place."""
-
-    name: str
-    subject: str
-    version: Annotated[int, _INT31]
+ReferenceBody = wire.SchemaReference
 
 
 class SchemaBody(Struct, rename="camel"):
@@ -93,12 +89,9 @@ class ModeBody(Struct):
             raise InvalidRegistryMode(f"{self.mode!r} is none of {modes}") from error
 
 
-class RegisteredBody(Struct):
+class RegisteredBody(wire.Registered, frozen=True, kw_only=True):
     """Where a schema stands."""
 
-    id: int
-    version: int
-    subject: str
     guid: str
 
 
@@ -114,16 +107,10 @@ class SchemaVersionBody(Struct, rename="camel", omit_defaults=True):
     references: list[ReferenceBody] = []
 
 
-class SchemaTextBody(Struct, rename="camel", omit_defaults=True):
+class SchemaTextBody(wire.Schema, frozen=True, kw_only=True):
     """A schema by its id. Subject and version are those of its first place, if it has one in sight."""
 
-    id: int
     guid: str
-    schema: str
-    schema_type: str
-    references: list[ReferenceBody] = []
-    subject: str | None = None
-    version: int | None = None
 
 
 class PlaceBody(Struct):
@@ -140,9 +127,7 @@ class ModeReply(Struct):
     mode: str
 
 
-class FitReply(Struct, omit_defaults=True):
-    is_compatible: bool
-    messages: list[str] = []
+FitReply = wire.Fit
 
 
 class SubjectStats(Struct, rename="camel"):
@@ -195,12 +180,12 @@ async def text_body(broker: Broker, schema_id: int, form: str | None) -> SchemaT
     places = broker.registry.places(schema_id)
     return SchemaTextBody(
         schema_id,
-        str(schema.guid),
         await _text(broker, schema_id, schema, form),
         schema.kind.value,
         [ReferenceBody(*reference) for reference in schema.references],
         places[0].subject if places else None,
         places[0].version if places else None,
+        guid=str(schema.guid),
     )
 
 

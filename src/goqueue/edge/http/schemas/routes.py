@@ -128,7 +128,7 @@ async def register_schema_route(
         broker, subject, await request.understood(broker), schema_id=request.id, version=request.version
     )
     guid = broker.registry.schema(place.schema_id).guid
-    return RegisteredBody(place.schema_id, place.version, place.subject, str(guid))
+    return RegisteredBody(place.schema_id, place.version, place.subject, guid=str(guid))
 
 
 @get(

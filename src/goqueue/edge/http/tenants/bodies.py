@@ -1,6 +1,6 @@
 """The JSON of tenants, their quotas and what they use."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Generic, Literal
 
 from msgspec import Meta, Struct
 
@@ -8,7 +8,9 @@ from goqueue.edge.http.parts.times import ZERO_TIME, format_time
 from goqueue.model.errors import InvalidTenant
 from goqueue.model.settings import HOUR_MS
 from goqueue.model.tenants import QUOTA_MAX, Quotas, Tenant, TenantUsage
+from goqueue.wire import tenants as wire
 from goqueue.wire.pages import Next
+from goqueue.wire.times import Time
 
 StatusWord = Literal["active", "suspended", "disabled"]
 Limit = Annotated[int, Meta(ge=0, le=QUOTA_MAX, description="0: no limit.")]
@@ -43,23 +45,11 @@ class QuotasBody(Struct):
     consumers_per_group: Limit | None = None
 
 
-class QuotasShown(Struct):
+class QuotasShown(wire.Quotas, frozen=True, kw_only=True):
     """All quotas of a tenant. 0 is no limit."""
 
-    publish_rate_limit: int
-    consume_rate_limit: int
-    publish_bytes_rate_limit: int
-    consume_bytes_rate_limit: int
-    max_storage_bytes: int
-    max_topics: int
-    max_partitions_per_topic: int
-    max_total_partitions: int
-    max_message_size_bytes: int
     max_retention_hours: float
     max_delay_hours: float
-    max_connections: Annotated[int, Meta(description="Kept, not enforced.")]
-    max_consumer_groups: int
-    max_consumers_per_group: int
 
 
 class CreateTenantBody(Struct):
@@ -86,22 +76,12 @@ class SuspendBody(Struct):
     reason: str
 
 
-class TenantBody(Struct, omit_defaults=True):
-    id: str
-    name: str
-    status: StatusWord
-    created_at: str
-    updated_at: str
+class TenantBody(wire.Tenant[Time], Generic[Time], frozen=True, kw_only=True):
     quotas: QuotasShown
-    display_name: str = ""
-    description: str = ""
-    suspended_at: str | None = None
-    suspend_reason: str = ""
-    metadata: dict[str, str] = {}
 
 
 class TenantList(Struct, omit_defaults=True):
-    tenants: list[TenantBody]
+    tenants: list[TenantBody[str]]
     count: int
     next: Next = None
 
@@ -117,36 +97,15 @@ class QuotasUpdated(Struct):
     status: Literal["updated"] = "updated"
 
 
-class TenantUsageBody(Struct):
+class TenantUsageBody(wire.TenantUsage[Time], Generic[Time], frozen=True, kw_only=True):
     """What a tenant has moved since it was created or its count was reset, and what it holds now."""
 
-    tenant_id: str
-    total_messages_published: int
-    total_bytes_published: int
-    total_messages_consumed: int
-    total_bytes_consumed: int
-    storage_bytes: int
-    topic_count: int
-    partition_count: int
-    consumer_group_count: int
     connection_count: Annotated[int, Meta(description="Always 0: connections belong to no tenant.")]
-    last_updated: str
-    quota_violations: Annotated[
-        dict[str, int],
-        Meta(
-            description="How often each quota refused something since the broker started or usage was reset."
-        ),
-    ]
 
 
-class TenantStatsBody(Struct):
+class TenantStatsBody(wire.TenantStats, frozen=True, kw_only=True):
     """How much of its quotas a tenant holds, in percent; 0 where there is no limit."""
 
-    tenant_id: str
-    storage_usage_percent: float
-    topic_usage_percent: float
-    partition_usage_percent: float
-    consumer_group_usage_percent: float
     connection_usage_percent: float
 
 
@@ -206,7 +165,7 @@ def shown_quotas(quotas: Quotas) -> QuotasShown:
     )
 
 
-def shown_tenant(tenant: Tenant) -> TenantBody:
+def shown_tenant(tenant: Tenant) -> TenantBody[str]:
     return TenantBody(
         id=tenant.tenant_id,
         name=tenant.name,
@@ -222,7 +181,7 @@ def shown_tenant(tenant: Tenant) -> TenantBody:
     )
 
 
-def shown_usage(usage: TenantUsage) -> TenantUsageBody:
+def shown_usage(usage: TenantUsage) -> TenantUsageBody[str]:
     totals = usage.totals
     return TenantUsageBody(
         tenant_id=usage.tenant.tenant_id,

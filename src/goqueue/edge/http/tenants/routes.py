@@ -66,7 +66,7 @@ _TenantId = Annotated[str, PathParameter(description="The tenant's id.")]
     operation_class=takes(CreateTenantBody),
     responses=errors(400, 409, 503),
 )
-async def create_tenant_route(broker: NamedDependency[Broker], body: RawBody) -> TenantBody:
+async def create_tenant_route(broker: NamedDependency[Broker], body: RawBody) -> TenantBody[str]:
     request = decode(_create_decoder, body)
     created = await create_tenant(
         broker,
@@ -102,7 +102,7 @@ async def list_tenants_route(
 
 
 @get(_ONE, operation_id="getTenant", summary="A tenant", tags=_TAGS, responses=errors(400, 404))
-async def get_tenant_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantBody:
+async def get_tenant_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantBody[str]:
     return shown_tenant(get_tenant(broker, tenant_id))
 
 
@@ -116,7 +116,7 @@ async def get_tenant_route(broker: NamedDependency[Broker], tenant_id: _TenantId
 )
 async def change_tenant_route(
     broker: NamedDependency[Broker], tenant_id: _TenantId, body: RawBody
-) -> TenantBody:
+) -> TenantBody[str]:
     request = decode(_change_decoder, body)
     changed = await change_tenant(
         broker,
@@ -160,7 +160,7 @@ async def delete_tenant_route(
 )
 async def suspend_tenant_route(
     broker: NamedDependency[Broker], tenant_id: _TenantId, body: RawBody
-) -> TenantBody:
+) -> TenantBody[str]:
     reason = decode(_suspend_decoder, body).reason
     return shown_tenant(await set_status(broker, tenant_id, TenantStatus.SUSPENDED, reason=reason))
 
@@ -173,7 +173,7 @@ async def suspend_tenant_route(
     tags=_TAGS,
     responses=errors(400, 403, 404, 503),
 )
-async def activate_tenant_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantBody:
+async def activate_tenant_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantBody[str]:
     return shown_tenant(await set_status(broker, tenant_id, TenantStatus.ACTIVE))
 
 
@@ -185,7 +185,7 @@ async def activate_tenant_route(broker: NamedDependency[Broker], tenant_id: _Ten
     tags=_TAGS,
     responses=errors(400, 403, 404, 503),
 )
-async def disable_tenant_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantBody:
+async def disable_tenant_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantBody[str]:
     return shown_tenant(await set_status(broker, tenant_id, TenantStatus.DISABLED))
 
 
@@ -224,7 +224,7 @@ async def set_quotas_route(
     tags=_TAGS,
     responses=errors(400, 404),
 )
-async def get_usage_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantUsageBody:
+async def get_usage_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantUsageBody[str]:
     return shown_usage(tenant_usage(broker, tenant_id))
 
 
@@ -236,7 +236,7 @@ async def get_usage_route(broker: NamedDependency[Broker], tenant_id: _TenantId)
     tags=_TAGS,
     responses=errors(400, 403, 404, 503),
 )
-async def reset_usage_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantUsageBody:
+async def reset_usage_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantUsageBody[str]:
     return shown_usage(await reset_usage(broker, tenant_id))
 
 

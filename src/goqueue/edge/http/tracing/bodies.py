@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 from goqueue.edge.http.parts.times import format_duration, format_time_us
 from goqueue.model.ids import TopicPartition
 from goqueue.model.telemetry import ExportStatus, Fact, Span, Trace, TraceStats, TraceStatus
+from goqueue.wire import traces as wire
 
 CLIENT_STATUS = {
     "error": frozenset({TraceStatus.FAILED, TraceStatus.EXPIRED}),
@@ -39,21 +40,7 @@ class TraceSummary(Struct):
     span_count: int
 
 
-class SpanBody(Struct, kw_only=True, omit_defaults=True):
-    """One stage of a message."""
-
-    span_id: Annotated[str, Meta(description="16 hexadecimal digits.")]
-    event_type: str
-    timestamp: str
-    topic: str
-    partition: int
-    offset: int
-    parent_span_id: str | None = None
-    consumer_group: str | None = None
-    consumer_id: str | None = None
-    duration_ns: int | None = None
-    error: str | None = None
-    attributes: dict[str, Fact] | None = None
+SpanBody = wire.Span[str]
 
 
 class TraceEvent(Struct):

@@ -4,12 +4,15 @@ Clients of several makes speak to these routes: what one of them leaves out has 
 have the keys of all of them.
 """
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import Annotated, Generic, Literal
 
 from msgspec import Meta, Struct, field
 
 from goqueue.edge.http.groups.bodies import OffsetBody, OffsetMap
 from goqueue.edge.http.parts.bodies import MessageBody
+from goqueue.wire import transactions as wire
+from goqueue.wire.times import Time
 
 _INT32 = Meta(ge=-(2**31), le=2**31 - 1)
 _INT64 = Meta(ge=-(2**63), le=2**63 - 1)
@@ -136,30 +139,17 @@ class StatusReply(Struct):
     status: Literal["added", "committed", "aborted"]
 
 
-class TouchedPartition(Struct):
-    topic: str
-    partition: int
+TouchedPartition = wire.TouchedPartition
 
 
-class TransactionRow(Struct):
+class TransactionRow(wire.TransactionView[Time], Generic[Time], frozen=True, kw_only=True):
     """One transactional id and its last transaction."""
 
-    transaction_id: str
-    transactional_id: str
-    producer_id: int
-    epoch: int
-    state: StateWord
-    start_time: str
-    started_at: str
-    timeout_ms: int
-    open_ms: Annotated[int, Meta(description="For how long it has been open; 0 when it is not.")]
-    partitions: list[TouchedPartition]
-    groups: list[str]
-    receipts: int
+    start_time: Time
 
 
 class TransactionList(Struct):
-    transactions: list[TransactionRow]
+    transactions: list[TransactionRow[str]]
     count: int
 
 
@@ -178,15 +168,11 @@ class JournalStatsBody(Struct):
     is_enabled: bool = field(name="WALEnabled")
 
 
-class TransactionStatsReply(Struct):
+class TransactionStatsReply(wire.TransactionStats[Time], Generic[Time], frozen=True, kw_only=True):
     """Both sets of keys that clients know."""
 
     active: int = field(name="ActiveTransactions")
     by_state: dict[str, int] = field(name="TransactionsByState")
     producers: ProducerStatsBody = field(name="ProducerStats")
     journal: JournalStatsBody = field(name="LogStats")
-    active_transactions: int
-    committed_total: int
-    aborted_total: int
-    avg_duration: Annotated[str, Meta(description="From the begin to the decision, like 39.5ms.")]
-    longest_open: list[TransactionRow]
+    longest_open: Sequence[TransactionRow[Time]]

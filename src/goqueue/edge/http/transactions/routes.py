@@ -158,7 +158,7 @@ async def list_transactions_route(
     tags=_TAGS,
     responses=errors(503),
 )
-async def transaction_stats_route(broker: NamedDependency[Broker]) -> TransactionStatsReply:
+async def transaction_stats_route(broker: NamedDependency[Broker]) -> TransactionStatsReply[str]:
     stats = transaction_stats(broker)
     now_ms = broker.clock.wall_ms()
     open_count = stats.by_state.get(TransactionState.ONGOING, 0)
@@ -327,7 +327,7 @@ async def abort_transaction_route(broker: NamedDependency[Broker], body: RawBody
 async def abort_open_route(
     broker: NamedDependency[Broker],
     transaction: Annotated[str, PathParameter(description="Its transaction id, or its transactional id.")],
-) -> TransactionRow:
+) -> TransactionRow[str]:
     return _row(await abort_transaction(broker, transaction), broker.clock.wall_ms())
 
 
@@ -367,7 +367,7 @@ def _commits_of(offsets: dict[TopicPartition, int]) -> list[TopicCommit]:
     return [TopicCommit(*entry) for entry in rows.items()]
 
 
-def _row(view: TransactionView, now_ms: int) -> TransactionRow:
+def _row(view: TransactionView, now_ms: int) -> TransactionRow[str]:
     started = ZERO_TIME if view.started_ms < 0 else format_time(view.started_ms)
     is_open = view.state is TransactionState.ONGOING
     return TransactionRow(

@@ -1,0 +1,73 @@
+"""Tenants, their quotas and what they use."""
+
+from typing import Annotated, Generic
+
+from msgspec import Meta, Struct
+
+from goqueue.wire.times import Time
+
+
+class Quotas(Struct, frozen=True, kw_only=True):
+    """All quotas of a tenant. 0 is no limit."""
+
+    publish_rate_limit: int
+    consume_rate_limit: int
+    publish_bytes_rate_limit: int
+    consume_bytes_rate_limit: int
+    max_storage_bytes: int
+    max_topics: int
+    max_partitions_per_topic: int
+    max_total_partitions: int
+    max_message_size_bytes: int
+    max_retention_hours: int | float
+    max_delay_hours: int | float
+    max_connections: Annotated[int, Meta(description="Kept, not enforced.")]
+    max_consumer_groups: int
+    max_consumers_per_group: int
+
+
+class Tenant(Struct, Generic[Time], frozen=True, kw_only=True, omit_defaults=True):
+    """Who owns the topics and groups whose names begin with `id` and a dot."""
+
+    id: str
+    name: str
+    status: Annotated[str, Meta(description="active, suspended or disabled.")]
+    created_at: Time
+    updated_at: Time
+    quotas: Quotas
+    display_name: str = ""
+    description: str = ""
+    suspended_at: Time | None = None
+    suspend_reason: str = ""
+    metadata: dict[str, str] = {}
+
+
+class TenantUsage(Struct, Generic[Time], frozen=True):
+    """What a tenant has moved since it was created or its count was reset, and what it holds now."""
+
+    tenant_id: str
+    total_messages_published: int
+    total_bytes_published: int
+    total_messages_consumed: int
+    total_bytes_consumed: int
+    storage_bytes: int
+    topic_count: int
+    partition_count: int
+    consumer_group_count: int
+    last_updated: Time
+    quota_violations: Annotated[
+        dict[str, int],
+        Meta(
+            description="How often each quota refused something since the broker started or usage was reset."
+        ),
+    ] = {}
+
+
+class TenantStats(Struct, frozen=True):
+    """How much of its quotas a tenant holds, in percent; 0 where there is no limit."""
+
+    tenant_id: str
+    storage_usage_percent: float
+    topic_usage_percent: float
+    partition_usage_percent: float
+    consumer_group_usage_percent: float
