@@ -1,4 +1,4 @@
-"""Publish through the HTTP door. A trailing slash takes the framework's route instead of the fast lane."""
+"""Publish through the HTTP door. A trailing slash takes the framework's route instead of the fast one."""
 
 import base64
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A poll by its path and query: what the fast lane takes, and what it leaves to the framework."""
+"""A poll by its path and query: what the fast routes take, and what they leave to the framework."""
 
 import pytest
 

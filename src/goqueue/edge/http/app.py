@@ -1,4 +1,4 @@
-"""The ASGI app of the HTTP door: all routes, at the root and under /v1, behind the fast lane.
+"""The ASGI app of the HTTP door: all routes, at the root and under /v1, behind the fast routes.
 
 A module with routes has a list of them, `ROUTES`; a new one is a line here.
 """
@@ -15,7 +15,7 @@ from goqueue.edge.http.bulk import batches, frames, offsets, sinks
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.delays import delayed, schedules
 from goqueue.edge.http.errors import EXCEPTION_HANDLERS
-from goqueue.edge.http.fast_lane import FastLane, served
+from goqueue.edge.http.fast_routes import FastRoutes, served
 from goqueue.edge.http.groups import cooperative, lag
 from goqueue.edge.http.groups import offsets as group_offsets
 from goqueue.edge.http.groups import routes as groups
@@ -82,7 +82,7 @@ def create_app(
     broker: Broker, config: HttpConfig, long_polls: LongPolls | None = None, rules: PageRules | None = None
 ) -> ASGIApp:
     """The app that serves a broker. Whoever ends `long_polls` has all waiting reads answered."""
-    app: ASGIApp = FastLane(broker, config, long_polls or LongPolls(), _framework(config.json_bytes))
+    app: ASGIApp = FastRoutes(broker, config, long_polls or LongPolls(), _framework(config.json_bytes))
     if rules is not None:
         app = WebPages(rules, app)
     return AccessLog(app) if config.is_logging_requests else app

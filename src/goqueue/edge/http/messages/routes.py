@@ -1,4 +1,4 @@
-"""POST /topics/{topic}/messages as the framework sees it, for what does not come by the fast lane."""
+"""POST /topics/{topic}/messages as the framework sees it, for what does not come by a fast route."""
 
 from typing import Annotated, cast
 

@@ -43,7 +43,7 @@ def served(name: str) -> Callable[[Scope], Any]:
     return look_up
 
 
-class FastLane:
+class FastRoutes:
     """Hot requests are served here, all others by the app behind."""
 
     def __init__(self, broker: Broker, config: HttpConfig, long_polls: LongPolls, app: ASGIApp) -> None:
