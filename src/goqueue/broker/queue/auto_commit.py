@@ -6,7 +6,7 @@ when its lease runs out, as after any poll; what is part of a transaction waits 
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.assigned import owned_partitions
-from goqueue.broker.queue.settle import Held, settle_held
+from goqueue.broker.queue.settle import Leased, settle_leased
 from goqueue.model.delivery import Action, Settle, SettleOutcome
 from goqueue.model.groups import Membership
 
@@ -16,14 +16,14 @@ async def commit_polled(broker: Broker, who: Membership) -> int:
     owned_partitions(broker, who)  # whoever is no member any more has nothing to say about messages
     journal = broker.coordinator.journals.find(who.group)
     now_ms = broker.running.now_ms()
-    held = []
+    leased = []
     for delivery in () if journal is None else journal.deliveries.of_group(who.group):
         for lease in delivery.leases.values():
             if lease.consumer == who.member_id:
                 offsets = [offset for run in lease.offsets for offset in range(*run)]
                 places = {o: o for o in offsets if lease.holds(o, now_ms) and o not in lease.pledged}
                 if places and journal is not None:
-                    held.append(Held(journal, delivery, lease, places))
-    if held:
-        await settle_held(broker, Settle(action=Action.ACK, receipts=()), held, SettleOutcome())
-    return sum(len(one.places) for one in held)
+                    leased.append(Leased(journal, delivery, lease, places))
+    if leased:
+        await settle_leased(broker, Settle(action=Action.ACK, receipts=()), leased, SettleOutcome())
+    return sum(len(one.places) for one in leased)

@@ -37,7 +37,7 @@ from goqueue.model.errors import (
 from goqueue.model.numbers import whole_number
 
 
-class Held(NamedTuple):
+class Leased(NamedTuple):
     """Receipts of one lease that are good, by offset, with their places in the request."""
 
     journal: GroupJournal
@@ -55,27 +55,27 @@ async def settle(broker: Broker, command: Settle) -> SettleOutcome:
     if broker.is_closed or not (broker.is_open or command.is_own):
         raise ShuttingDown
     outcome = SettleOutcome()
-    held = _held(broker, command, outcome, broker.running.now_ms())
-    await settle_held(broker, command, held, outcome)
+    leased = _leased(broker, command, outcome, broker.running.now_ms())
+    await settle_leased(broker, command, leased, outcome)
     return outcome
 
 
-def all_held(broker: Broker, receipts: Sequence[str]) -> list[Held]:
+def all_leased(broker: Broker, receipts: Sequence[str]) -> list[Leased]:
     """Messages that are out, by lease; refuses when one of them is out no more."""
     outcome = SettleOutcome()
     command = Settle(action=Action.EXTEND, receipts=receipts)
-    held = _held(broker, command, outcome, broker.running.now_ms())
+    leased = _leased(broker, command, outcome, broker.running.now_ms())
     for error in outcome.refusals.values():
         raise error
     if broker.tenants.accounts:
-        for one in held:
+        for one in leased:
             admit_delivery(broker, one.delivery.group, one.delivery.source.topic)
-    return held
+    return leased
 
 
-def pledge(held: Iterable[Held]) -> None:
+def pledge(leased: Iterable[Leased]) -> None:
     """Messages stay with their consumers until a transaction has ended."""
-    for one in held:
+    for one in leased:
         one.lease.pledge(one.places)
 
 
@@ -88,14 +88,16 @@ def pledge_again(broker: Broker, receipts: Sequence[str]) -> None:
             lease.pledge(places)
 
 
-async def settle_held(broker: Broker, command: Settle, held: Sequence[Held], outcome: SettleOutcome) -> None:
+async def settle_leased(
+    broker: Broker, command: Settle, leased: Sequence[Leased], outcome: SettleOutcome
+) -> None:
     """The same for messages that are known to be out; returns when the disk has it."""
     if broker.tenants.accounts and not command.is_own:
-        for one in held:
+        for one in leased:
             admit_delivery(broker, one.delivery.group, one.delivery.source.topic)
     now_ms, begun_ns = broker.clock.wall_ms(), broker.clock.monotonic_ns()
     waiting = []
-    for one in held:
+    for one in leased:
         floor, runs = one.delivery.floor, one.runs
         events = _events(broker, command, one, runs, now_ms)
         waiter = one.journal.write(*events)
@@ -114,22 +116,22 @@ async def settle_held(broker: Broker, command: Settle, held: Sequence[Held], out
     for waiter in waiting:
         await waiter
     seconds = (broker.clock.monotonic_ns() - begun_ns) / 1e9
-    for topic in {one.delivery.topic for one in held}:
+    for topic in {one.delivery.topic for one in leased}:
         broker.counters.topic(topic).settled(command.action.value, seconds)
-    for one in held:
+    for one in leased:
         if one.delivery.moves:
             await finish_moves(broker, one.journal, one.delivery)
 
 
-def _held(broker: Broker, command: Settle, outcome: SettleOutcome, now_ms: int) -> list[Held]:
+def _leased(broker: Broker, command: Settle, outcome: SettleOutcome, now_ms: int) -> list[Leased]:
     """The good receipts, sorted by lease; the others are refused in the outcome."""
-    held = []
+    leased = []
     for (journal, delivery, lease_number), places in _named(broker, command, outcome):
         if not places:
             continue
         lease = delivery.leases.get(lease_number)
         if lease is not None and all(lease.holds_all(*run, now_ms) for run in runs_of(sorted(places))):
-            held.append(Held(journal, delivery, lease, places))
+            leased.append(Leased(journal, delivery, lease, places))
             continue
         good: dict[int, int] = {}
         in_flight = 0 if lease is None else journal.deliveries.in_flight(delivery.group, lease.consumer)
@@ -144,8 +146,8 @@ def _held(broker: Broker, command: Settle, outcome: SettleOutcome, now_ms: int) 
                 case Holding.LOST:
                     outcome.refusals[place] = LeaseLost(command.receipts[place])
         if lease is not None and good:
-            held.append(Held(journal, delivery, lease, good))
-    return held
+            leased.append(Leased(journal, delivery, lease, good))
+    return leased
 
 
 def _named(
@@ -228,9 +230,11 @@ def _unknown(text: str) -> GoQueueError:
         return error
 
 
-def _events(broker: Broker, command: Settle, held: Held, runs: Sequence[Run], now_ms: int) -> Sequence[Event]:
+def _events(
+    broker: Broker, command: Settle, leased: Leased, runs: Sequence[Run], now_ms: int
+) -> Sequence[Event]:
     """What the journal must hold."""
-    delivery, lease = held.delivery, held.lease
+    delivery, lease = leased.delivery, leased.lease
     match command.action:
         case Action.ACK:
             return (Settled(delivery.number, lease.number, tuple(runs)),)
@@ -250,15 +254,15 @@ def _events(broker: Broker, command: Settle, held: Held, runs: Sequence[Run], no
 def _tell(
     broker: Broker,
     command: Settle,
-    held: Held,
+    leased: Leased,
     events: Sequence[Event],
     outcome: SettleOutcome,
     *,
     has_floor_moved: bool,
 ) -> None:
     """Note in the outcome what has happened, and wake polls for which it matters."""
-    delivery, consumer, places = held.delivery, held.lease.consumer, held.places
-    in_flight = held.journal.deliveries.in_flight(delivery.group, consumer)
+    delivery, consumer, places = leased.delivery, leased.lease.consumer, leased.places
+    in_flight = leased.journal.deliveries.in_flight(delivery.group, consumer)
     part = SettledPart(delivery.source, delivery.floor, has_floor_moved, in_flight)
     outcome.parts[min(places.values())] = part
     for event in events:

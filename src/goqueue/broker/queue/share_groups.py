@@ -12,7 +12,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.groups.assigned import at_work, enter, take_in, tell, tell_alive
 from goqueue.broker.groups.coordinator import ActiveGroup
 from goqueue.broker.queue.read import batches_from
-from goqueue.broker.queue.settle import Held, settle_held
+from goqueue.broker.queue.settle import Leased, settle_leased
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.lease import Lease
 from goqueue.core.delivery.runs import Run, Runs, count_of
@@ -78,11 +78,11 @@ async def settle_runs(
     broker: Broker, who: Membership, source: TopicPartition, runs: Sequence[Run], action: Action
 ) -> None:
     """Settle messages that a member has out, named by runs that rise. None is when one is not its own."""
-    held = _held(broker, who, source, runs)
+    leased = _leased(broker, who, source, runs)
     # What is released is to be had by others at once: that is what a member releases it for.
     settings = broker.metadata.topic(source.topic).settings
     command = Settle(action=action, receipts=(), delay_ms=0, visibility_ms=settings.visibility_ms)
-    await settle_held(broker, command, held, SettleOutcome())
+    await settle_leased(broker, command, leased, SettleOutcome())
 
 
 async def release_all(broker: Broker, who: Membership, sources: Iterable[TopicPartition]) -> None:
@@ -93,12 +93,12 @@ async def release_all(broker: Broker, who: Membership, sources: Iterable[TopicPa
             await settle_runs(broker, who, source, list(out), Action.NACK)
 
 
-def _held(broker: Broker, who: Membership, source: TopicPartition, runs: Sequence[Run]) -> list[Held]:
+def _leased(broker: Broker, who: Membership, source: TopicPartition, runs: Sequence[Run]) -> list[Leased]:
     """What of some runs a member has out, by lease. A client may name any run: only what is out is opened."""
     journal = broker.coordinator.journals.find(who.group)
     wanted = count_of(runs)
     out = 0 if journal is None else journal.deliveries.in_flight(who.group, who.member_id)
-    held: list[Held] = []
+    leased: list[Leased] = []
     if journal is not None and wanted <= out:
         named = Runs(runs)
         now_ms = broker.running.now_ms()
@@ -108,13 +108,13 @@ def _held(broker: Broker, who: Membership, source: TopicPartition, runs: Sequenc
                 offset: offset for piece in pieces for offset in range(*piece) if lease.holds(offset, now_ms)
             }
             if places:
-                held.append(Held(journal, delivery, lease, places))
-    found = sum(len(one.places) for one in held)
+                leased.append(Leased(journal, delivery, lease, places))
+    found = sum(len(one.places) for one in leased)
     if found < wanted:
         raise RecordNotHeld(
             f"member {who.member_id} of group {who.group} does not have all of the {wanted} records it names"
         )
-    return held
+    return leased
 
 
 def _leases(broker: Broker, who: Membership, source: TopicPartition) -> list[tuple[Delivery, Lease]]:

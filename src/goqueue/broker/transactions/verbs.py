@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Sequence
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.offsets import Refusals, accepted_offsets
 from goqueue.broker.producers import init_producer
-from goqueue.broker.queue.settle import all_held, pledge
+from goqueue.broker.queue.settle import all_leased, pledge
 from goqueue.broker.slices import Slices
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import admit_group_owner, admit_new_group
@@ -142,15 +142,15 @@ async def add_group(broker: Broker, transactional_id: str, producer: ProducerEpo
 async def add_receipts(
     broker: Broker, transactional_id: str, producer: ProducerEpoch, receipts: Sequence[str]
 ) -> None:
-    """Messages of queue groups that are acknowledged when the transaction commits. All must be held.
+    """Messages of queue groups that are acknowledged when the transaction commits. All must be leased.
 
     Nobody else gets them while it is open, and only its own journal says so: were there two that must agree,
     a crash between them would hide the messages for nobody.
     """
     journal = await _at_rest(broker, transactional_id)
-    for group_journal in {one.journal for one in all_held(broker, receipts)}:
+    for group_journal in {one.journal for one in all_leased(broker, receipts)}:
         await group_journal.durable()  # a lease that a power failure takes cannot be kept
-    held = all_held(broker, receipts)
+    leased = all_leased(broker, receipts)
     added = journal.transactions.add(
         transactional_id,
         producer,
@@ -159,7 +159,7 @@ async def add_receipts(
         now_ms=broker.clock.wall_ms(),
     )
     keeping = _keep(journal, added)
-    pledge(held)
+    pledge(leased)
     await keeping
 
 
@@ -266,7 +266,7 @@ async def _end(
     if marker is Marker.COMMIT:
         known = transactions.held_by(transactional_id, producer)
         await _messages_safe(broker, known)
-        all_held(broker, known.receipts)
+        all_leased(broker, known.receipts)
     decided = transactions.prepare(
         transactional_id, producer, marker, is_bumped=is_bumped, now_ms=broker.clock.wall_ms()
     )
