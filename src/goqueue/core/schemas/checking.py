@@ -1,8 +1,8 @@
 """What one topic asks of its messages: a schema that counts there, and data that fits it.
 
 Data names its schema by an id: in front of it (a zero byte, then the id in four), or in a header. Keys are
-checked where they are framed so; a message without a value says nothing and passes. What may take long is not
-done here but asked for: that a schema is made ready (`NotReady`), or whether data fits one (`Apart`).
+checked where they are prefixed so; a message without a value says nothing and passes. What may take long is
+not done here but asked for: that a schema is made ready (`NotReady`), or whether data fits one (`Apart`).
 """
 
 from typing import NamedTuple
@@ -12,12 +12,12 @@ from goqueue.core.schemas.limits import TooMuch
 from goqueue.core.schemas.registry import Registry
 from goqueue.core.schemas.wire_format import (
     FIRST_MESSAGE,
-    FRAME_BYTES,
+    PREFIX_BYTES,
     Named,
-    frame_of,
     guid_beside,
     named_in_front,
     named_in_header,
+    prefix_of,
     read_indexes,
 )
 from goqueue.model.errors import SchemaNotFound
@@ -74,32 +74,32 @@ class MessageCheck:
         """What was found out elsewhere."""
         self._ready: dict[int, Checker | str] = {}
         self._judged: dict[tuple[str, int, tuple[int, ...]], Content | str] = {}
-        self._by_frame: dict[bytes, Content] = {}
+        self._by_prefix: dict[bytes, Content] = {}
         """The same by the bytes in front of values: most messages of a batch have the same."""
 
     def problem(self, value: bytes | None, key: bytes | None, headers: Headers) -> str | None:
         """What is wrong with a message, and where; None when nothing is."""
         if (
-            self._by_frame
+            self._by_prefix
             and not (self._is_full or headers)
             and key is None
             and value is not None
-            and value[:FRAME_BYTES] in self._by_frame
+            and value[:PREFIX_BYTES] in self._by_prefix
         ):
             return None  # it names the schema that one before it has named, and no more is asked
         if value is not None and self._is_value_watched:
             named = None
             if headers:
                 named = named_in_header(value, headers) or self._named_by_guid(_VALUE, value, headers)
-            usual = self._by_frame.get(value[:FRAME_BYTES]) if named is None else None
+            usual = self._by_prefix.get(value[:PREFIX_BYTES]) if named is None else None
             if usual is not None:
                 text = None
                 if self._is_full:
                     # Not through `_misfit`: this is done for every message.
                     try:
-                        text = usual.misfit(value[FRAME_BYTES:])
+                        text = usual.misfit(value[PREFIX_BYTES:])
                     except TooMuch:
-                        text = self._answered(usual, value[FRAME_BYTES:])
+                        text = self._answered(usual, value[PREFIX_BYTES:])
             elif (named := named or named_in_front(value)) is not None:
                 text = self._problem(_VALUE, named)
             else:
@@ -116,8 +116,8 @@ class MessageCheck:
         """What a key says of its schema, if it means to."""
         if headers and (named := self._named_by_guid(_KEY, key, headers)) is not None:
             return named
-        framed = named_in_front(key)
-        return framed if framed is not None and self._is_meant(framed) else None
+        prefixed = named_in_front(key)
+        return prefixed if prefixed is not None and self._is_meant(prefixed) else None
 
     def _named_by_guid(self, part: str, data: bytes, headers: Headers) -> Named | None:
         """By a header as serialisers write it. Behind the guid stands what else stands before the data."""
@@ -130,15 +130,15 @@ class MessageCheck:
         except SchemaNotFound as error:
             schema_id = _NO_ID
             self._ready[_NO_ID] = str(error)
-        return Named(schema_id, rest + data, is_framed=True)
+        return Named(schema_id, rest + data, is_prefixed=True)
 
     def _problem(self, part: str, named: Named) -> str | None:
-        schema_id, payload, is_framed = named
+        schema_id, payload, is_prefixed = named
         checker = self._checker(schema_id)
         if isinstance(checker, str):
             return checker
         indexes: tuple[int, ...] = FIRST_MESSAGE
-        if is_framed and checker.kind is SchemaKind.PROTOBUF:
+        if is_prefixed and checker.kind is SchemaKind.PROTOBUF:
             found = read_indexes(payload)
             if found is None:
                 return f"it does not say which message of schema {schema_id} it is"
@@ -149,8 +149,8 @@ class MessageCheck:
             self._judged[part, schema_id, indexes] = judged
         if isinstance(judged, str):
             return judged
-        if is_framed and part == _VALUE and checker.kind is not SchemaKind.PROTOBUF:
-            self._by_frame[frame_of(schema_id)] = judged
+        if is_prefixed and part == _VALUE and checker.kind is not SchemaKind.PROTOBUF:
+            self._by_prefix[prefix_of(schema_id)] = judged
         if not self._is_full:
             return None
         try:

@@ -13,7 +13,7 @@ from goqueue.model.messages import Headers
 from goqueue.model.schemas import GUID_HEADERS, SCHEMA_ID_HEADER
 
 _ID = Struct(">xI")
-FRAME_BYTES = _ID.size
+PREFIX_BYTES = _ID.size
 FIRST_MESSAGE = (0,)
 _ID_DIGITS_MAX = 10
 _INDEXES_MAX = 100
@@ -27,7 +27,7 @@ class Named(NamedTuple):
 
     schema_id: int
     payload: bytes
-    is_framed: bool
+    is_prefixed: bool
 
 
 class MessageIndexes(NamedTuple):
@@ -38,25 +38,25 @@ class MessageIndexes(NamedTuple):
 
 
 def named_in_front(data: bytes) -> Named | None:
-    """By a frame before the data; None when there is none."""
-    if len(data) < FRAME_BYTES or data[0]:
+    """By a prefix before the data; None when there is none."""
+    if len(data) < PREFIX_BYTES or data[0]:
         return None
-    return Named(_ID.unpack_from(data)[0], data[FRAME_BYTES:], is_framed=True)
+    return Named(_ID.unpack_from(data)[0], data[PREFIX_BYTES:], is_prefixed=True)
 
 
-def frame_of(schema_id: int) -> bytes:
+def prefix_of(schema_id: int) -> bytes:
     """What stands in front of data of a schema."""
     return _ID.pack(schema_id)
 
 
 def named_in_header(value: bytes, headers: Headers) -> Named | None:
-    """By a header. The value may have the frame too, and is then the same as without the header."""
+    """By a header. The value may have the prefix too, and is then the same as without the header."""
     for name, text in headers:
         if name == SCHEMA_ID_HEADER and text is not None and text.isdigit() and len(text) <= _ID_DIGITS_MAX:
-            framed = named_in_front(value)
-            if framed is not None and framed.schema_id == int(text):
-                return framed
-            return Named(int(text), value, is_framed=False)
+            prefixed = named_in_front(value)
+            if prefixed is not None and prefixed.schema_id == int(text):
+                return prefixed
+            return Named(int(text), value, is_prefixed=False)
     return None
 
 
@@ -69,7 +69,7 @@ def guid_beside(part: str, headers: Headers) -> tuple[UUID, bytes] | None:
 
 
 def read_indexes(data: bytes) -> MessageIndexes | None:
-    """Which message framed data says it is; None when it does not say."""
+    """Which message prefixed data says it is; None when it does not say."""
     if data[:1] == b"\x00":
         return MessageIndexes(FIRST_MESSAGE, data[1:])  # short for the first, which is the usual one
     count, position = _read_index(data, 0)
