@@ -147,7 +147,7 @@ def _bytes_a_message(size: int, *, count: int = 1_000_000) -> float:
     before = tracemalloc.get_traced_memory()[0]
     for lease in range(count // size):
         runs = delivery.shelf.take(size, weights=(50, 25, 15, 7, 3), wait_ms_max=30_000, now_ms=0)
-        delivery.hold(runs)
+        delivery.reserve(runs)
         deliveries.apply(delivery.lease(runs, lease=lease, consumer=f"c{lease % 1000}", until_ms=30_000))
     after = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()

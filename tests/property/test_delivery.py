@@ -90,7 +90,7 @@ class DeliveryMachine(RuleBasedStateMachine):
         ready = {offset for offset, place in self.places.items() if place == "ready"}
         runs = self.delivery.shelf.take(limit, weights=WEIGHTS, wait_ms_max=30_000, now_ms=self.now_ms)
         assert count_of(runs) == min(limit, len(ready)), "what is ready is handed out"
-        self.delivery.hold(runs)
+        self.delivery.reserve(runs)
         lease, self.next_lease = self.next_lease, self.next_lease + 1
         until_ms = self.now_ms + VISIBILITY_MS
         leased = self.delivery.lease(sorted(runs), lease=lease, consumer=consumer, until_ms=until_ms)
@@ -112,7 +112,7 @@ class DeliveryMachine(RuleBasedStateMachine):
     @rule(limit=st.integers(1, 10))
     def poll_that_is_broken_off(self, limit: int) -> None:
         runs = self.delivery.shelf.take(limit, weights=WEIGHTS, wait_ms_max=30_000, now_ms=self.now_ms)
-        self.delivery.hold(runs)
+        self.delivery.reserve(runs)
         self.delivery.put_back(runs)
 
     def is_held(self, receipt: tuple[int, int]) -> bool:
@@ -228,7 +228,7 @@ class DeliveryMachine(RuleBasedStateMachine):
             assert (place == "ready") == (offset in shelf)
             assert (place == "moving") == (offset in set(delivery.moves))
             assert (place == "out") == any(offset in lease.offsets for lease in delivery.leases.values())
-        assert not delivery.held
+        assert not delivery.reserved
 
     @invariant()
     def the_floor_is_the_first_message_that_is_not_settled(self) -> None:

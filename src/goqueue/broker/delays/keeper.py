@@ -210,39 +210,47 @@ class DelayKeeper:
             await _pause(self._fire_wanted, REST_MS if self._is_unused else wait_ms)
 
     def fire(self) -> int:
-        """Append what is due; returns in how many milliseconds to look again."""
+        """Append what is due; returns in how many milliseconds to look again.
+
+        A partition tells by steps what it has got: everything due by a time, of what lay before an offset of
+        `__delayed`. What is taken here must fit such a step, which is why some messages are put back.
+        """
         now_ms = self._broker.clock.wall_ms()
         store, stock = self.store, self.stock
         flushed_offset = store.partition.log.flushed_offset
         taken: dict[int, list[Ready]] = {}
-        held: list[Ready] = []
+        later: list[Ready] = []
         standing = self._standing()
         count, size, parted_ms = 0, 0, None
         while (item := stock.take(now_ms)) is not None:
             if count >= self._broker.config.delays.round_max or size >= ROUND_BYTES:
+                # The loop is held no longer. Others of this due time may have been taken already: a step that
+                # names it would vouch for this one too, so they get a step of their own (`_deliver_parts`).
                 parted_ms = item.due_ms
-                held.append(item)
+                later.append(item)
                 break
             target = store.targets.all[item.target]
             if target.is_gone or target.is_blocked:
                 continue
             if (
                 self._stands_still(target)
+                # Somebody moves or cancels a message there: what is due from then on waits for the outcome.
                 or item.due_ms >= standing.get(item.target, item.due_ms + 1)
+                # Not on the disk yet: a power failure could take it back, and its number would be another's.
                 or item.offset >= flushed_offset
             ):
-                held.append(item)
+                later.append(item)
             elif not store.is_dead(item.offset):
                 taken.setdefault(item.target, []).append(item)
                 count += 1
                 size += len(item.waiting.message.value or b"")
-        for item in held:
+        for item in later:
             stock.put_back(item)
         for index, items in taken.items():
             self._deliver_parts(store.targets.all[index], items, parted_ms, flushed_offset)
-        if held:
-            self._hurry(held)
-        is_busy = bool(count or held)
+        if later:
+            self._hurry(later)
+        is_busy = bool(count or later)
         next_ms = stock.next_ready_ms
         wait_ms = IDLE_MS if next_ms is None else min(next_ms - now_ms, IDLE_MS)
         wait_ms = max(wait_ms, TICK_MS if is_busy else 1)
@@ -253,9 +261,9 @@ class DelayKeeper:
         """Whether nothing may be delivered there just now; no delivery comes before the first checkpoint."""
         return target.holds > 0 or target.noted_offset is None
 
-    def _hurry(self, held: list[Ready]) -> None:
+    def _hurry(self, later: list[Ready]) -> None:
         """What is due waits for the disk: have it flushed, however its publisher wanted that."""
-        committed = self.store.partition.committed(max(item.offset for item in held) + 1)
+        committed = self.store.partition.committed(max(item.offset for item in later) + 1)
         if committed is not None:
             committed.add_done_callback(lambda _: self._fire_wanted.set())
 

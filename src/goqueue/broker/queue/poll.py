@@ -184,8 +184,15 @@ async def _choose(
     *,
     is_by_key: bool,
 ) -> PolledPart | None:
+    """Take runs off the shelf, read them, and lease what of them this consumer may have.
+
+    Reading waits for a disk, and meanwhile others poll, settle and give back. So runs are reserved before the
+    first wait: nobody else takes them, and whatever becomes of this poll, they are put back if they were not
+    leased. One look may find nothing for this consumer (void, too old, keys of others); then the next runs
+    are looked at, up to a bound that keeps a poll from walking through a whole partition.
+    """
     settings = broker.metadata.topic(delivery.topic).settings
-    held: list[Run] = []
+    reserved: list[Run] = []
     passed: set[bytes] = set()
     looked_count, wanted_count = 0, limit
     try:
@@ -199,8 +206,8 @@ async def _choose(
             )
             if not runs:
                 return None
-            delivery.hold(runs)
-            held += runs
+            delivery.reserve(runs)
+            reserved += runs
             opened = await open_runs(broker, delivery.source, runs, max_bytes, at_hand, is_patient=False)
             # What is void is behind us for good, and no reason to give up.
             looked_count += count_of(runs) - count_of(opened.void)
@@ -210,16 +217,16 @@ async def _choose(
                 journal.note(Settled(delivery.number, NO_LEASE, tuple(opened.void)))
             if opened.left and not opened.messages:
                 # What was passed over is written down, should the consumer have given up: go on behind it.
-                delivery.put_back(held)
-                held, passed = [], set()
+                delivery.put_back(reserved)
+                reserved, passed = [], set()
                 continue
             messages = settle_too_old(broker, journal, delivery, opened.messages, settings)
             if is_by_key and messages:
                 await learn_keys(broker, delivery)
                 if delivery.has_come_back_before(messages):
                     # Begin again: what has come back goes first.
-                    delivery.put_back(held)
-                    held, passed = [], set()
+                    delivery.put_back(reserved)
+                    reserved, passed = [], set()
                     continue
                 messages = by_key(delivery, messages, command.member_id, passed)
             chosen = messages[:limit]  # more were looked at where many places were void
@@ -236,7 +243,7 @@ async def _choose(
         raise
     finally:
         # Whatever was not leased or settled by now goes back where it was.
-        delivery.put_back(held)
+        delivery.put_back(reserved)
         if delivery.moves:
             start_moves(broker, journal, delivery)
 

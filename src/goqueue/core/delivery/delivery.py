@@ -1,12 +1,12 @@
 """A delivery: how far one group is through one partition, message by message.
 
     0 ........ floor ............................ scan ........ end of the log
-      settled     settled | busy | shelf | held       not looked at yet
+      settled     settled | busy | shelf | reserved      not looked at yet
 
 Between floor and scan every message is in exactly one place: settled; busy (out with a lease, waiting
-for its next try, or on its way to the dead letters); on the shelf, ready to be handed out; or held while
-somebody reads it to hand it out. The floor is the group's committed offset. What must survive changes by
-events, through `apply`; the shelf is learnt anew from the log.
+for its next try, or on its way to the dead letters); on the shelf, ready to be handed out; or reserved,
+while somebody reads it to hand it out. The floor is the group's committed offset. What must survive changes
+by events, through `apply`; the shelf is learnt anew from the log.
 
 Events tell wall times, the delivery keeps running times: a clock that is set moves no deadline. What lies
 between the two comes with each event, as `ahead_ms`.
@@ -62,7 +62,7 @@ class Delivery:
         self.floor = kept.floor
         self.settled = Runs(kept.settled)
         self.busy = Runs()
-        self.held = Runs()
+        self.reserved = Runs()
         self.leases: dict[int, Lease] = {}
         self.attempts: dict[int, int] = {}
         """How often messages have come back, for those that have."""
@@ -125,7 +125,7 @@ class Delivery:
         if first >= end:
             return
         open_runs = self.settled.gaps(first, end)
-        for taken in (self.busy, self.held):
+        for taken in (self.busy, self.reserved):
             if taken:
                 open_runs = [gap for run in open_runs for gap in taken.gaps(*run)]
         self.shelf.learn(first, end, lane, open_runs)
@@ -145,17 +145,17 @@ class Delivery:
         shelf.scan_offset = self.settled.end_of(max(shelf.scan_offset, self.floor))
         return shelf.scan_offset
 
-    def hold(self, runs: Iterable[Run]) -> None:
+    def reserve(self, runs: Iterable[Run]) -> None:
         """Somebody is reading these to hand them out; nobody else may meanwhile."""
         for run in runs:
-            self.held.add(*run)
+            self.reserved.add(*run)
 
     def put_back(self, runs: Iterable[Run]) -> None:
-        """Those that are still held were not handed out after all."""
+        """Those that are still reserved were not handed out after all."""
         for run in runs:
-            for held in self.held.within(*run):
-                self.held.remove(*held)
-                self.shelf.put(*held)
+            for piece in self.reserved.within(*run):
+                self.reserved.remove(*piece)
+                self.shelf.put(*piece)
 
     def has_come_back_before(self, messages: Iterable[StoredMessage]) -> bool:
         """Whether the shelf has by now what goes before these, which were its first when they were taken."""
@@ -165,9 +165,9 @@ class Delivery:
         )
 
     def lease(self, runs: Iterable[Run], *, lease: int, consumer: str, until_ms: int) -> Leased:
-        """Hand out what is held, and still is: it may have been settled meanwhile."""
-        held = tuple(piece for run in runs for piece in self.held.within(*run))
-        return Leased(self.number, lease, consumer, until_ms, held)
+        """Hand out what is reserved, and still is: it may have been settled meanwhile."""
+        still = tuple(piece for run in runs for piece in self.reserved.within(*run))
+        return Leased(self.number, lease, consumer, until_ms, still)
 
     def fall_due(self, now_ms: int) -> None:
         """Messages whose waiting time is over go back on the shelf."""
@@ -322,13 +322,13 @@ class Delivery:
 
     def _engage(self, first: int, end: int) -> None:
         """Messages are busy now, wherever they were."""
-        self.held.remove(first, end)
+        self.reserved.remove(first, end)
         self.shelf.drop(first, end)
         self.busy.add(first, end)
 
     def _settle(self, first: int, end: int) -> None:
         self.busy.remove(first, end)
-        self.held.remove(first, end)
+        self.reserved.remove(first, end)
         self.shelf.drop(first, end)
         self.settled.add(max(first, self.floor), end)
         for noted in (self.attempts, self.waiting, self.moves):
