@@ -16,6 +16,7 @@ from goqueue.node.disk import FolderDisk
 from goqueue.node.lock import FolderLock
 from goqueue.node.main import run
 from goqueue.node.repair import main
+from goqueue.records.frame import FRAME_BYTES
 from tests.unit.broker.queue.queue_steps import ack, join, orders, put, take
 from tests.unit.broker.running import ORDERS_0, running
 
@@ -128,7 +129,7 @@ def test_a_start_that_is_refused_says_which_command_helps(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     [path] = (data / "logs/__metadata/0").glob("*.log")
-    flip(path, path.stat().st_size // 2)
+    flip(path, FRAME_BYTES + 40)  # in the first batch
 
     code = run(["--data-dir", str(data)], {})
 

@@ -158,6 +158,8 @@ async def _locate(
         offset = store.moved.get(number, number)
         if (change := keeper.changing.get(offset)) is not None:
             await to_the_end(change[1])
+            # Where the disk has it already, nothing was waited for: the keeper must get its turn to note it.
+            await asyncio.sleep(0)
             continue
         partition_log = store.partition.log
         if not partition_log.start_offset <= offset < partition_log.end_offset or offset in store.dead:

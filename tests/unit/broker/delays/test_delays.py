@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.delays.keeper import Change
 from goqueue.broker.delays.verbs import cancel_delayed, delay_stats, get_delayed, list_delayed, move_delayed
 from goqueue.broker.topics.verbs import create_topic, delete_records, delete_topic
 from goqueue.broker.write.publish import publish
@@ -322,6 +323,27 @@ def test_two_who_cancel_the_same_message_do_not_both_succeed() -> None:
         )
         assert sorted(type(outcome).__name__ for outcome in outcomes) == ["DelayedNotFound", "NoneType"]
         assert delay_stats(broker).pending == 0
+
+    World().run(life)
+
+
+def test_who_asks_between_the_disk_s_answer_and_the_keeper_s_note_of_it_does_not_hold_the_loop() -> None:
+    async def life(broker: Broker) -> None:
+        [message] = await publish_later(broker, 1_000)
+        keeper, done = broker.delays, asyncio.get_running_loop().create_future()
+        done.set_result(None)
+        asked_count = 0
+
+        class Changing(dict[int, tuple[Change, "asyncio.Future[None]"]]):
+            def get(self, *args: object) -> object:  # type: ignore[override]
+                nonlocal asked_count
+                asked_count += 1
+                assert asked_count < 10, "nobody else gets a turn"
+                return super().get(*args)  # type: ignore[call-overload]
+
+        keeper.changing = Changing({message.number: (Change(0, 0), done)})
+        asyncio.get_running_loop().call_soon(keeper.changing.clear)
+        assert (await get_delayed(broker, ORDERS, message.number)).due_ms == message.due_ms
 
     World().run(life)
 
