@@ -88,6 +88,7 @@ def groups(folder: Path, gigabytes: float) -> dict[str, Callable[[], list[Row]]]
         "queue-single": with_broker("r", lambda b: [queue_rows.one_at_a_time(b)]),
         "queue-memory": queue_rows.lease_memory,
         "latency": with_broker("g", lambda b: kafka_rows.latency(b, folder)),
+        "tail-latency": with_broker("y", lambda b: kafka_rows.tail_latency(b, folder)),
         "fairness": with_broker("x", fairness_rows.beside),
         "fairness-holds": fairness_rows.holds,
         "codec": lambda: [*codec_rows.decoding(), *codec_rows.encoding()],

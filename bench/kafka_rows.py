@@ -239,3 +239,41 @@ def latency(broker: RunningBroker, folder: Path, *, seconds: int = 5) -> list[Ro
             f"the disk's own fsync p99: {fsync_ms:.2f} ms",
         ),
     ]
+
+
+def tail_latency(broker: RunningBroker, folder: Path, *, seconds: int = 5) -> list[Row]:
+    """From a publish with acks=1 to a consumer that waits: messages are shown when the disk has them."""
+    create_topic(broker, "tail", 1)
+    taken: list[float] = []
+    count = seconds * 1000
+    consumer = Consumer({"bootstrap.servers": broker.kafka, "group.id": "tail", "fetch.wait.max.ms": 500})
+    consumer.assign([TopicPartition("tail", 0, 0)])
+
+    def consume() -> None:
+        seen = 0
+        while seen < count and (message := consumer.poll(10)) is not None:
+            value = message.value()
+            if message.error() is None and isinstance(value, bytes):
+                seen += 1
+                taken.append((time.perf_counter() - float(value)) * 1e3)
+
+    consuming = threading.Thread(target=consume)
+    consuming.start()
+    producer = Producer({"bootstrap.servers": broker.kafka, "acks": "1", "linger.ms": 0})
+    with measuring(broker) as spent:
+        for _ in range(count):
+            due = time.perf_counter() + 0.001
+            producer.produce("tail", f"{time.perf_counter():020.9f}".encode())
+            while time.perf_counter() < due:
+                producer.poll(0.0002)
+        producer.flush(10)
+        consuming.join()
+    consumer.close()
+    fsync_ms = percentile(fsync_latencies_ms(folder), 0.5)
+    what = "publish to waiting consumer at 1,000 msg/s, acks=1, linger 0"
+    detail = f"the disk's own fsync p50: {fsync_ms:.2f} ms; {spent.cpu_s * 1e6 / count:.0f} µs of CPU each"
+    settled = taken[200:]
+    return [
+        reported(f"{what}: p50", percentile(settled, 0.5), "ms", detail),
+        reported(f"{what}: p99", percentile(settled, 0.99), "ms"),
+    ]

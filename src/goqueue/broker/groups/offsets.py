@@ -92,7 +92,7 @@ def accepted_offsets(
         if rows := _accepted(broker, commit, refusals):
             topic_id = broker.metadata.topics[commit.topic].topic_id
             partitions = broker.topics[commit.topic].partitions
-            ahead = tuple([row[0] for row in rows if row[1] > partitions[row[0]].commit_mark])
+            ahead = tuple([at for at, offset, _, _ in rows if offset > partitions[at].commit_mark])
             topics.append(TopicOffsets(commit.topic, topic_id, tuple(rows), ahead))
     return topics
 
