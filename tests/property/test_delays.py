@@ -32,17 +32,17 @@ def test_a_walk_gives_every_entry_once_in_order_and_parts_no_due_time(
         patch.setattr(delay_runs, "PIECE_ENTRIES", 6)
         runs = Runs(SimulatedDisk(Random(1)), "delays")
         runs.open([])
-        sources: list[delay_runs.Source] = []
+        parts: list[delay_runs.SortedEntries] = []
         everything = []
         for number, dues in enumerate(groups):
             entries = entries_of(dues, 100 * number)
             everything += list(rows(entries))
             is_last = number == len(groups) - 1
-            sources.append(
+            parts.append(
                 InMemory(entries) if is_last else runs.write(walk([InMemory(entries)], from_due_ms=-1))
             )
 
-        pieces = [list(rows(piece)) for piece in walk(sources, from_due_ms=from_due_ms)]
+        pieces = [list(rows(piece)) for piece in walk(parts, from_due_ms=from_due_ms)]
 
     walked = [row for piece in pieces for row in piece]
     assert walked == sorted(row for row in everything if row[0] >= from_due_ms)

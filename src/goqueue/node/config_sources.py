@@ -36,36 +36,36 @@ class Given(NamedTuple):
     place: str
 
 
-class Source(NamedTuple):
+class GivenSettings(NamedTuple):
     given: dict[str, Given]
     problems: list[str]
 
 
-def read_sources(arguments: Sequence[str], environment: Mapping[str, str]) -> Source:
+def read_sources(arguments: Sequence[str], environment: Mapping[str, str]) -> GivenSettings:
     """Flags laid over environment laid over file. Does not return for --help and --version."""
     parsed, strange = _flag_parser().parse_known_args(arguments)
     flags = _from_flags(vars(parsed), strange)
     variables = _from_environment(environment)
     path = parsed.config if parsed.config is not None else environment.get(CONFIG_VARIABLE)
-    file = from_file(Path(path)) if path else Source({}, [])
-    return Source(
+    file = from_file(Path(path)) if path else GivenSettings({}, [])
+    return GivenSettings(
         {**file.given, **variables.given, **flags.given},
         [*flags.problems, *variables.problems, *file.problems],
     )
 
 
-def from_file(path: Path) -> Source:
+def from_file(path: Path) -> GivenSettings:
     """The settings of a YAML file; a name may be cut into sections at any of its underscores."""
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        return Source({}, [f"{path}: the settings file cannot be read: {error}"])
+        return GivenSettings({}, [f"{path}: the settings file cannot be read: {error}"])
     except yaml.YAMLError as error:
-        return Source({}, [f"{path}: the settings file is not YAML: {' '.join(str(error).split())}"])
+        return GivenSettings({}, [f"{path}: the settings file is not YAML: {' '.join(str(error).split())}"])
     if content is None:
-        return Source({}, [])
+        return GivenSettings({}, [])
     if not isinstance(content, dict):
-        return Source(
+        return GivenSettings(
             {}, [f"{path}: a settings file holds sections, for example `broker: {{datadir: ./data}}`"]
         )
     given: dict[str, Given] = {}
@@ -78,7 +78,7 @@ def from_file(path: Path) -> Source:
             problems.append(f"{place}: this is set twice in the file")
         elif value is not None:
             given[name] = Given(_text(value), place)
-    return Source(given, problems)
+    return GivenSettings(given, problems)
 
 
 def _flag_parser() -> argparse.ArgumentParser:
@@ -113,7 +113,7 @@ def _flag_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _from_flags(parsed: Mapping[str, str | None], strange: Sequence[str]) -> Source:
+def _from_flags(parsed: Mapping[str, str | None], strange: Sequence[str]) -> GivenSettings:
     given: dict[str, Given] = {}
     problems: list[str] = []
     for setting in SETTINGS:
@@ -135,10 +135,10 @@ def _from_flags(parsed: Mapping[str, str | None], strange: Sequence[str]) -> Sou
         elif not after_flag:
             problems.append(f"{word}: goqueue takes flags only; see goqueue --help")
         after_flag = word.startswith("-") and "=" not in word
-    return Source(given, problems)
+    return GivenSettings(given, problems)
 
 
-def _from_environment(environment: Mapping[str, str]) -> Source:
+def _from_environment(environment: Mapping[str, str]) -> GivenSettings:
     given: dict[str, Given] = {}
     problems: list[str] = []
     for variable in sorted(environment):
@@ -149,7 +149,7 @@ def _from_environment(environment: Mapping[str, str]) -> Source:
             given[name] = Given(environment[variable], variable)
         else:
             problems.append(f"{variable}: there is no such setting{_nearest(name, variable_of)}")
-    return Source(given, problems)
+    return GivenSettings(given, problems)
 
 
 def _leaves(

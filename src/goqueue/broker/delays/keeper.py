@@ -81,7 +81,7 @@ class DelayKeeper:
         store = self.store
         for target in store.targets.all:
             await self._try_to_learn(target)
-        counts = await self._broker.threads.run(store.count_pending, store.sources())
+        counts = await self._broker.threads.run(store.count_pending, store.parts())
         for target, pending in zip(store.targets.all, counts, strict=True):
             target.pending = pending
         for work in (self._fire_on, self._stock_on, self._keep_up_on):
@@ -374,7 +374,7 @@ class DelayKeeper:
             target.is_blocked = False
         elif not partition.is_failed and await self._try_to_learn(target):
             before = target.pending
-            counts = await self._broker.threads.run(self.store.count_pending, self.store.sources())
+            counts = await self._broker.threads.run(self.store.count_pending, self.store.parts())
             target.pending += counts[target.index] - before
             target.is_blocked = False
             self.stock.reset()
@@ -441,7 +441,7 @@ class DelayKeeper:
         """Bring far-off messages from the beginning of the log to its end, so that what is between can go."""
         store = self.store
         soon_ms = self._broker.clock.wall_ms() + LOAD_AHEAD_MS
-        offsets = await self._broker.threads.run(self._upkeep.lowest, store.sources(), _ANEW_MAX)
+        offsets = await self._broker.threads.run(self._upkeep.lowest, store.parts(), _ANEW_MAX)
         found = await self._broker.threads.run(store.read, offsets)
         chosen = {
             offset: waiting

@@ -34,7 +34,7 @@ class RunName(NamedTuple):
     crc: int
 
 
-class Source(Protocol):
+class SortedEntries(Protocol):
     """Sorted entries: a run, or the fresh ones."""
 
     @property
@@ -163,23 +163,23 @@ class Runs:
         return f"{self._folder}/{number:010d}{_SUFFIX}"
 
 
-def walk(sources: Sequence[Source], *, from_due_ms: int) -> Iterator[Entries]:
+def walk(parts: Sequence[SortedEntries], *, from_due_ms: int) -> Iterator[Entries]:
     """All entries that are due from a time on, in order, piece by piece; equal times are never parted."""
-    cursors = [_Cursor(source, from_due_ms) for source in sources]
+    cursors = [_Cursor(part, from_due_ms) for part in parts]
     while True:
         cursors = [cursor for cursor in cursors if cursor.fill()]
         if not cursors:
             return
         bounds = [cursor.last_due_ms for cursor in cursors if not cursor.is_at_end]
-        parts = [cursor.take(min(bounds) if bounds else None) for cursor in cursors]
-        yield in_order(np.concatenate(parts))
+        taken = [cursor.take(min(bounds) if bounds else None) for cursor in cursors]
+        yield in_order(np.concatenate(taken))
 
 
-def unsorted(sources: Sequence[Source]) -> Iterator[Entries]:
-    """All entries, one source after the other: cheaper, where the order is of no use."""
-    for source in sources:
-        for position in range(0, source.entry_count, PIECE_ENTRIES):
-            yield source.read(position, PIECE_ENTRIES)
+def unsorted(parts: Sequence[SortedEntries]) -> Iterator[Entries]:
+    """All entries, one part after the other: cheaper, where the order is of no use."""
+    for part in parts:
+        for position in range(0, part.entry_count, PIECE_ENTRIES):
+            yield part.read(position, PIECE_ENTRIES)
 
 
 def kept(pieces: Iterator[Entries], is_kept: Callable[[Entries], NDArray[np.bool_]]) -> Iterator[Entries]:
@@ -191,17 +191,17 @@ def kept(pieces: Iterator[Entries], is_kept: Callable[[Entries], NDArray[np.bool
 
 
 class _Cursor:
-    """Where a walk stands in one source."""
+    """Where a walk stands in one part."""
 
-    def __init__(self, source: Source, from_due_ms: int) -> None:
-        self._source = source
+    def __init__(self, part: SortedEntries, from_due_ms: int) -> None:
+        self._part = part
         self._from_due_ms = from_due_ms
-        self._position = source.find(from_due_ms)
+        self._position = part.find(from_due_ms)
         self._buffer: Entries = NO_ENTRIES
 
     @property
     def is_at_end(self) -> bool:
-        return self._position >= self._source.entry_count
+        return self._position >= self._part.entry_count
 
     @property
     def last_due_ms(self) -> int:
@@ -212,7 +212,7 @@ class _Cursor:
         while not self.is_at_end and (
             not len(self._buffer) or self._buffer["due"][0] == self._buffer["due"][-1]
         ):
-            fresh = self._source.read(self._position, PIECE_ENTRIES)
+            fresh = self._part.read(self._position, PIECE_ENTRIES)
             if not len(fresh):
                 raise Corrupt("a run of delayed messages is cut short")
             self._position += len(fresh)

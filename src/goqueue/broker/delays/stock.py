@@ -83,7 +83,7 @@ class Stock:
         while near.horizon_ms < now_ms + LOAD_AHEAD_MS // 2 and len(near) < ENTRIES_MAX:
             from_ms, fresh_end, resets = near.horizon_ms, store.fresh.end, self._resets
             found, horizon_ms = await store.threads.run(
-                store.page, store.sources(), from_ms, now_ms + LOAD_AHEAD_MS, ENTRIES_MAX
+                store.page, store.parts(), from_ms, now_ms + LOAD_AHEAD_MS, ENTRIES_MAX
             )
             if resets != self._resets or near.horizon_ms != from_ms or store.fresh.dropped > fresh_end:
                 continue  # something has changed; or what came meanwhile went into a run that was not read

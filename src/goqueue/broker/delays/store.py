@@ -34,7 +34,7 @@ from goqueue.broker.delays.records import (
     decode_record,
     encode_records,
 )
-from goqueue.broker.delays.runs import InMemory, Run, Runs, Source, kept, unsorted, walk
+from goqueue.broker.delays.runs import InMemory, Run, Runs, SortedEntries, kept, unsorted, walk
 from goqueue.broker.delays.targets import Target, Targets
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.to_the_end import to_the_end
@@ -148,10 +148,10 @@ class DelayStore:
                         )
             offset = chunk.end_offset
 
-    def count_pending(self, sources: Sequence[Source]) -> list[int]:
+    def count_pending(self, parts: Sequence[SortedEntries]) -> list[int]:
         """How many messages are pending for each target. Waits for the disk."""
         counts = np.zeros(len(self.targets.all), dtype=np.int64)
-        for piece in kept(unsorted(sources), self.is_live):
+        for piece in kept(unsorted(parts), self.is_live):
             counts += np.bincount(piece["target"], minlength=len(counts))[: len(counts)]
         return list(counts.tolist())
 
@@ -207,7 +207,7 @@ class DelayStore:
 
     # Looking.
 
-    def sources(self) -> list[Source]:
+    def parts(self) -> list[SortedEntries]:
         """All entries, as they are now."""
         return [*self.runs, InMemory(self.fresh.entries())]
 
@@ -264,11 +264,11 @@ class DelayStore:
         return found
 
     def page(
-        self, sources: Sequence[Source], from_due_ms: int, until_ms: int, count: int
+        self, parts: Sequence[SortedEntries], from_due_ms: int, until_ms: int, count: int
     ) -> tuple[list[Row], int]:
         """Live entries from a due time on, about so many, and until when that is all. Waits for the disk."""
         found: list[Row] = []
-        for piece in kept(walk(sources, from_due_ms=from_due_ms), self.is_live):
+        for piece in kept(walk(parts, from_due_ms=from_due_ms), self.is_live):
             found += rows(piece[piece["due"] < until_ms])
             if len(found) > count:
                 cut_ms = found[count][0]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from goqueue.broker.delays.runs import InMemory, Run, Source, kept, unsorted, walk
+from goqueue.broker.delays.runs import InMemory, Run, SortedEntries, kept, unsorted, walk
 from goqueue.broker.delays.store import DelayStore
 from goqueue.core.delays.entries import Entries
 from goqueue.core.delays.near import BEGINNING
@@ -29,8 +29,8 @@ class DelayUpkeep:
         """Put the fresh entries into a run."""
         count, end_offset = len(self._store.fresh), self._store.partition.log.end_offset
         if count:
-            source = InMemory(self._store.fresh.entries())
-            run = await self._in_thread(self._store.run_files.write, walk([source], from_due_ms=BEGINNING))
+            part = InMemory(self._store.fresh.entries())
+            run = await self._in_thread(self._store.run_files.write, walk([part], from_due_ms=BEGINNING))
             self._store.runs.append(run)
             self._store.fresh.drop(count)
         self._store.entries_offset = end_offset
@@ -65,7 +65,7 @@ class DelayUpkeep:
         is_large = partition_log.size_bytes > self._store.config.wasted_bytes_max
         return is_large and 4 * pending < partition_log.end_offset - partition_log.start_offset
 
-    def lowest(self, sources: Sequence[Source], count: int) -> list[int]:
+    def lowest(self, parts: Sequence[SortedEntries], count: int) -> list[int]:
         """The first offsets in the older half of the log at which something pending lies. Waits for the disk.
 
         What is written anew lies in the other half, so that it is not written again before much else is.
@@ -73,7 +73,7 @@ class DelayUpkeep:
         partition_log = self._store.partition.log
         middle_offset = (partition_log.start_offset + partition_log.end_offset) // 2
         lowest = np.empty(0, dtype=np.int64)
-        for piece in kept(unsorted(sources), self._store.is_live):
+        for piece in kept(unsorted(parts), self._store.is_live):
             older = piece["offset"][piece["offset"] < middle_offset]
             lowest = np.sort(np.concatenate([lowest, older]))[:count]
         return list(lowest.tolist())

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays.keeper import Change
 from goqueue.broker.delays.records import HELD_MS, NEW, Cancelled, Record, Waiting
-from goqueue.broker.delays.runs import Source, kept, walk
+from goqueue.broker.delays.runs import SortedEntries, kept, walk
 from goqueue.broker.delays.store import DelayStore
 from goqueue.broker.delays.targets import Target
 from goqueue.broker.slices import Slices
@@ -73,7 +73,7 @@ async def list_delayed(broker: Broker, topic: str, *, limit: int, skip: int = 0)
         return []
     while True:
         try:
-            found = await broker.threads.run(_find, store, wanted, store.sources(), skip, limit)
+            found = await broker.threads.run(_find, store, wanted, store.parts(), skip, limit)
             break
         except FileNotFoundError:
             continue  # runs were merged meanwhile: what is pending is in others now
@@ -183,7 +183,7 @@ async def _locate(
 
 
 def _find(
-    store: DelayStore, targets: Sequence[Target], sources: Sequence[Source], skip: int, limit: int
+    store: DelayStore, targets: Sequence[Target], parts: Sequence[SortedEntries], skip: int, limit: int
 ) -> list[tuple[int, Waiting]]:
     """Some of the pending messages of some targets, in order. Waits for the disk."""
     indexes = [target.index for target in targets]
@@ -193,7 +193,7 @@ def _find(
         wanted[wanted] = store.is_live(entries[wanted])
         return wanted
 
-    pieces = kept(walk(sources, from_due_ms=BEGINNING), is_wanted)
+    pieces = kept(walk(parts, from_due_ms=BEGINNING), is_wanted)
     chosen = list(islice((row for piece in pieces for row in rows(piece)), skip, skip + limit))
     found = store.read(sorted(offset for _, offset, _ in chosen))
     return [(offset, found[offset]) for _, offset, _ in chosen if offset in found]

@@ -11,7 +11,7 @@ import msgspec
 from goqueue.broker.broker import Broker
 from goqueue.core.schemas import jobs
 from goqueue.core.schemas.registry import Comparison
-from goqueue.core.schemas.sources import Compared, Pair, Source, Understood
+from goqueue.core.schemas.sources import Compared, Pair, SourceText, Understood
 from goqueue.model.errors import InvalidSchema, JobOverran, SchemaTooComplex
 from goqueue.model.ports import Job
 from goqueue.model.schemas import SchemaKind, SchemaReference, SchemaText
@@ -88,7 +88,7 @@ async def _digest_old(broker: Broker, schema_id: int) -> None:
         registry.note_digest(schema_id, understood.digest)
 
 
-async def _understand(broker: Broker, sources: list[Source]) -> Understood:
+async def _understand(broker: Broker, sources: list[SourceText]) -> Understood:
     return _understood.decode(await _run(broker, jobs.understand, _encode(sources)))
 
 

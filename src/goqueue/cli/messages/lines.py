@@ -35,7 +35,7 @@ class MessageLine(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     encoding: str | None = None
 
 
-class Source(Protocol):
+class Input(Protocol):
     """A file or a pipe of bytes."""
 
     def read1(self, size: int, /) -> bytes: ...
@@ -48,7 +48,7 @@ class Batch(NamedTuple):
     size_bytes: int
 
 
-def batches(source: Source, template: Outgoing, *, is_raw: bool) -> Iterator[Batch]:
+def batches(source: Input, template: Outgoing, *, is_raw: bool) -> Iterator[Batch]:
     """The messages of some lines, cut into requests; what a line leaves open is as in the template.
 
     What has come goes out: somebody who types, or a program that says something now and then, does not wait
@@ -68,7 +68,7 @@ def batches(source: Source, template: Outgoing, *, is_raw: bool) -> Iterator[Bat
                 yield Batch(messages, sum(map(len, chosen)) + len(chosen))
 
 
-def _chunks(source: Source) -> Iterator[list[bytes]]:
+def _chunks(source: Input) -> Iterator[list[bytes]]:
     """Whole lines, as many as one look at the source gives."""
     rest: list[bytes] = []
     while chunk := source.read1(CHUNK_BYTES):

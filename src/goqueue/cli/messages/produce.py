@@ -13,7 +13,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from goqueue.cli.messages.lines import Source, batches
+from goqueue.cli.messages.lines import Input, batches
 from goqueue.cli.parts.arguments import Delay, DeliverAt, Headers, Key, Lane, Topic
 from goqueue.cli.parts.calling import connect, connect_to_follow
 from goqueue.cli.parts.exit_codes import ExitCode, WrongCommand
@@ -216,7 +216,7 @@ def _result(outcome: Placed | Refused) -> Result:
 
 
 @contextmanager
-def _opened(source: Path) -> Iterator[Source]:
+def _opened(source: Path) -> Iterator[Input]:
     if source == STDIN:
         standard_input = sys.stdin.buffer
         assert isinstance(standard_input, BufferedIOBase)

@@ -16,7 +16,7 @@ import msgspec
 from goqueue.core.schemas.checkers import Prepared, judges_of
 from goqueue.core.schemas.limits import PREPARE_NS_MAX
 from goqueue.core.schemas.parsing import breaks, kind_by_looks, parse
-from goqueue.core.schemas.sources import Check, Compared, Pair, Source, Sources, Understood
+from goqueue.core.schemas.sources import Check, Compared, Pair, SourceText, SourceTexts, Understood
 from goqueue.model.errors import InvalidSchema
 from goqueue.model.schemas import Break, SchemaKind, SchemaText
 
@@ -34,7 +34,7 @@ _SLICE_NS = 100_000_000
 """So long data is checked before what was found is told; a helper process is killed at its limit."""
 _ANY_BYTES = sys.maxsize
 _encode = msgspec.msgpack.encode
-_sources = msgspec.msgpack.Decoder(list[Source])
+_sources = msgspec.msgpack.Decoder(list[SourceText])
 _pair = msgspec.msgpack.Decoder(Pair)
 _check = msgspec.msgpack.Decoder(Check)
 _kept: "OrderedDict[bytes, Parsed]" = OrderedDict()
@@ -138,7 +138,7 @@ def describe_protobuf(request: bytes) -> bytes:
     return cast("ProtobufFile", parsed).serialized().encode()
 
 
-def parse_sources(sources: Sources) -> "Parsed":
+def parse_sources(sources: SourceTexts) -> "Parsed":
     """What the last of some schemas means; those before it are what it is built on."""
     keys: list[bytes] = []
     parsed: list[Parsed] = []

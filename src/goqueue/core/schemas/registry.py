@@ -25,7 +25,7 @@ from goqueue.core.schemas.events import (
     VersionRemoved,
 )
 from goqueue.core.schemas.settings import GLOBAL, RegistrySettings
-from goqueue.core.schemas.sources import SOURCE_CHARACTERS_MAX, SOURCES_MAX, Compared, Source
+from goqueue.core.schemas.sources import SOURCE_CHARACTERS_MAX, SOURCES_MAX, Compared, SourceText
 from goqueue.model.errors import (
     IncompatibleSchema,
     InvalidSchema,
@@ -197,13 +197,13 @@ class Registry:
             if digest:
                 self._id_of.setdefault((schema.kind, digest, schema.references), schema_id)
 
-    def sources(self, schema: SchemaText) -> list[Source]:
+    def sources(self, schema: SchemaText) -> list[SourceText]:
         """A schema with all it is built on, which must be registered."""
-        made: list[Source] = []
+        made: list[SourceText] = []
         self._collect(schema, made, {})
         return made
 
-    def _collect(self, schema: SchemaText, made: list[Source], places: dict[int, int]) -> int:
+    def _collect(self, schema: SchemaText, made: list[SourceText], places: dict[int, int]) -> int:
         references = []
         for name, subject, version in schema.references:
             try:
@@ -213,7 +213,7 @@ class Registry:
             if place.schema_id not in places:
                 places[place.schema_id] = self._collect(place.schema, made, places)
             references.append((name, places[place.schema_id]))
-        made.append(Source(schema.kind.value, schema.text, tuple(references)))
+        made.append(SourceText(schema.kind.value, schema.text, tuple(references)))
         if len(made) > SOURCES_MAX or sum(len(each.text) for each in made) > SOURCE_CHARACTERS_MAX:
             raise InvalidSchema(
                 f"a schema is built on {SOURCES_MAX} others with {SOURCE_CHARACTERS_MAX} characters at most"

@@ -15,14 +15,14 @@ SOURCE_CHARACTERS_MAX = 4 * 1024 * 1024
 """Of all their texts together."""
 
 
-class Source(Struct, frozen=True, array_like=True):
+class SourceText(Struct, frozen=True, array_like=True):
     kind: str
     text: str
     references: tuple[tuple[str, int], ...] = ()
     """What others are called inside, and where in the list they stand."""
 
 
-Sources = Sequence[Source]
+SourceTexts = Sequence[SourceText]
 
 
 class Understood(Struct, frozen=True, array_like=True):
@@ -37,8 +37,8 @@ class Understood(Struct, frozen=True, array_like=True):
 class Pair(Struct, frozen=True, array_like=True):
     """A schema, an older one, and in which directions data must be read."""
 
-    new: list[Source]
-    old: list[Source]
+    new: list[SourceText]
+    old: list[SourceText]
     reads_older: bool
     is_read_by_older: bool
 
