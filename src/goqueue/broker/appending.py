@@ -81,8 +81,9 @@ def append_once(
 ) -> Stored:
     """Append batches unless they are there, which the first of them tells. Without numbers they are new."""
     header = batches[0].header
+    count = header.last_offset_delta + 1  # numbers are counted where messages went to quarantine, too
     try:
-        stored_offset = find_stored(partition, header, header.record_count, numbering)
+        stored_offset = find_stored(partition, header, count, numbering)
     except DuplicateSequence:
         return Stored(LONG_AGO, is_new=False)
     if stored_offset is not None:

@@ -6,13 +6,15 @@ up, it cannot know whether the batch is stored: the messages' futures say so, an
 count anew. One parcel is on its way at a time, so messages of a partition keep their order.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import NamedTuple
 
 import mmh3
 
 from goqueue.client.calls import messages, topics, transactions
+from goqueue.client.calls.messages import BatchPlace
 from goqueue.client.calls.transactions import ProducerId
 from goqueue.client.errors import NobodyAnswers, RefusedFenced, RefusedInvalid
 from goqueue.client.messages import Acks, Placed, priority_of
@@ -21,9 +23,11 @@ from goqueue.client.steps import PROBLEMS, Steps, ask
 from goqueue.model.errors import DuplicateSequence, NotFound
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Lane
+from goqueue.model.schemas import QUARANTINE_SUFFIX
 from goqueue.records.batch import encode
 from goqueue.records.entries import encode_entry
 from goqueue.records.layout import SEQUENCE_MASK, stamp_producer
+from goqueue.records.wishes import lane_asked
 
 TOPIC_AGE_MAX_NS = 60 * 1_000_000_000
 """How long the number of a topic's partitions is taken for true. It can only grow."""
@@ -111,7 +115,7 @@ class Courier:
                 for batch in batches:
                     yield from self._send_all([batch])
             elif problem.code == DuplicateSequence.code:
-                self._answer(batches[0], base_offset=None)
+                self._answer(batches[0])
             else:
                 yield from self._send_anew(batches[0])
         except RefusedInvalid as problem:
@@ -133,7 +137,7 @@ class Courier:
             messages.append_batches(self._packed(batches, self._producer), acks=self._acks)
         )
         for batch, place in zip(batches, places, strict=True):
-            self._answer(batch, base_offset=place.base_offset)
+            self._answer(batch, place)
 
     def _send_anew(self, batch: _Batch) -> Steps[None]:
         """The partition does not know this producer, so the batch is not there: count anew."""
@@ -160,13 +164,13 @@ class Courier:
             entries.append(encode_entry(target, lane, body))
         return b"".join(entries)
 
-    def _answer(self, batch: _Batch, *, base_offset: int | None) -> None:
-        target, lane, waiting = batch
+    def _answer(self, batch: _Batch, place: BatchPlace | None = None) -> None:
+        """Tell each message where it is; without a place it is stored and nobody knows where."""
+        target, _, waiting = batch
         self._numbers[target] = (self._numbers.get(target, 0) + len(waiting)) & SEQUENCE_MASK
-        for place, one in enumerate(waiting):
+        for one, placed in zip(waiting, _places(batch, place), strict=True):
             if not one.ticket.done():
-                offset = -1 if base_offset is None else base_offset + place
-                one.ticket.set_result(Placed(target.partition, offset, priority_of(lane)))
+                one.ticket.set_result(placed)
 
     def _fail(self, waiting: list[Waiting], problem: Exception) -> None:
         if isinstance(problem, NobodyAnswers):
@@ -177,6 +181,25 @@ class Courier:
         self._producer = None
         self._numbers.clear()
         self._topics.pop(topic, None)
+
+
+def _places(batch: _Batch, place: BatchPlace | None) -> Iterator[Placed]:
+    """Where each message of a batch is."""
+    target, lane, waiting = batch
+    later = {} if place is None else {one.index: one for one in place.delayed}
+    offset = -1 if place is None else place.base_offset
+    for index, one in enumerate(waiting):
+        priority = priority_of(lane_asked(one.message.headers, index, lane))
+        if index in later:
+            due = datetime.fromtimestamp(later[index].due_ms / 1_000, UTC)
+            yield Placed(target.partition, later[index].number, priority, delayed=True, deliver_at=due)
+            continue
+        if place is not None and index in place.quarantined:
+            aside, reason = target.topic + QUARANTINE_SUFFIX, place.quarantined[index]
+            yield Placed(target.partition, -1, priority, quarantined=aside, reason=reason)
+        else:
+            yield Placed(target.partition, offset, priority)
+        offset += place is not None
 
 
 def _singles(batch: _Batch) -> list[_Batch]:

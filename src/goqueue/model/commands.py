@@ -1,6 +1,6 @@
 """Commands and replies: what a door asks of the broker and what it hears back."""
 
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from uuid import UUID
 from goqueue.model.delays import Postponed
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ids import TopicName, TopicPartition
-from goqueue.model.messages import Acks, Message, StoredMessage
+from goqueue.model.messages import Acks, Lane, Message, StoredMessage
 from goqueue.model.settings import MiB, TopicSettings
 from goqueue.model.transactions import Isolation
 
@@ -30,6 +30,7 @@ class Placed(NamedTuple):
 
     partition: int
     offset: int
+    lane: Lane = Lane.NORMAL
 
 
 class Quarantined(NamedTuple):
@@ -39,6 +40,7 @@ class Quarantined(NamedTuple):
     partition: int
     offset: int
     reason: str
+    lane: Lane = Lane.NORMAL
 
 
 Published = list[Placed | Postponed | Quarantined | GoQueueError]
@@ -65,10 +67,20 @@ class Appended(NamedTuple):
     committed: Awaitable[None] | None
     is_duplicate: bool = False
     """It was stored before, and nothing happened now."""
-    quarantined: Collection[int] = ()
-    """Which of the messages are in quarantine, by their places among all that were given."""
-    number: int = -1
-    """Of the first message that comes later."""
+    quarantined: Mapping[int, str] = {}
+    """What is wrong with the messages that are in quarantine, by their places among all that were given."""
+    later: Sequence["Later"] = ()
+    """Those that come later. The others lie one behind the other from the base offset on."""
+
+
+class Later(NamedTuple):
+    """A message of some that were given together which is delivered later."""
+
+    place: int
+    """Among those that were given."""
+    number: int
+    """Its name until it is delivered; -1: it was kept before, and nobody knows the number any more."""
+    due_ms: int
 
 
 class EntryPlaced(NamedTuple):
@@ -77,6 +89,9 @@ class EntryPlaced(NamedTuple):
     target: TopicPartition
     base_offset: int
     message_count: int
+    quarantined: Mapping[int, str] = {}
+    later: Sequence[Later] = ()
+    """Both as of batches that are appended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

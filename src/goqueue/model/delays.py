@@ -18,6 +18,7 @@ class Postponed(NamedTuple):
     number: int
     """With the partition, its name until it is delivered. It is no offset of that partition."""
     due_ms: int
+    lane: Lane = Lane.NORMAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,6 @@ Only where a feature must see messages: HTTP bodies, look-ups by time, lanes. Th
 comes here.
 """
 
-import re
 from collections.abc import Container, Iterable, Iterator, Sequence, Set
 from ctypes import CDLL, addressof, c_char, c_char_p, c_size_t, c_void_p
 from itertools import groupby
@@ -13,7 +12,6 @@ from typing import NamedTuple
 
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from goqueue.model.delays import DELAY_HEADER, DELIVER_AT_HEADER
 from goqueue.model.errors import InvalidRecord
 from goqueue.model.messages import PRIORITY_HEADER, Headers, Lane, Message, StoredMessage
 from goqueue.records.compression import OPENED_BYTES_MAX, decompress
@@ -25,13 +23,13 @@ from goqueue.records.layout import (
     MAGIC,
     NO_SEQUENCE,
     SEQUENCE_MASK,
-    TIMESTAMP_MS_MAX,
     TRANSACTIONAL,
     BatchHeader,
     Codec,
     read_header,
     stretch,
 )
+from goqueue.records.wishes import delayed_headers, due_asked, lane_asked
 
 BATCH_BYTES = 1024 * 1024
 """A batch built here takes no more messages beyond this; a larger message has a batch to itself."""
@@ -44,12 +42,10 @@ _new_message = tuple.__new__
 _lane_of = itemgetter(Message._fields.index("lane"))
 _NO_HEADERS: list[tuple[str, bytes | None]] = []
 """For all messages that have none: the builder only looks at it."""
-_LANE_BY_TEXT = {text: lane for lane in Lane for text in (lane.label.encode(), b"%d" % lane)}
 _PRIORITY_HEADER_BYTES = PRIORITY_HEADER.encode()
 _WISH_BYTES = b"goqueue-"
 _DELAY_BYTES = b"goqueue-de"
 """How both headers begin that ask for a delay."""
-_WHOLE_NUMBER = re.compile(rb"-?\d{1,18}")
 
 
 class LaneBatch(NamedTuple):
@@ -151,6 +147,8 @@ class DelaySplit(NamedTuple):
     now: list[LaneBatch]
     """The others, in batches that keep their sequence numbers."""
     later: list[Message]
+    places: list[int]
+    """Of those in the batch."""
     trailing: int
     """How many messages at the end of the batch come later."""
 
@@ -163,52 +161,85 @@ def has_wishes(buffer: memoryview, headers: Sequence[BatchHeader], *, inspect_co
 
 
 def split_delays(
-    body: memoryview, header: BatchHeader, *, now_ms: int, inspect_compressed: bool
+    body: memoryview,
+    header: BatchHeader,
+    *,
+    now_ms: int,
+    inspect_compressed: bool,
+    lane: int = Lane.NORMAL,
+    gone: Container[int] = (),
 ) -> DelaySplit | None:
-    """The messages of a batch that come now and those that come later; None when all come now."""
+    """The messages of a batch that come now and those that come later; None when all come now.
+
+    `lane`: of all of them, unless that is the normal one. `gone`: those, by their indexes, that are kept
+    elsewhere: the batches that come now have gaps in their places.
+    """
     if header.codec != Codec.NONE and not inspect_compressed:
         return None
     if header.codec == Codec.NONE and not _holds(body, _DELAY_BYTES):
         return None
     messages = open_batch(body, Lane.NORMAL)
-    due_times = [_due_asked(message, index, now_ms) for index, message in enumerate(messages)]
+    due_times = [
+        None if index in gone else due_asked(message.headers, index, now_ms)
+        for index, message in enumerate(messages)
+    ]
     if not any(due_times):
         return None
-    lanes = [_lane_asked(message, index) for index, message in enumerate(messages)]
+    given = Lane(lane)
+    lanes = [lane_asked(message.headers, index, given) for index, message in enumerate(messages)]
     now: list[LaneBatch] = []
     later: list[Message] = []
+    places: list[int] = []
     first = 0
-    for (is_delayed, lane), run in groupby(zip(map(bool, due_times), lanes, strict=True)):
+    for (is_delayed, run_lane), run in groupby(zip(map(bool, due_times), lanes, strict=True)):
         end = first + sum(1 for _ in run)
         if is_delayed:
             later += (
-                _delayed(message, lane, due_ms)
+                _delayed(message, run_lane, due_ms or 0)
                 for message, due_ms in zip(messages[first:end], due_times[first:end], strict=True)
             )
+            places += range(first, end)
         else:
-            now.append(LaneBatch(_rebuild(messages[first:end], header, first), lane))
+            now.append(LaneBatch(_rebuild(messages[first:end], header, first, gone), run_lane))
         first = end
     trailing = next((n for n, due_ms in enumerate(reversed(due_times)) if not due_ms), len(due_times))
-    return DelaySplit(now, later, trailing)
+    return DelaySplit(now, later, places, trailing)
 
 
-def split_lanes(body: memoryview, header: BatchHeader, *, inspect_compressed: bool) -> list[LaneBatch]:
-    """The batch itself in the normal lane, or one batch a run of records that ask for the same lane.
+def _delayed(message: StoredMessage, lane: Lane, due_ms: int) -> Message:
+    headers = delayed_headers(message.headers, due_ms)
+    return Message(message.value, message.key, headers, lane, due_ms=due_ms)
+
+
+def split_lanes(
+    body: memoryview,
+    header: BatchHeader,
+    *,
+    inspect_compressed: bool,
+    lane: int = Lane.NORMAL,
+    gone: Set[int] = frozenset(),
+) -> list[LaneBatch]:
+    """The batch itself in its lane, or one batch a run of records that ask for the same lane.
 
     Records keep their order, so the offsets and sequence numbers that the producer counts on stay true.
     """
-    if header.codec != Codec.NONE and not inspect_compressed:
-        return [LaneBatch(body, Lane.NORMAL)]
-    if header.codec == Codec.NONE and not _holds(body, _PRIORITY_HEADER_BYTES):
-        return [LaneBatch(body, Lane.NORMAL)]
+    given = Lane(lane)
+    if header.codec == Codec.NONE:
+        may_ask = given is Lane.NORMAL and _holds(body, _PRIORITY_HEADER_BYTES)
+    else:
+        may_ask = given is Lane.NORMAL and inspect_compressed
+    if not may_ask and not gone:
+        return [LaneBatch(body, given)]
     messages = open_batch(body, Lane.NORMAL)
-    lanes = [_lane_asked(message, index) for index, message in enumerate(messages)]
-    if len(set(lanes)) == 1:
+    lanes = [
+        lane_asked(message.headers, index) if may_ask else given for index, message in enumerate(messages)
+    ]
+    if len(set(lanes)) == 1 and not gone:
         return [LaneBatch(body, lanes[0])]
     batches, first = [], 0
-    for lane, run in groupby(lanes):
+    for run_lane, run in groupby(lanes):
         end = first + sum(1 for _ in run)
-        batches.append(LaneBatch(_rebuild(messages[first:end], header, first), lane))
+        batches.append(LaneBatch(_rebuild(messages[first:end], header, first, gone), run_lane))
         first = end
     return batches
 
@@ -249,44 +280,17 @@ def _holds(view: memoryview, word: bytes) -> bool:
     return bool(_memmem(addressof(c_char.from_buffer(view)), len(view), word, len(word)))
 
 
-def _lane_asked(message: StoredMessage, index: int) -> Lane:
-    for name, value in message.headers:
-        if name == PRIORITY_HEADER:
-            lane = _LANE_BY_TEXT.get((value or b"").lower())
-            if lane is None:
-                raise InvalidRecord(
-                    f"{PRIORITY_HEADER} {value!r} is none of critical, high, normal, low, background, 0 to 4",
-                    record_index=index,
-                )
-            return lane
-    return Lane.NORMAL
-
-
-def _due_asked(message: StoredMessage, index: int, now_ms: int) -> int | None:
-    """When a message is to be delivered; None: now."""
-    asked = {name: value for name, value in message.headers if name in (DELAY_HEADER, DELIVER_AT_HEADER)}
-    for name, value in asked.items():
-        if not _WHOLE_NUMBER.fullmatch(value or b""):
-            raise InvalidRecord(f"{name} {value!r} is no number of milliseconds", record_index=index)
-    delay, deliver_at = asked.get(DELAY_HEADER), asked.get(DELIVER_AT_HEADER)
-    due_ms = now_ms + int(delay) if delay is not None else int(deliver_at or 0)
-    if due_ms > TIMESTAMP_MS_MAX:
-        raise InvalidRecord(f"due time {due_ms} is too far from now", record_index=index)
-    return due_ms if due_ms > now_ms else None
-
-
-def _delayed(message: StoredMessage, lane: Lane, due_ms: int | None) -> Message:
-    """A message to be delivered later. Whoever passes it on afterwards must not delay it again."""
-    headers = [pair for pair in message.headers if pair[0] not in (DELAY_HEADER, DELIVER_AT_HEADER)]
-    headers.append((DELIVER_AT_HEADER, b"%d" % (due_ms or 0)))
-    return Message(message.value, message.key, tuple(headers), lane, due_ms=due_ms)
-
-
-def _rebuild(messages: list[StoredMessage], header: BatchHeader, first: int) -> memoryview:
+def _rebuild(
+    messages: list[StoredMessage], header: BatchHeader, first: int, gone: Container[int] = ()
+) -> memoryview:
+    """A part of a batch that begins with its message at `first`."""
     sequence = header.base_sequence
     if sequence != NO_SEQUENCE:
         sequence = (sequence + first) & SEQUENCE_MASK
-    builder = _builder_like(header._replace(base_sequence=sequence))
+    header = header._replace(base_sequence=sequence)
+    if missing := [index for index in range(len(messages)) if first + index in gone]:
+        return leave_out(messages, header._replace(last_offset_delta=len(messages) - 1), missing)
+    builder = _builder_like(header)
     for index, message in enumerate(messages):
         builder.append(index, message.timestamp_ms, message.key, message.value, list(message.headers))
     return memoryview(builder.build())

@@ -29,13 +29,28 @@ class Splits(Struct, frozen=True):
     offsets: list[int]
 
 
-class BatchPlace(Struct, frozen=True):
-    """Where the batch of one entry was stored."""
+class LaterPlace(Struct, frozen=True):
+    """A message of an entry that is delivered later."""
+
+    index: int
+    number: int
+    """Its name until then; -1: it was kept before, and nobody knows its number any more."""
+    due_ms: int
+
+
+class BatchPlace(Struct, frozen=True, omit_defaults=True):
+    """Where the batch of one entry was stored.
+
+    Messages in `delayed` come later, and the others lie one behind the other from `base_offset` on;
+    `quarantined` tells what is wrong with those that are in quarantine, by their indexes.
+    """
 
     topic: str
     partition: int
     base_offset: int
     count: int
+    delayed: list[LaterPlace] = []
+    quarantined: dict[int, str] = {}
 
 
 class BatchPlaces(Struct, frozen=True):

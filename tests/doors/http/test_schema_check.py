@@ -170,12 +170,9 @@ def test_a_message_of_a_transaction_that_does_not_fit_is_kept_and_the_count_goes
     assert stored(checked, "kept.quarantine") == [(0, BAD), (1, BAD)]
 
 
-@pytest.mark.parametrize("topic", ["orders", "kept"])
-def test_a_numbered_message_that_is_delayed_and_does_not_fit_is_refused(
-    checked: httpx.Client, topic: str
-) -> None:
+def test_a_numbered_message_that_is_delayed_and_does_not_fit_is_refused(checked: httpx.Client) -> None:
     who = checked.post("/producers/init", json={}).json()
-    message = {**who, "topic": topic, "partition": 0, "sequence": 0, "delay": "1h"}
+    message = {**who, "topic": "orders", "partition": 0, "sequence": 0, "delay": "1h"}
 
     refused = checked.post("/transactions/publish", json={**message, "value": BAD})
     assert (refused.status_code, refused.json()["code"]) == (400, "schema_mismatch")
@@ -183,14 +180,17 @@ def test_a_numbered_message_that_is_delayed_and_does_not_fit_is_refused(
     assert (kept["duplicate"], kept["delayed"]) == (False, True)
 
 
-def test_the_quarantine_is_asked_for_again_while_it_is_being_created(checked: httpx.Client) -> None:
+def test_a_numbered_message_that_is_delayed_and_does_not_fit_is_kept_aside_now(checked: httpx.Client) -> None:
+    who = checked.post("/producers/init", json={}).json()
+    message = {**who, "topic": "kept", "partition": 0, "sequence": 0, "delay": "1h", "value": BAD}
+
+    replies = [checked.post("/transactions/publish", json=message).json() for _ in range(2)]
+    assert [(reply["quarantined"], reply["duplicate"]) for reply in replies] == [(True, False), (True, True)]
+    assert stored(checked, "kept.quarantine") == [(0, BAD)]
+
+
+def test_a_numbered_message_waits_for_its_quarantine_to_be_created(checked: httpx.Client) -> None:
     who = checked.post("/producers/init", json={}).json()
     message = {**who, "topic": "kept", "partition": 0, "sequence": 0, "value": BAD}
-    first = checked.post("/transactions/publish", json=message)
-    assert (first.status_code, first.json()["code"]) == (503, "quarantine_not_ready")
-    assert first.headers["retry-after"] == "1"
-
-    while (reply := checked.post("/transactions/publish", json=message)).status_code == 503:
-        pass
-
+    reply = checked.post("/transactions/publish", json=message)
     assert reply.json() == {"partition": 0, "offset": 0, "duplicate": False, "quarantined": True}

@@ -4,6 +4,8 @@ A schedule and the message that it waits with are written in one step, so that n
 the other or makes a second message.
 """
 
+from dataclasses import replace
+
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays.arming import arming, is_waiting, message_of, next_after_ms, store_records
 from goqueue.broker.delays.records import Cancelled, Record
@@ -21,6 +23,7 @@ from goqueue.model.errors import SchemaMismatch
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.names import checked_plain_name
 from goqueue.model.schemas import SchemaValidation
+from goqueue.records.wishes import lane_asked
 
 
 async def create_schedule(broker: Broker, command: CreateSchedule) -> ScheduleView:
@@ -29,6 +32,8 @@ async def create_schedule(broker: Broker, command: CreateSchedule) -> ScheduleVi
     broker.topic(command.topic)
     name = checked_plain_name(command.name or str(broker.new_id()), "a schedule")
     check_message_size(broker, command.topic, command.message.value, command.message.key)
+    lane = lane_asked(command.message.headers, 0, command.message.lane)
+    command = replace(command, message=replace(command.message, lane=lane))
     await _check_schema(broker, command)
     broker.admit(command.topic)
     topic_id = broker.metadata.topic(command.topic).topic_id

@@ -54,8 +54,8 @@ def postpone(
         len(records), telemetry.delayed, base_offset, base_offset + len(records), broker.clock.wall_us()
     )
     postponed = [
-        Postponed(partition, number, due_ms)
-        for number, (partition, _), due_ms in zip(
+        Postponed(partition, number, due_ms, message.lane)
+        for number, (partition, message), due_ms in zip(
             range(base_offset, base_offset + len(records)), messages, due_times, strict=True
         )
     ]

@@ -5,7 +5,7 @@ or of the data, raises `Unchecked`; then it is looked at in slices, and what nob
 helper process (`broker/schemas/questions.py`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -42,14 +42,6 @@ class Looked(NamedTuple):
     opened: Sequence[Sequence[StoredMessage]]
     problems: Mapping[int, str]
     """What is wrong with the messages that do not fit, by their indexes over all batches."""
-
-
-class Screened(NamedTuple):
-    """What of some batches is to be stored, and where the rest is."""
-
-    batches: Sequence[CheckedBatch]
-    quarantine: Partition | None
-    """Must be safe too before the batches are said to be; None: all messages fit."""
 
 
 def quarantine_for(topic: str, settings: TopicSettings) -> TopicName | None:
@@ -95,32 +87,44 @@ async def look_now_or_later(
         return await look_long(broker, topic, settings, batches)
 
 
-def screen(broker: Broker, partition: Partition, looked: Looked) -> Screened:
-    """Batches without the messages that do not fit, which are in quarantine by then; or all are refused.
+def keep_misfits(broker: Broker, partition: Partition, looked: Looked) -> Partition:
+    """Put the messages that do not fit into quarantine, if they are not there; where, if they may be kept.
+
+    It must be safe too before the batches are said to be.
+    """
+    target = quarantine_for(partition.source.topic, partition.log.settings)
+    if target is None:
+        raise SchemaMismatch(looked.problems)
+    quarantine = quarantine_partition(broker, partition.source, target)
+    for batch, messages, wrong in _with_misfits(looked):
+        if wrong:
+            keep_aside(broker, partition.source, quarantine, batch.header, messages, wrong)
+    return quarantine
+
+
+def without_misfits(looked: Looked) -> list[CheckedBatch]:
+    """Batches without the messages that do not fit.
 
     Offsets and sequence numbers are as if everything were stored: where a message is missing, an offset is.
     """
-    source, settings = partition.source, partition.log.settings
-    batches, opened, problems = looked
-    if not problems:
-        return Screened(batches, None)
-    target = quarantine_for(source.topic, settings)
-    if target is None:
-        raise SchemaMismatch(problems)
-    quarantine = quarantine_partition(broker, source, target)
     left = []
-    first = 0
-    for batch, messages in zip(batches, opened, strict=True):
-        numbers = range(first, first + len(messages))
-        wrong = {number - first: problems[number] for number in numbers if number in problems}
+    for batch, messages, wrong in _with_misfits(looked):
         if wrong:
-            keep_aside(broker, source, quarantine, batch.header, messages, wrong)
             body = leave_out(messages, batch.header, wrong)
-            left.append(CheckedBatch(read_header(body), body, batch.lane))
-        else:
-            left.append(batch)
+            batch = CheckedBatch(read_header(body), body, batch.lane)
+        left.append(batch)
+    return left
+
+
+def _with_misfits(
+    looked: Looked,
+) -> Iterator[tuple[CheckedBatch, Sequence[StoredMessage], dict[int, str]]]:
+    """Each batch with its messages, and what is wrong with some of them by their indexes in it."""
+    first = 0
+    for batch, messages in zip(looked.batches, looked.opened, strict=True):
+        numbers = range(first, first + len(messages))
+        yield batch, messages, {n - first: looked.problems[n] for n in numbers if n in looked.problems}
         first = numbers.stop
-    return Screened(left, quarantine)
 
 
 def _size_bytes(messages: Messages) -> int:

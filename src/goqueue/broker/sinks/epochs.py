@@ -13,18 +13,24 @@ from goqueue.broker.appending import OwnWrites
 from goqueue.broker.broker import Broker
 from goqueue.broker.sinks.stages import Stage, StageName
 from goqueue.broker.storage.partition import Partition
+from goqueue.broker.write.incoming import Incoming
+from goqueue.broker.write.take_in import take_in
 from goqueue.core.transactions.sinks import EpochPrepared, SequenceRun
-from goqueue.log.partition_log import CheckedBatch, storage_error
+from goqueue.log.partition_log import storage_error
 from goqueue.model.errors import (
     Corrupt,
+    DuplicateSequence,
     GoQueueError,
+    InvalidRecord,
     OutOfSequence,
     ShuttingDown,
     StageNotFound,
     StorageFailed,
 )
 from goqueue.model.ids import ProducerId, TopicPartition
+from goqueue.model.messages import Acks
 from goqueue.model.settings import MiB
+from goqueue.records.batch import has_wishes
 from goqueue.records.entries import Entry
 from goqueue.records.layout import SEQUENCE_MASK, read_header, stamp_producer
 
@@ -64,13 +70,13 @@ async def finish_epoch(broker: Broker, name: str) -> None:
     except StageNotFound as error:
         raise Corrupt(f"epoch {prepared.epoch} of sink {name} cannot be finished: {error}") from error
     partitions = _partitions_of(broker, prepared)
-    written = OwnWrites(partitions.values())
+    written = OwnWrites([*partitions.values(), broker.delays.store.partition])
     next_sequences = {TopicPartition(run.topic, run.partition): run.base_sequence for run in prepared.runs}
     for stage in stages:
         if broker.is_closed:
             raise ShuttingDown  # the next start goes on with it
         batches = await _read_stage(broker, stage, sink.producer_id, next_sequences)
-        await _append(written, partitions, batches)
+        await _take_in(broker, partitions, batches)
     await written.durable()
     await broker.transactions.of_sinks.commit(broker.sinks.commit(name, now_ms=broker.clock.wall_ms()))
     await drop_decided(broker, name)
@@ -170,9 +176,11 @@ def _is_there(broker: Broker, run: SequenceRun) -> bool:
 
 async def _read_stage(
     broker: Broker, stage: Stage, producer_id: ProducerId, next_sequences: dict[TopicPartition, int]
-) -> list[tuple[TopicPartition, CheckedBatch]]:
-    def read() -> list[tuple[TopicPartition, CheckedBatch]]:
-        return _stamp(broker.stages.read(stage), producer_id, next_sequences)
+) -> list[tuple[TopicPartition, Incoming]]:
+    opening = {target: _opens_compressed(broker, target) for target in next_sequences}
+
+    def read() -> list[tuple[TopicPartition, Incoming]]:
+        return _stamp(broker.stages.read(stage), producer_id, next_sequences, opening)
 
     try:
         return await broker.threads.run(read)
@@ -180,27 +188,39 @@ async def _read_stage(
         raise storage_error(error, f"read of {stage.name.path}") from error
 
 
+def _opens_compressed(broker: Broker, target: TopicPartition) -> bool:
+    topic = broker.metadata.topics.get(target.topic)
+    return topic is not None and topic.settings.inspect_compressed
+
+
 def _stamp(
-    entries: Iterable[Entry], producer_id: ProducerId, next_sequences: dict[TopicPartition, int]
-) -> list[tuple[TopicPartition, CheckedBatch]]:
-    """Make batches those of the sink's producer, numbered on from `next_sequences`."""
+    entries: Iterable[Entry],
+    producer_id: ProducerId,
+    next_sequences: dict[TopicPartition, int],
+    opening: dict[TopicPartition, bool],
+) -> list[tuple[TopicPartition, Incoming]]:
+    """Make batches those of the sink's producer, numbered on from `next_sequences`.
+
+    `opening`: where compressed batches are opened for what their messages wish for.
+    """
     batches = []
     for target, lane, body in entries:
         sequence = next_sequences[target]
         stamp_producer(body, producer_id=producer_id, producer_epoch=_PRODUCER_EPOCH, base_sequence=sequence)
         header = read_header(body)
         next_sequences[target] = (sequence + header.record_count) & SEQUENCE_MASK
-        batches.append((target, CheckedBatch(header, body, lane)))
+        wishes = has_wishes(body, [header], inspect_compressed=opening[target])
+        batches.append((target, Incoming([header], [body], lane, wishes, opening[target], is_promised=True)))
     return batches
 
 
-async def _append(
-    written: OwnWrites,
+async def _take_in(
+    broker: Broker,
     partitions: dict[TopicPartition, Partition],
-    batches: Iterable[tuple[TopicPartition, CheckedBatch]],
+    batches: Iterable[tuple[TopicPartition, Incoming]],
 ) -> None:
     size = 0
-    for target, batch in batches:
+    for target, incoming in batches:
         partition = partitions.get(target)
         if partition is None:
             continue
@@ -208,8 +228,13 @@ async def _append(
             await asyncio.sleep(0)
             size = 0
         try:
-            written.append_once(partition, [batch])
+            take_in(broker, partition, incoming, Acks.LEADER)
+        except InvalidRecord:
+            # A wish that could be understood when it was staged, and cannot be fulfilled any more.
+            take_in(broker, partition, incoming._replace(has_wishes=False), Acks.LEADER)
+        except DuplicateSequence:
+            pass  # it is there, so long ago that nobody knows where
         except OutOfSequence as error:
             # The partition was opened anew meanwhile, without the batches before this one.
             raise StorageFailed(f"{partition.source} has lost part of an epoch: commit it again") from error
-        size += len(batch.body)
+        size += len(incoming.bodies[0])

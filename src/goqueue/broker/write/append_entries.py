@@ -8,10 +8,12 @@ from collections.abc import Awaitable, Sequence
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.schemas.check import Looked, look_now_or_later
+from goqueue.broker.schemas.check import Looked, look_now_or_later, quarantine_for
+from goqueue.broker.schemas.quarantine import open_quarantine
 from goqueue.broker.tenants.quotas import admit_amounts, check_message_sizes
 from goqueue.broker.transactions.writes import admit_batches
 from goqueue.broker.write.incoming import Incoming, admit_partition, in_lanes, read_incoming
+from goqueue.broker.write.later import part_by_time
 from goqueue.broker.write.refusals import telling_refusals
 from goqueue.broker.write.take_in import take_in
 from goqueue.core.access.account import Account
@@ -20,7 +22,7 @@ from goqueue.model.errors import InvalidBatch, InvalidRecord, SchemaMismatch
 from goqueue.model.ids import NO_PRODUCER, TopicPartition
 from goqueue.model.messages import Acks
 from goqueue.model.schemas import SchemaValidation
-from goqueue.model.settings import MiB
+from goqueue.model.settings import MiB, TopicSettings
 from goqueue.records.entries import read_entries
 from goqueue.records.layout import TRANSACTIONAL, BatchHeader
 
@@ -71,16 +73,29 @@ async def _checked(
     """One batch, if it may be stored."""
     partition = admit_partition(broker, target)
     settings = partition.log.settings
-    incoming = read_incoming(body, settings, lane)._replace(has_wishes=False)
+    incoming = read_incoming(body, settings, lane)
     _check_header(incoming.headers, is_staged=is_staged)
     looked = None
     if settings.schema_validation is not SchemaValidation.NONE:
         looked = await look_now_or_later(broker, target.topic, settings, in_lanes(incoming))
         if looked.problems:
-            raise SchemaMismatch(looked.problems)
+            await _make_room_aside(broker, target, settings, looked, is_staged=is_staged)
+    if incoming.has_wishes:
+        in_lanes(incoming)  # which refuses what nobody understands
+        part_by_time(broker, partition, incoming, {})
     if partition.account is not None:
         check_message_sizes(partition.account, incoming.bodies)
     return CheckedEntry(target, incoming, looked)
+
+
+async def _make_room_aside(
+    broker: Broker, target: TopicPartition, settings: TopicSettings, looked: Looked, *, is_staged: bool
+) -> None:
+    """Refuse messages that do not fit, or see that there is somewhere to keep them."""
+    aside = quarantine_for(target.topic, settings)
+    if aside is None or is_staged:
+        raise SchemaMismatch(looked.problems)
+    await open_quarantine(broker, target.topic, aside)
 
 
 def _check_header(headers: Sequence[BatchHeader], *, is_staged: bool) -> None:
@@ -110,7 +125,9 @@ async def append_entries(broker: Broker, buffer: memoryview, acks: Acks) -> list
             partition = broker.partition(target)
             admit_batches(broker, partition, incoming.headers, may_join=False)
             stored = take_in(broker, partition, incoming, acks, looked)
-        placed.append(EntryPlaced(target, stored.base_offset, incoming.message_count))
+        placed.append(
+            EntryPlaced(target, stored.base_offset, incoming.message_count, stored.quarantined, stored.later)
+        )
         if stored.committed is not None:
             waits.append(stored.committed)
         size += len(incoming.bodies[0])

@@ -27,6 +27,8 @@ class Incoming(NamedTuple):
     has_wishes: bool = False
     """Whether a message in them may ask for a lane or a delay."""
     inspect_compressed: bool = False
+    is_promised: bool = False
+    """It was checked before and must be stored: no quota stands in its way any more."""
 
     @property
     def message_count(self) -> int:
@@ -51,7 +53,7 @@ def read_incoming(buffer: memoryview, settings: TopicSettings, lane: int = Lane.
         is_thorough=settings.inspect_records,
     )
     wishes = not are_plain and has_wishes(buffer, headers, inspect_compressed=inspect_compressed)
-    return _new_named(Incoming, (headers, _cut(buffer, headers), lane, wishes, inspect_compressed))
+    return _new_named(Incoming, (headers, _cut(buffer, headers), lane, wishes, inspect_compressed, False))
 
 
 def _cut(buffer: memoryview, headers: Sequence[BatchHeader]) -> list[memoryview]:
@@ -67,7 +69,7 @@ def _cut(buffer: memoryview, headers: Sequence[BatchHeader]) -> list[memoryview]
 
 def in_lanes(incoming: Incoming) -> list[CheckedBatch]:
     """What is to be stored: the batches as they came, or where messages wish for other lanes one for each."""
-    headers, bodies, lane, wishes, inspect_compressed = incoming
+    headers, bodies, lane, wishes, inspect_compressed, _ = incoming
     batches = [
         _new_named(CheckedBatch, (header, body, lane)) for header, body in zip(headers, bodies, strict=True)
     ]
@@ -76,5 +78,5 @@ def in_lanes(incoming: Incoming) -> list[CheckedBatch]:
     return [
         CheckedBatch(header if part is body else read_header(part), part, part_lane)
         for header, body, _ in batches
-        for part, part_lane in split_lanes(body, header, inspect_compressed=inspect_compressed)
+        for part, part_lane in split_lanes(body, header, inspect_compressed=inspect_compressed, lane=lane)
     ]

@@ -7,8 +7,9 @@ then sends the batch again, and each part is recognised by itself: the one by th
 partition's log, the other by the marks that stand beside the delayed messages.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import count, repeat
 
 from goqueue.broker.appending import (
     LONG_AGO,
@@ -23,12 +24,11 @@ from goqueue.broker.appending import (
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays.records import NEW, Record, Sequences, Waiting
 from goqueue.broker.delays.targets import Target
-from goqueue.broker.schemas.check import Looked
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import check_due
 from goqueue.broker.write.incoming import Incoming
-from goqueue.model.commands import Appended
-from goqueue.model.errors import DuplicateSequence, OutOfSequence, SchemaMismatch
+from goqueue.model.commands import Appended, Later
+from goqueue.model.errors import DuplicateSequence, OutOfSequence
 from goqueue.model.messages import Acks
 from goqueue.records.batch import DelaySplit, split_delays, split_lanes
 from goqueue.records.layout import NO_SEQUENCE, TRANSACTIONAL, BatchHeader
@@ -70,24 +70,42 @@ def find_target(broker: Broker, partition: Partition) -> Target | None:
     return broker.delays.store.targets.find(topic.topic_id, partition.source.partition)
 
 
-def part_by_time(broker: Broker, partition: Partition, incoming: Incoming) -> list[DelaySplit]:
-    """How batches part into what comes now and what comes later; nothing when all comes now."""
+def part_by_time(
+    broker: Broker, partition: Partition, incoming: Incoming, problems: Mapping[int, str]
+) -> list[DelaySplit]:
+    """How batches part into what comes now and what comes later; nothing when all comes now.
+
+    What does not fit the topic's schemas is in quarantine now, whenever it was to come. Refuses wishes that
+    nobody understands, or for longer than the tenant's messages may wait.
+    """
     if not incoming.has_wishes:
         return []
-    bodies, headers, inspect_compressed = incoming.bodies, incoming.headers, incoming.inspect_compressed
+    headers, bodies, lane, _, inspect_compressed, is_promised = incoming
     target = find_target(broker, partition)
-    splits = [
-        split_delays(
-            body, header, now_ms=_parted_ms(broker, target, header), inspect_compressed=inspect_compressed
+    splits = []
+    first = 0
+    for header, body in zip(headers, bodies, strict=True):
+        numbers = range(first, first + header.record_count)
+        gone = {number - first for number in problems if number in numbers}
+        split = split_delays(
+            body,
+            header,
+            now_ms=_parted_ms(broker, target, header),
+            inspect_compressed=inspect_compressed,
+            lane=lane,
+            gone=gone,
         )
-        for body, header in zip(bodies, headers, strict=True)
-    ]
-    if not any(splits):
+        if split is None:
+            now = split_lanes(body, header, inspect_compressed=inspect_compressed, lane=lane, gone=gone)
+            split = DelaySplit(now, [], [], 0)
+        splits.append(split)
+        first = numbers.stop
+    if not any(split.later for split in splits):
         return []
-    return [
-        split or DelaySplit(split_lanes(body, header, inspect_compressed=inspect_compressed), [], 0)
-        for split, body, header in zip(splits, bodies, headers, strict=True)
-    ]
+    if partition.account is not None and not is_promised:
+        due_ms = max(message.due_ms or 0 for split in splits for message in split.later)
+        check_due(broker, partition.source.topic, due_ms)
+    return splits
 
 
 def _parted_ms(broker: Broker, target: Target | None, header: BatchHeader) -> int:
@@ -108,25 +126,16 @@ def take_parted(
     splits: Sequence[DelaySplit],
     headers: Sequence[BatchHeader],
     acks: Acks,
-    *,
-    looked: Looked | None = None,
     numbering: Numbering = STRICT,
 ) -> Appended:
     """Take in batches of which some messages come later.
 
-    The answer names the first message that came now, or where the next one would go; and the number of the
-    first that comes later. What does not fit the topic's schemas is refused, also in topics that keep it
-    aside: among the delayed ones it has no place of which it could be told that it is missing.
+    The answer names the first message that came now, or where the next one would go.
     """
-    if looked is not None and looked.problems:
-        raise SchemaMismatch(looked.problems)
-    if partition.account is not None:
-        due_ms = max(message.due_ms or 0 for split in splits for message in split.later)
-        check_due(broker, partition.source.topic, due_ms)
     for header in headers:
         with suppress(DuplicateSequence):
             find_known(broker, partition, header, header.record_count, numbering)
-    number, end_offset = _postpone(broker, partition, splits, headers)
+    later, end_offset = _postpone(broker, partition, splits, headers)
     base_offset = partition.log.end_offset
     if batches := checked([built for split in splits for built in split.now]):
         # Before them are delayed messages, as has been seen: they count upwards, and no more.
@@ -137,19 +146,21 @@ def take_parted(
         kept = broker.delays.store.partition.committed(end_offset)
         stored = partition.committed(partition.log.end_offset)
         committed = None if kept is stored is None else await_all(kept, stored)
-    return Appended(base_offset, partition.log.start_offset, committed, number=number)
+    return Appended(base_offset, partition.log.start_offset, committed, later=later)
 
 
 def _postpone(
     broker: Broker, partition: Partition, splits: Sequence[DelaySplit], headers: Sequence[BatchHeader]
-) -> tuple[int, int]:
-    """Keep the delayed messages, unless they are kept already; the first one's number, the offset behind."""
+) -> tuple[list[Later], int]:
+    """Keep the delayed messages, unless they are kept already; which they are, and the offset behind them."""
     topic, number = partition.source
     topic_id = broker.metadata.topic(topic).topic_id
     store = broker.delays.store
     # Looked for and not made: with the first one that is written, the keeper wakes up.
     target = store.targets.find(topic_id, number)
     records: list[Record] = []
+    later: list[Later] = []
+    first, base_offset = 0, store.partition.log.end_offset
     for split, header in zip(splits, headers, strict=True):
         producer_id, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
         is_numbered = producer_id >= 0 and sequence != NO_SEQUENCE
@@ -158,6 +169,10 @@ def _postpone(
             and target is not None
             and store.marks.holds(target.index, producer_id, epoch, sequence)
         )
+        names = repeat(LONG_AGO) if is_kept else count(base_offset + len(records))
+        for place, message, name in zip(split.places, split.later, names, strict=False):
+            later.append(Later(first + place, name, message.due_ms or 0))
+        first += header.record_count
         if not split.later or is_kept:
             continue
         waiting = [Waiting(NEW, message.due_ms or 0, topic_id, number, message) for message in split.later]
@@ -165,15 +180,16 @@ def _postpone(
             waiting = [message.held(producer_id, epoch) for message in waiting]
         records += waiting
         if is_numbered:
-            count = header.record_count
-            records.append(Sequences(topic_id, number, producer_id, epoch, sequence, count, split.trailing))
+            records.append(
+                Sequences(topic_id, number, producer_id, epoch, sequence, header.record_count, split.trailing)
+            )
     if not records:
-        return LONG_AGO, store.partition.log.end_offset
+        return later, base_offset
     base_offset = broker.delays.write(records)
     end_offset = base_offset + len(records)
-    count = sum(isinstance(record, Waiting) for record in records)
+    waiting_count = sum(isinstance(record, Waiting) for record in records)
     telemetry = broker.telemetry
     telemetry.of(partition.source).postponed(
-        count, telemetry.delayed, base_offset, end_offset, broker.clock.wall_us()
+        waiting_count, telemetry.delayed, base_offset, end_offset, broker.clock.wall_us()
     )
-    return base_offset, end_offset
+    return later, end_offset

@@ -5,9 +5,9 @@ delivered later is kept among the delayed ones until then. Very many are taken i
 others have their turn.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import NamedTuple, cast
 
 import mmh3
 
@@ -23,6 +23,7 @@ from goqueue.model.commands import Appended, Placed, Publish, Published, Quarant
 from goqueue.model.delays import Postponed
 from goqueue.model.errors import (
     GoQueueError,
+    InvalidRecord,
     PartitionNotFound,
     SchemaCheckTooSlow,
     SchemaMismatch,
@@ -31,6 +32,7 @@ from goqueue.model.errors import (
 from goqueue.model.messages import Acks, Message
 from goqueue.model.schemas import SchemaValidation, TooSlow
 from goqueue.model.settings import TopicSettings
+from goqueue.records.wishes import heed
 
 PIECE_COUNT = 1_000
 """Messages that are taken in before others get their turn: about 2 ms."""
@@ -70,6 +72,17 @@ class _Taken:
         return cast(Published, self.results)
 
 
+class _Routed(NamedTuple):
+    """Where messages go, by their indexes."""
+
+    messages: Sequence[Message]
+    """With what their headers ask for."""
+    now: dict[int, list[int]]
+    """By partition."""
+    later: list[tuple[int, int]]
+    """Those that wait, each with its partition."""
+
+
 async def _in_pieces(broker: Broker, command: Publish, topic: OpenTopic) -> AsyncIterator[_Taken]:
     slices = Slices(broker.clock)
     for first in range(0, len(command.messages), PIECE_COUNT):
@@ -88,11 +101,12 @@ async def _in_pieces(broker: Broker, command: Publish, topic: OpenTopic) -> Asyn
 async def _take_in(broker: Broker, command: Publish, topic: OpenTopic) -> _Taken:
     settings = broker.metadata.topic(command.topic).settings
     results: Results = [None] * len(command.messages)
-    wrong: Collection[int] = ()
+    problems: Mapping[int, str] = {}
     if settings.schema_validation is not SchemaValidation.NONE:
-        wrong = await _set_aside(broker, command, settings, results)
+        problems = await misfits(broker, command.topic, settings, command.messages)
         topic = broker.topic(command.topic)  # it may be another one by now
-    routed, later = _route(broker, command, topic, settings, wrong, results)
+    messages, routed, later = _route(broker, command, topic, settings, results)
+    aside = _without_misfits(routed, later, problems) if problems else {}
     waiting: list[tuple[list[int], Awaitable[None]]] = []
     slices = Slices(broker.clock) if len(routed) > 1 else None
     for partition, indexes in routed.items():
@@ -103,16 +117,19 @@ async def _take_in(broker: Broker, command: Publish, topic: OpenTopic) -> _Taken
                 broker.admit(command.topic, is_own=command.is_own)
                 if broker.topic(command.topic) is not topic:
                     raise TopicNotFound(command.topic)  # another one has its name by now
-            stored = _store(broker, topic, partition, [command.messages[i] for i in indexes], command.acks)
+            share = [messages[index] for index in indexes]
+            stored = _store(broker, topic, partition, share, command.acks)
         except GoQueueError as error:
             _refuse(broker, command, results, indexes, error)
             continue
-        for offset, index in enumerate(indexes, stored.base_offset):
-            results[index] = _new_placed(Placed, (partition, offset))
+        for offset, (index, message) in enumerate(zip(indexes, share, strict=True), stored.base_offset):
+            results[index] = _new_placed(Placed, (partition, offset, message[3]))
         if stored.committed is not None:
             waiting.append((indexes, stored.committed))
     if later:
-        waiting += _postpone(broker, command, later, results)
+        waiting += _postpone(broker, command, messages, later, results)
+    if aside:
+        await _set_aside(broker, command, messages, aside, problems, results)
     return _Taken(command, results, waiting)
 
 
@@ -139,20 +156,18 @@ def _route(
     command: Publish,
     topic: OpenTopic,
     settings: TopicSettings,
-    wrong: Collection[int],
     results: Results,
-) -> tuple[dict[int, list[int]], list[tuple[int, int]]]:
-    """Messages by partition, and those that wait, each with its own; what is refused has its result."""
+) -> _Routed:
+    """Where each message goes; what is refused has its result."""
     account = _payer(command, topic)
     max_bytes = message_bytes_max(broker, settings, account)
-    numbered: Iterable[tuple[int, Message]] = enumerate(command.messages)
-    if wrong:
-        numbered = [pair for pair in numbered if pair[0] not in wrong]
+    messages, may_wish = command.messages, not command.is_own
+    changed: dict[int, Message] = {}
     routed: dict[int, list[int]] = {}
     later: list[tuple[int, int]] = []
     count, turns = len(topic.partitions), topic.turns
     # A thousand messages pass here at a time: tuples are unpacked, nothing is called that need not be.
-    for index, (value, key, _, _, partition, _, due_ms) in numbered:
+    for index, (value, key, headers, _, partition, _, due_ms) in enumerate(command.messages):
         size = (len(value) if value else 0) + (len(key) if key else 0)
         if size > max_bytes:
             _refuse(broker, command, results, [index], too_large(account, size, max_bytes))
@@ -162,6 +177,13 @@ def _route(
         elif not 0 <= partition < count:
             _refuse(broker, command, results, [index], PartitionNotFound(command.topic, partition))
             continue
+        if headers and may_wish:
+            try:
+                changed[index] = heed(messages[index], index, broker.clock.wall_ms())
+            except InvalidRecord as error:
+                _refuse(broker, command, results, [index], error)
+                continue
+            due_ms = changed[index].due_ms
         if due_ms is not None:
             if account is not None and (too_late := overdue(account, due_ms, now_ms=broker.clock.wall_ms())):
                 _refuse(broker, command, results, [index], too_late)
@@ -172,7 +194,23 @@ def _route(
             routed[partition].append(index)
         else:
             routed[partition] = [index]
-    return routed, later
+    if changed:
+        messages = [changed.get(index, message) for index, message in enumerate(messages)]
+    return _Routed(messages, routed, later)
+
+
+def _without_misfits(
+    routed: dict[int, list[int]], later: list[tuple[int, int]], problems: Mapping[int, str]
+) -> dict[int, int]:
+    """Take out messages that do not fit the topic's schemas; which they are, with their partitions."""
+    aside = {index: partition for index, partition in later if index in problems}
+    for partition, indexes in routed.items():
+        aside.update((index, partition) for index in indexes if index in problems)
+        indexes[:] = [index for index in indexes if index not in problems]
+    later[:] = [pair for pair in later if pair[0] not in problems]
+    for partition in [partition for partition, indexes in routed.items() if not indexes]:
+        del routed[partition]
+    return dict(sorted(aside.items()))
 
 
 def _store(
@@ -185,6 +223,7 @@ def _store(
 def _postpone(
     broker: Broker,
     command: Publish,
+    messages: Sequence[Message],
     later: list[tuple[int, int]],
     results: Results,
 ) -> list[tuple[list[int], Awaitable[None]]]:
@@ -192,7 +231,7 @@ def _postpone(
     indexes = [index for index, _ in later]
     try:
         postponed, committed = postpone(
-            broker, command.topic, [(partition, command.messages[index]) for index, partition in later]
+            broker, command.topic, [(partition, messages[index]) for index, partition in later]
         )
     except GoQueueError as error:
         _refuse(broker, command, results, indexes, error)
@@ -203,32 +242,37 @@ def _postpone(
 
 
 async def _set_aside(
-    broker: Broker, command: Publish, settings: TopicSettings, results: Results
-) -> Collection[int]:
-    """Refuse the messages that do not fit the topic's schemas, or keep them in quarantine; which they are."""
-    problems = await misfits(broker, command.topic, settings, command.messages)
-    if not problems:
-        return problems
-    target = quarantine_for(command.topic, settings)
+    broker: Broker,
+    command: Publish,
+    messages: Sequence[Message],
+    aside: Mapping[int, int],
+    problems: Mapping[int, str],
+    results: Results,
+) -> None:
+    """Refuse messages that do not fit, or keep them in quarantine, each in the partition it would have."""
+    target = quarantine_for(command.topic, broker.metadata.topic(command.topic).settings)
     if target is None:
-        for index, reason in problems.items():
-            kind = SchemaCheckTooSlow if isinstance(reason, TooSlow) else SchemaMismatch
-            _refuse(broker, command, results, [index], kind({index: reason}))
-        return problems
+        for index in aside:
+            kind = SchemaCheckTooSlow if isinstance(problems[index], TooSlow) else SchemaMismatch
+            _refuse(broker, command, results, [index], kind({index: problems[index]}))
+        return
     now_ms = broker.clock.wall_ms()
-    kept = [told(command.messages[i], command.topic, reason, now_ms) for i, reason in problems.items()]
+    kept = [
+        told(messages[index], command.topic, problems[index], now_ms)._replace(partition=partition)
+        for index, partition in aside.items()
+    ]
     try:
         await open_quarantine(broker, command.topic, target)
         kept_aside = Publish(topic=target, messages=kept, acks=command.acks, is_own=True)
         outcomes = await publish(broker, kept_aside)
     except GoQueueError as error:
-        _refuse(broker, command, results, list(problems), error)
-        return problems
-    for (index, reason), outcome in zip(problems.items(), outcomes, strict=True):
+        _refuse(broker, command, results, list(aside), error)
+        return
+    for index, outcome in zip(aside, outcomes, strict=True):
         if isinstance(outcome, Placed):
-            outcome = Quarantined(target, outcome.partition, outcome.offset, reason)
+            partition, offset, lane = outcome
+            outcome = Quarantined(target, partition, offset, problems[index], lane)
         results[index] = outcome
-    return problems
 
 
 def _refuse(

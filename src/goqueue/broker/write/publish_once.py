@@ -4,11 +4,14 @@ While the producer has a transaction open, the message is part of it; else it is
 due. A producer that was fenced is refused either way.
 """
 
+from dataclasses import replace
+
 import mmh3
 
 from goqueue.broker.appending import LONG_AGO, Numbering
 from goqueue.broker.broker import Broker
-from goqueue.broker.schemas.check import Looked, misfits
+from goqueue.broker.schemas.check import Looked, misfits, quarantine_for
+from goqueue.broker.schemas.quarantine import open_quarantine
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import admit_messages, check_due, check_message_size
 from goqueue.broker.transactions.ends import finish_later
@@ -16,7 +19,7 @@ from goqueue.broker.transactions.writes import join_transaction
 from goqueue.broker.write.incoming import Incoming, admit_partition
 from goqueue.broker.write.later import find_known, find_target, take_parted
 from goqueue.broker.write.refusals import telling_refusals
-from goqueue.broker.write.take_in import take_whole
+from goqueue.broker.write.take_in import take_in
 from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.commands import Appended
 from goqueue.model.errors import DuplicateSequence, ProducerNotFound
@@ -26,6 +29,7 @@ from goqueue.model.schemas import SchemaValidation
 from goqueue.model.transactions import PublishedOnce, PublishOnce, TransactionState
 from goqueue.records.batch import DelaySplit, encode, open_batch
 from goqueue.records.layout import NO_SEQUENCE, BatchHeader, read_header, stamp_producer
+from goqueue.records.wishes import heed
 
 _FIRST_SEQUENCE_MAX = 1
 """People count from 0 or from 1."""
@@ -38,13 +42,16 @@ async def publish_once(broker: Broker, command: PublishOnce) -> PublishedOnce:
 
 
 async def _publish_once(broker: Broker, command: PublishOnce) -> PublishedOnce:
-    topic, message = command.topic, command.message
+    topic, message = command.topic, heed(command.message, 0, broker.clock.wall_ms())
+    command = replace(command, message=message)
     partition = admit_partition(broker, _route(broker, command))
     _check_quotas(broker, command)
     settings = partition.log.settings
     problems: dict[int, str] = {}
     if settings.schema_validation is not SchemaValidation.NONE:
         problems = await misfits(broker, topic, settings, [message])
+        if problems and (aside := quarantine_for(topic, settings)) is not None:
+            await open_quarantine(broker, topic, aside)
         partition = admit_partition(broker, _route(broker, command))  # it may be another one by now
     is_transactional = await _joins(broker, command, partition)
     batch = _batch_of(broker, command, partition, is_transactional=is_transactional)
@@ -55,8 +62,8 @@ async def _publish_once(broker: Broker, command: PublishOnce) -> PublishedOnce:
         return PublishedOnce(number, LONG_AGO, is_duplicate=True)
     if outcome.committed is not None:
         await outcome.committed
-    if outcome.number != LONG_AGO:
-        return PublishedOnce(number, outcome.number, is_duplicate=False, due_ms=message.due_ms)
+    for later in outcome.later:
+        return PublishedOnce(number, later.number, is_duplicate=False, due_ms=later.due_ms)
     is_quarantined = bool(outcome.quarantined)
     return PublishedOnce(number, outcome.base_offset, outcome.is_duplicate, is_quarantined)
 
@@ -73,14 +80,15 @@ def _take_in(
     _refuse_delayed_before(broker, command, partition, header)
     # Where the broker chooses the partition, the producer cannot know how far it has counted there.
     numbering = Numbering(first_max=_FIRST_SEQUENCE_MAX, may_skip=message.partition is None)
-    looked = Looked([batch], [open_batch(batch.body, batch.lane)], problems) if problems else None
-    if message.due_ms is None or find_known(broker, partition, header, 1, numbering) is not None:
+    is_stored = find_known(broker, partition, header, 1, numbering) is not None
+    if message.due_ms is None or problems or is_stored:
+        looked = Looked([batch], [open_batch(batch.body, batch.lane)], problems)
         incoming = Incoming([header], [batch.body], batch.lane)
-        return take_whole(broker, partition, incoming, Acks.ALL, looked, numbering)
-    later = DelaySplit([], [message], trailing=1)
+        return take_in(broker, partition, incoming, Acks.ALL, looked, numbering)
+    later = DelaySplit([], [message], [0], trailing=1)
     if command.sequence is None:
         header = header._replace(base_sequence=NO_SEQUENCE)  # it takes none of the log's
-    return take_parted(broker, partition, [later], [header], Acks.ALL, looked=looked, numbering=numbering)
+    return take_parted(broker, partition, [later], [header], Acks.ALL, numbering)
 
 
 def _route(broker: Broker, command: PublishOnce) -> TopicPartition:

@@ -10,6 +10,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays.schedules import create_schedule
+from goqueue.broker.delays.verbs import delay_stats
 from goqueue.broker.read.find_offset import find_offset
 from goqueue.broker.read.read import read_messages
 from goqueue.broker.schemas.check import Unchecked
@@ -267,9 +268,23 @@ def test_lanes_and_bad_messages_in_one_batch(tmp_path: Path) -> None:
     walk(tmp_path, steps)
 
 
-def test_a_bad_message_of_a_batch_that_comes_later_is_refused_even_so(tmp_path: Path) -> None:
+def test_a_bad_message_that_was_to_come_later_is_kept_aside_now_and_once(tmp_path: Path) -> None:
     async def steps(broker: Broker) -> None:
         await orders(broker, "quarantine")
+        for _ in range(2):
+            batch = batch_of(GOOD, BAD, GOOD, sequence=0, headers=[("goqueue-delay-ms", b"3600000")])
+            assert await send(broker, batch) == 0
+        assert delay_stats(broker).pending == 2
+        assert await values(broker) == []
+        assert await values(broker, TopicPartition(QUARANTINE, 0)) == [(0, BAD)]
+        assert await send(broker, batch_of(GOOD, sequence=3)) == 1, "at 0 the bad one is missing"
+
+    walk(tmp_path, steps)
+
+
+def test_a_bad_message_that_was_to_come_later_is_refused_where_none_is_kept(tmp_path: Path) -> None:
+    async def steps(broker: Broker) -> None:
+        await orders(broker, "refuse")
         with pytest.raises(SchemaMismatch):
             await send(broker, batch_of(GOOD, BAD, sequence=0, headers=[("goqueue-delay-ms", b"500")]))
         assert await send(broker, batch_of(GOOD, sequence=0)) == 0
@@ -279,11 +294,26 @@ def test_a_bad_message_of_a_batch_that_comes_later_is_refused_even_so(tmp_path: 
 
 def test_a_bulk_write_with_a_bad_message_is_refused_before_anything_is_stored(tmp_path: Path) -> None:
     async def steps(broker: Broker) -> None:
-        await orders(broker, "quarantine")
+        await orders(broker, "refuse")
         entries = encode_entry(ORDERS_0, 2, batch_of(GOOD)) + encode_entry(ORDERS_0, 2, batch_of(BAD))
         with pytest.raises(SchemaMismatch):
             await append_entries(broker, memoryview(bytearray(entries)), Acks.ALL)
         assert await values(broker) == []
+
+    walk(tmp_path, steps)
+
+
+def test_a_bulk_write_keeps_bad_messages_aside_where_its_topic_does(tmp_path: Path) -> None:
+    async def steps(broker: Broker) -> None:
+        await orders(broker, "quarantine")
+        for _ in range(2):
+            batches = batch_of(GOOD, sequence=0), batch_of(BAD, GOOD, sequence=1)
+            entries = b"".join(encode_entry(ORDERS_0, 2, batch) for batch in batches)
+            first, second = await append_entries(broker, memoryview(bytearray(entries)), Acks.ALL)
+            assert (first.base_offset, first.quarantined) == (0, {})
+            assert (second.base_offset, second.quarantined) == (1, {0: BAD_TEXT})
+        assert await values(broker) == [(0, GOOD), (2, GOOD)]
+        assert await values(broker, TopicPartition(QUARANTINE, 0)) == [(0, BAD)]
 
     walk(tmp_path, steps)
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from goqueue.broker.appending import append_once, batches_of
 from goqueue.broker.broker import Broker
 from goqueue.broker.queue.redrive import browse, redrive
 from goqueue.broker.tracing.verbs import find_traces, trace_of
@@ -27,7 +28,9 @@ def test_a_message_with_a_forged_number_is_handed_out_buried_and_told_of(
 ) -> None:
     async def story(broker: Broker) -> None:
         await orders(broker)
-        await put(broker, "forged", headers=((name, value),))
+        # As a folder may hold it from when no door but Kafka's looked at such headers.
+        forged = Message(b"forged", None, ((name, value),))
+        append_once(broker.partition(ORDERS_0), batches_of([forged], now_ms=broker.clock.wall_ms()))
         await put(broker, "honest")
         ann = await join(broker)
         taken = await take(broker, ann)

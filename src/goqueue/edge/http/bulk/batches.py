@@ -14,7 +14,7 @@ from goqueue.edge.http.parts.bodies import AcksWord
 from goqueue.edge.http.parts.decoding import read_buffer
 from goqueue.edge.http.parts.openapi import TakingBytes, errors
 from goqueue.model.messages import Acks
-from goqueue.wire.logs import BatchPlace, BatchPlaces
+from goqueue.wire.logs import BatchPlace, BatchPlaces, LaterPlace
 
 
 @post(
@@ -41,7 +41,16 @@ async def append_batches_route(
     placed = await append_entries(broker, memoryview(body), Acks(acks))
     return BatchPlaces(
         sum(place.message_count for place in placed),
-        [BatchPlace(*place.target, place.base_offset, place.message_count) for place in placed],
+        [
+            BatchPlace(
+                *place.target,
+                place.base_offset,
+                place.message_count,
+                [LaterPlace(*later) for later in place.later],
+                dict(place.quarantined),
+            )
+            for place in placed
+        ],
     )
 
 

@@ -122,7 +122,7 @@ async def publish_messages(
 
 def _results(messages: Sequence[Message], published: Published) -> list[PublishResult]:
     return [
-        PublishResult(outcome[0], outcome[1], PRIORITY_OF_LANE[message[3]])
+        PublishResult(outcome[0], outcome[1], PRIORITY_OF_LANE[outcome[2]])
         if isinstance(outcome, Placed)
         else _otherwise(outcome, message[3])
         for message, outcome in zip(messages, published, strict=True)
@@ -314,9 +314,9 @@ def _otherwise(outcome: Postponed | Quarantined | GoQueueError, lane: Lane) -> P
     if isinstance(outcome, GoQueueError):
         return _refusal(outcome, lane)
     if isinstance(outcome, Quarantined):
-        topic, partition, offset, reason = outcome
+        topic, partition, offset, reason, lane = outcome
         return PublishResult(partition, offset, PRIORITY_OF_LANE[lane], quarantined=topic, reason=reason)
-    partition, number, due_ms = outcome
+    partition, number, due_ms, lane = outcome
     return PublishResult(
         partition, number, PRIORITY_OF_LANE[lane], delayed=True, deliver_at=format_time(due_ms)
     )
