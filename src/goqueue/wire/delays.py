@@ -1,6 +1,6 @@
 """Delayed messages and schedules."""
 
-from typing import Annotated, Generic
+from typing import Annotated, Generic, Literal
 
 from msgspec import Meta, Struct
 
@@ -43,3 +43,15 @@ class Schedule(Struct, Generic[Time], frozen=True, omit_defaults=True):
     fired: int
     next_at: Time | None = None
     last_at: Time | None = None
+
+
+class Delayed(Struct, Generic[Time], frozen=True):
+    """A message that waits for its time. `partition` and `offset` name it until then."""
+
+    topic: str
+    partition: int
+    offset: int
+    deliver_at: Time
+    time_remaining: str
+    state: Annotated[str, Meta(description="pending.")]
+    priority: Literal["critical", "high", "normal", "low", "background"]

@@ -114,7 +114,7 @@ def test_a_time_line_is_in_order_and_says_how_it_is_known() -> None:
         span("publish.received", 0, source="log"),
         span("due", 4, due_ms=1_769_860_800_000, run=3),
     ]
-    trace = Trace("a" * 32, "orders", 0, 7, "retrying", NOON, spans=spans)
+    trace = Trace("a" * 32, "orders", 0, 7, NOON, NOON, 0, 0, "pending", "retrying", 3, spans=spans)
 
     first, due, nacked = stage_rows(trace)
 

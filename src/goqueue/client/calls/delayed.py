@@ -5,21 +5,11 @@ from datetime import datetime
 import msgspec
 
 from goqueue.client.call import Call, body_of, json_of, path, query_of
-from goqueue.client.messages import Priority
 from goqueue.client.times import Duration, duration_text, time_text
+from goqueue.wire import delays as wire
 from goqueue.wire.delays import DelayStats as DelayStats
 
-
-class Delayed(msgspec.Struct, frozen=True):
-    """A message that waits. `partition` and `offset` name it until it is delivered."""
-
-    topic: str
-    partition: int
-    offset: int
-    deliver_at: datetime
-    time_remaining: str
-    state: str
-    priority: Priority
+Delayed = wire.Delayed[datetime]
 
 
 class _DelayedList(msgspec.Struct):

@@ -9,45 +9,9 @@ from goqueue.client.times import time_text
 from goqueue.wire import traces as wire
 
 Span = wire.Span[datetime]
-
-
-class TraceSummary(msgspec.Struct, frozen=True):
-    """One message's story in a line."""
-
-    trace_id: str
-    topic: str
-    partition: int
-    offset: int
-    status: str
-    start_time: datetime
-    end_time: datetime | None = None
-    duration_ms: float = 0.0
-    duration_us: int = 0
-    span_count: int = 0
-    state: str = ""
-    """The status told apart: in_progress, completed, failed, retrying, delayed or expired."""
-
-
-class Trace(TraceSummary, frozen=True, kw_only=True):
-    """A message's story, stage by stage."""
-
-    spans: list[Span]
-
-
-class TraceStats(msgspec.Struct, frozen=True):
-    """Whether stories are kept, and how many."""
-
-    enabled: bool
-    spans_in_buffer: int
-    buffer_capacity: int
-    traces_indexed: int
-    sampling_rate: float
-    exporters_enabled: list[str]
-    total_traces: int = 0
-    active_traces: int = 0
-    completed_traces: int = 0
-    error_traces: int = 0
-    by_topic: dict[str, int] = {}
+Trace = wire.Trace[datetime]
+TraceSummary = wire.TraceSummary[datetime]
+TraceStats = wire.TraceStats
 
 
 class _TraceList(msgspec.Struct):

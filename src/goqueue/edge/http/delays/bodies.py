@@ -4,20 +4,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from goqueue.edge.http.parts.bodies import EncodingWord, PriorityWord
+from goqueue.edge.http.parts.bodies import EncodingWord
 from goqueue.wire import delays as wire
 
-
-class DelayedMessage(Struct):
-    """A message that waits for its time. `partition` and `offset` name it until then."""
-
-    topic: str
-    partition: int
-    offset: int
-    deliver_at: str
-    time_remaining: str
-    state: Literal["pending"]
-    priority: PriorityWord
+DelayedMessage = wire.Delayed[str]
 
 
 class DelayedList(Struct):

@@ -152,9 +152,6 @@ class GroupMemberBody(wire.GroupMember[Time], Generic[Time], frozen=True, kw_onl
 OpenTransactionBody = wire.OpenTransaction[str]
 
 
-PartitionLagBody = wire.PartitionLag[str]
-
-
 class LagBody(wire.GroupLag[Time], Generic[Time], frozen=True, kw_only=True):
     """Messages that are there to be read, and how long ago the first of them was stored."""
 

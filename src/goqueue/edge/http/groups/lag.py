@@ -8,11 +8,12 @@ from litestar.params import PathParameter
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.lag import group_lag
-from goqueue.edge.http.groups.bodies import LagBody, OpenTransactionBody, PartitionLagBody
+from goqueue.edge.http.groups.bodies import LagBody, OpenTransactionBody
 from goqueue.edge.http.parts.openapi import errors
 from goqueue.edge.http.parts.times import format_time
 from goqueue.model.groups import GroupLag
 from goqueue.model.transactions import OpenTransaction
+from goqueue.wire import groups as wire
 
 
 @get(
@@ -36,7 +37,7 @@ def lag_body(behind: GroupLag, now_ms: int) -> LagBody[str]:
         total=behind.total,
         max_seconds=_seconds(behind.ms_max),
         partitions=[
-            PartitionLagBody(
+            wire.PartitionLag(
                 topic=partition.topic,
                 partition=partition.partition,
                 offset=partition.committed_offset,

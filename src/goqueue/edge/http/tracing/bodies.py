@@ -1,6 +1,6 @@
 """The JSON of traces. Two sets of keys: the first server's, and those that existing clients read."""
 
-from typing import Annotated
+from typing import Annotated, Generic
 
 from msgspec import Meta, Struct
 
@@ -8,6 +8,7 @@ from goqueue.edge.http.parts.times import format_duration, format_time_us
 from goqueue.model.ids import TopicPartition
 from goqueue.model.telemetry import ExportStatus, Fact, Span, Trace, TraceStats, TraceStatus
 from goqueue.wire import traces as wire
+from goqueue.wire.times import Time
 
 CLIENT_STATUS = {
     "error": frozenset({TraceStatus.FAILED, TraceStatus.EXPIRED}),
@@ -21,23 +22,7 @@ _GO_AGENT = "Go-http-client/"
 """How Go's own HTTP client calls itself, on which the client in Go is built."""
 
 
-class TraceSummary(Struct):
-    """One message's story in short."""
-
-    trace_id: Annotated[str, Meta(description="32 hexadecimal digits.")]
-    topic: str
-    partition: int
-    offset: Annotated[int, Meta(description="-1: it has none (yet).")]
-    start_time: str
-    end_time: str
-    duration_ms: int
-    duration_us: int
-    status: Annotated[str, Meta(description="completed, pending or error.")]
-    state: Annotated[
-        str,
-        Meta(description="The same told apart: in_progress, completed, failed, retrying, delayed, expired."),
-    ]
-    span_count: int
+TraceSummary = wire.TraceSummary[str]
 
 
 SpanBody = wire.Span[str]
@@ -54,10 +39,9 @@ class TraceEvent(Struct):
     ]
 
 
-class TraceBody(TraceSummary, kw_only=True):
+class TraceBody(wire.Trace[Time], Generic[Time], frozen=True, kw_only=True):
     """One message's story, stage by stage."""
 
-    spans: list[SpanBody]
     events: list[TraceEvent]
 
 
@@ -96,34 +80,23 @@ class ExporterBody(Struct):
     last_error: str
 
 
-class TraceStatsBody(Struct):
+class TraceStatsBody(wire.TraceStats, frozen=True, kw_only=True):
     """What is recorded and held now."""
 
-    enabled: bool
-    spans_in_buffer: Annotated[int, Meta(description="Events held; each may be about many messages.")]
-    buffer_capacity: int
-    traces_indexed: Annotated[int, Meta(description="Sampled messages that the events held tell of.")]
-    sampling_rate: float
-    exporters_enabled: list[str]
     traces_total: int
     traces_completed: int
     traces_error: int
     avg_latency: Annotated[str, Meta(description="From being stored to the first acknowledgement.")]
-    total_traces: int
-    active_traces: int
-    completed_traces: int
-    error_traces: int
-    by_topic: dict[str, int]
     by_status: dict[str, int]
     events_recorded: Annotated[int, Meta(description="Since the broker began.")]
     exporters: list[ExporterBody]
 
 
 def trace_summary(trace: Trace) -> TraceSummary:
-    return TraceSummary(*_summary(trace))
+    return wire.TraceSummary(*_summary(trace))
 
 
-def trace_body(trace: Trace, *, user_agent: str = "") -> TraceBody:
+def trace_body(trace: Trace, *, user_agent: str = "") -> TraceBody[str]:
     details = _details_text if user_agent.startswith(_GO_AGENT) else _details
     return TraceBody(
         *_summary(trace),
@@ -136,7 +109,7 @@ def trace_body(trace: Trace, *, user_agent: str = "") -> TraceBody:
 
 
 def span_body(span: Span) -> SpanBody:
-    return SpanBody(
+    return wire.Span(
         span_id=span.span_id,
         event_type=span.stage.value,
         timestamp=format_time_us(span.time_us),

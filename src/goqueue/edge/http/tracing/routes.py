@@ -127,7 +127,7 @@ async def get_trace_route(
         ),
     ],
     user_agent: _Agent = "",
-) -> TraceBody:
+) -> TraceBody[str]:
     if len(trace_id) != 32 or not set(trace_id) <= _HEX_DIGITS:
         raise Invalid("a trace id has 32 hexadecimal digits")
     return trace_body(await trace_by_id(broker, trace_id.lower()), user_agent=user_agent)
@@ -146,7 +146,7 @@ async def trace_message_route(
     partition: Annotated[int, PathParameter(ge=0, le=_INT32_MAX, description="The partition's number.")],
     offset: Annotated[int, PathParameter(ge=0, le=_INT64_MAX, description="The message's offset.")],
     user_agent: _Agent = "",
-) -> TraceBody:
+) -> TraceBody[str]:
     trace = await trace_of(broker, TopicPartition(TopicName(topic), partition), offset)
     return trace_body(trace, user_agent=user_agent)
 
