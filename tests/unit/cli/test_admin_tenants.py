@@ -9,7 +9,7 @@ from goqueue.cli.admin import app
 from goqueue.cli.messages.lines import BATCH_COUNT
 from goqueue.cli.operators.usage import level_of
 from goqueue.cli.parts.exit_codes import ExitCode, WrongCommand
-from goqueue.cli.parts.sizes import parse_size
+from goqueue.cli.parts.values import parse_size
 from goqueue.client import GoQueue
 from goqueue.client.calls.tenants import Quotas, Tenant, TenantStats, TenantUsage
 from tests.doors.http.running_door import RunningDoor

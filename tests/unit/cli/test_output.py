@@ -10,8 +10,8 @@ from goqueue.cli.messages.trace_view import milliseconds_text
 from goqueue.cli.parts.asking import confirm
 from goqueue.cli.parts.exit_codes import WrongCommand
 from goqueue.cli.parts.output import cell, size_text
-from goqueue.cli.parts.pairs import pairs
 from goqueue.cli.parts.times import parse_duration, parse_moment, parse_time, seconds_text, time_text
+from goqueue.cli.parts.values import pairs
 from goqueue.model.errors import Invalid
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)

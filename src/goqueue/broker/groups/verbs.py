@@ -1,10 +1,11 @@
-"""The verbs on consumer groups: join, sync, heartbeat, leave, describe, list, delete."""
+"""The verbs on consumer groups: join, sync, heartbeat, leave, describe, list, delete, disband."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.groups.assigned import admit_group, check_member_names
+from goqueue.broker.groups.assigned import admit_group, check_member_names, leave_assigned
 from goqueue.broker.groups.assigned_views import view_assigned
 from goqueue.broker.slices import Slices
 from goqueue.broker.tenants.quotas import admit_member, admit_new_group
@@ -126,6 +127,21 @@ async def delete_group(broker: Broker, group: str) -> None:
     if journal is None:
         raise GroupNotFound(group)
     await journal.commit(journal.groups.delete_group(group))
+
+
+async def disband_group(broker: Broker, group: str) -> None:
+    """Send its HTTP members away, and forget the group with its offsets. Kafka clients are not sent away."""
+    view = describe_group(broker, group)
+    if view.kind is GroupKind.HTTP:
+        for member in view.members:
+            with suppress(GroupNotFound, UnknownMember):  # it may go by itself meanwhile
+                await leave_assigned(broker, group, member.member_id)
+    try:
+        await delete_group(broker, group)
+    except GroupNotFound:
+        # With its last member a group ends by itself when it has no offsets.
+        if not view.members:
+            raise
 
 
 def describe_group(broker: Broker, group: str) -> GroupView:

@@ -10,7 +10,7 @@ from goqueue.cli.parts.asking import confirm
 from goqueue.cli.parts.calling import connect
 from goqueue.cli.parts.frame import Output, invocation, noun
 from goqueue.cli.parts.output import Columns, as_size, counted, show_done, show_fields, show_rows
-from goqueue.cli.parts.pairs import pairs
+from goqueue.cli.parts.values import pairs
 
 app = noun("Make topics, look at them, delete them.")
 

@@ -19,9 +19,9 @@ from goqueue.cli.parts.calling import connect, connect_to_follow
 from goqueue.cli.parts.exit_codes import ExitCode, WrongCommand
 from goqueue.cli.parts.frame import Output, done, invocation
 from goqueue.cli.parts.output import counted, show_rows, show_value
-from goqueue.cli.parts.pairs import pairs
 from goqueue.cli.parts.progress import progress
 from goqueue.cli.parts.times import parse_duration, parse_time, time_text
+from goqueue.cli.parts.values import pairs
 from goqueue.client import GoQueue
 from goqueue.client.errors import Refused
 from goqueue.client.messages import Acks, Outgoing, Placed

@@ -9,8 +9,8 @@ from goqueue.cli.parts.asking import confirm
 from goqueue.cli.parts.calling import connect
 from goqueue.cli.parts.frame import invocation, noun
 from goqueue.cli.parts.output import Columns, show_done, show_fields, show_rows
-from goqueue.cli.parts.pairs import pairs
 from goqueue.cli.parts.times import time_text
+from goqueue.cli.parts.values import pairs
 
 app = noun("Publish a message at all times that a cron expression names.")
 

@@ -10,8 +10,8 @@ from goqueue.cli.operators.call import connect
 from goqueue.cli.parts.exit_codes import WrongCommand
 from goqueue.cli.parts.frame import Output, invocation, noun
 from goqueue.cli.parts.output import Columns, Row, fields_of, show_done, show_fields, show_value, size_text
-from goqueue.cli.parts.sizes import parse_size
 from goqueue.cli.parts.times import parse_duration
+from goqueue.cli.parts.values import parse_size
 
 app = noun("See and set what tenants may use.")
 

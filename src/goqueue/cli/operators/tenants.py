@@ -18,7 +18,7 @@ from goqueue.cli.operators.quotas import (
 from goqueue.cli.parts.exit_codes import WrongCommand
 from goqueue.cli.parts.frame import Output, invocation, noun
 from goqueue.cli.parts.output import Columns, Row, as_size, fields_of, show_done, show_fields, show_rows
-from goqueue.cli.parts.pairs import pairs
+from goqueue.cli.parts.values import pairs
 from goqueue.client.calls.tenants import Tenant
 
 app = noun("Give topics and groups to tenants, and say which tenants may work.")

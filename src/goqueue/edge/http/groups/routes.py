@@ -11,9 +11,8 @@ from litestar.params import PathParameter, QueryParameter, RawBody
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.assigned import heartbeat_assigned, join_assigned, leave_assigned
-from goqueue.broker.groups.disband import disband_group
 from goqueue.broker.groups.lag import group_lag
-from goqueue.broker.groups.verbs import describe_group, list_groups
+from goqueue.broker.groups.verbs import describe_group, disband_group, list_groups
 from goqueue.broker.queue.stats import passed_over
 from goqueue.edge.http.groups.bodies import (
     GroupBody,
