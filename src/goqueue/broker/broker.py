@@ -22,10 +22,10 @@ from goqueue.broker.health.reserve import Reserve
 from goqueue.broker.health.scrub import Scrub
 from goqueue.broker.metadata_state import Event as MetadataEvent
 from goqueue.broker.queue.state import QueueState
+from goqueue.broker.schemas.state import SchemaState
 from goqueue.broker.sinks.stages import Stages
 from goqueue.broker.storage.flusher import Flusher
 from goqueue.broker.storage.journal import Journal
-from goqueue.broker.storage.journal_set import SharedJournal
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.storage.waiters import ReadWaiter
 from goqueue.broker.tenants.quotas import admit_topic_owner
@@ -34,9 +34,6 @@ from goqueue.broker.to_the_end import to_the_end
 from goqueue.broker.transactions.journal import TransactionJournals
 from goqueue.core.access.tenants import Tenants
 from goqueue.core.cluster.metadata import JournalBegun, Metadata, TopicRemoved
-from goqueue.core.schemas import events as schema_events
-from goqueue.core.schemas.checkers import Checkers
-from goqueue.core.schemas.registry import Registry
 from goqueue.core.telemetry.counters import Counters
 from goqueue.core.telemetry.telemetry import Telemetry
 from goqueue.core.transactions.sinks import Sinks
@@ -130,10 +127,7 @@ class Broker:
     transactions: TransactionJournals = field(init=False)
     """Transactional ids, and in one of the journals the sinks."""
     coordinator: Coordinator = field(init=False)
-    registry: Registry
-    checkers: Checkers
-    """Schemas that are ready to check messages."""
-    registry_journal: SharedJournal[schema_events.Event]
+    schemas: SchemaState
     counters: Counters
     telemetry: Telemetry = field(init=False)
     """Listens to the walk: what it hears goes to the counters and to the traces."""
@@ -152,8 +146,6 @@ class Broker:
     """One for each exporter that the node has set up."""
     growing: set[TopicName] = field(default_factory=set)
     """Topics that are getting more partitions."""
-    quarantines_opening: set[TopicName] = field(default_factory=set)
-    """Topics for messages that do not fit which are being created or enlarged."""
     usage_noted_ns: int = 0
     """When it was last written down what tenants have moved."""
     producer_ids: range = range(0)
@@ -162,8 +154,6 @@ class Broker:
     tasks: dict["asyncio.Task[None]", None] = field(default_factory=dict)
     changes: dict["asyncio.Task[Any]", None] = field(default_factory=dict)
     change_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    backup_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while backups are made, brought back or taken away."""
     sink_locks: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
     failure: "asyncio.Future[StorageFailed]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
@@ -207,7 +197,7 @@ class Broker:
         """What the broker keeps its own state in. Without any one of them it must start anew."""
         partitions = [journal.partition for journal in self.coordinator.journals]
         partitions += [journal.partition for journal in self.transactions]
-        partitions += [self.delays.store.partition, self.registry_journal.partition]
+        partitions += [self.delays.store.partition, self.schemas.journal.partition]
         return [*partitions, self.journal.partition]
 
     def count_topics(self) -> None:

@@ -15,12 +15,12 @@ from goqueue.broker.health.reserve import Reserve
 from goqueue.broker.metadata_state import EVENTS as METADATA_EVENTS
 from goqueue.broker.metadata_state import METADATA_TOPIC, MetadataAndTenants
 from goqueue.broker.queue.upkeep import keep_up_deliveries
+from goqueue.broker.schemas.state import SchemaState
 from goqueue.broker.sinks.epochs import recover_sinks
 from goqueue.broker.sinks.stages import Stages
-from goqueue.broker.storage.event_codec import EventCodec
 from goqueue.broker.storage.flusher import Flusher
 from goqueue.broker.storage.journal import JOURNAL_SETTINGS, Journal
-from goqueue.broker.storage.journal_set import JOURNAL_COUNT, SharedJournal
+from goqueue.broker.storage.journal_set import JOURNAL_COUNT
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.verbs import note_usage
 from goqueue.broker.transactions.ends import recover_transactions, watch_transactions
@@ -28,9 +28,6 @@ from goqueue.broker.transactions.journal import SINKS_JOURNAL, TRANSACTIONS_TOPI
 from goqueue.broker.upkeep import keep_up
 from goqueue.core.access.tenants import Tenants
 from goqueue.core.cluster.metadata import ClusterFormed, Metadata, Topic
-from goqueue.core.schemas import events as schema_events
-from goqueue.core.schemas.checkers import Checkers
-from goqueue.core.schemas.registry import Registry
 from goqueue.core.telemetry.counters import Counters
 from goqueue.core.telemetry.telemetry import Telemetry
 from goqueue.core.transactions.sinks import Sinks
@@ -44,7 +41,6 @@ from goqueue.model.settings import BrokerConfig, TopicSettings
 SCHEMAS_TOPIC = TopicName("__schemas")
 DELAYED_TOPIC = TopicName("__delayed")
 _CLUSTER_ID_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-_SCHEMA_EVENTS: EventCodec[schema_events.Event] = EventCodec(schema_events.EVENT_TYPES)
 
 
 async def open_broker(
@@ -69,7 +65,7 @@ async def open_broker(
     )
     journal, metadata = broker.journal, broker.metadata
     await broker.open_journal(journal)
-    await broker.open_journal(broker.registry_journal)
+    await broker.open_journal(broker.schemas.journal)
     await broker.transactions.open({SINKS_JOURNAL, *await _numbers(broker, TRANSACTIONS_TOPIC)})
     if not metadata.cluster_id:
         cluster_id = "".join(broker.chance.choices(_CLUSTER_ID_LETTERS, k=22))
@@ -147,7 +143,6 @@ def _put_together(
     flusher = Flusher(threads, clock, interval_ms=config.flush_interval_ms)
     shelf = FileShelf()
     sinks = Sinks()
-    registry = Registry()
 
     def journal_partition(topic: TopicName, number: int = 0) -> Partition:
         partition = Partition(
@@ -183,9 +178,7 @@ def _put_together(
         tenants=tenants,
         sinks=sinks,
         stages=Stages(disk),
-        registry=registry,
-        checkers=Checkers(config.schemas),
-        registry_journal=SharedJournal(journal_partition(SCHEMAS_TOPIC), registry, _SCHEMA_EVENTS),
+        schemas=SchemaState(journal_partition(SCHEMAS_TOPIC), config.schemas),
         counters=counters,
         backups=BackupStore(disk),
         started_ms=clock.wall_ms(),

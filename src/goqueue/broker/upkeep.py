@@ -74,4 +74,4 @@ async def keep_up_partition(broker: Broker, partition: Partition) -> None:
 
 
 async def _shorten_registry(broker: Broker) -> None:
-    await broker.registry_journal.shorten()
+    await broker.schemas.journal.shorten()

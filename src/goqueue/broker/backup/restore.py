@@ -20,7 +20,7 @@ from goqueue.model.groups import NO_GENERATION, Membership
 async def restore_backup(broker: Broker, command: RestoreBackup) -> Restored:
     """Bring back what the broker lacks of a backup; returns when the disk has it."""
     admit_backups(broker)
-    return await broker.carry_out(_restore_backup(broker, command), broker.backup_lock)
+    return await broker.carry_out(_restore_backup(broker, command), broker.backups.lock)
 
 
 async def _restore_backup(broker: Broker, command: RestoreBackup) -> Restored:

@@ -122,7 +122,7 @@ def _plan_schemas(broker: Broker, backup: Backup, plan: RestorePlan) -> None:
             plan.conflicts.append(f"schema {schema.subject} version {schema.version}: {error}")
     registry = backup.registry
     plan.schemas = plan_schemas(
-        broker.registry,
+        broker.schemas.registry,
         versions,
         compatibility=registry.compatibility,
         modes=registry.modes,

@@ -6,6 +6,7 @@ is cleared away with the next backup. The disk is asked each time, so that a fol
 here counts at once. Methods wait for the disk: call them from threads.
 """
 
+import asyncio
 import re
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -35,6 +36,8 @@ class KeptBackup(NamedTuple):
 class BackupStore:
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
+        self.lock = asyncio.Lock()
+        """Held while backups are made, brought back or taken away."""
 
     def all(self) -> list[KeptBackup]:
         """All that can be read, the newest first."""

@@ -41,7 +41,7 @@ T = TypeVar("T")
 async def create_backup(broker: Broker, command: CreateBackup) -> KeptBackup:
     """Keep what the broker knows now; returns when the disk has it. The oldest make room."""
     admit_backups(broker)
-    return await broker.carry_out(_create_backup(broker, command), broker.backup_lock)
+    return await broker.carry_out(_create_backup(broker, command), broker.backups.lock)
 
 
 async def _create_backup(broker: Broker, command: CreateBackup) -> KeptBackup:
@@ -74,13 +74,13 @@ async def bring_backup(broker: Broker, backup_id: str, document: bytes) -> KeptB
     """Take in the file of a backup that was kept elsewhere."""
     admit_backups(broker)
     change = on_disk(broker, broker.backups.bring, backup_id, document)
-    return await broker.carry_out(change, broker.backup_lock)
+    return await broker.carry_out(change, broker.backups.lock)
 
 
 async def delete_backup(broker: Broker, backup_id: str) -> None:
     """Delete a backup for good."""
     admit_backups(broker)
-    await broker.carry_out(on_disk(broker, broker.backups.remove, backup_id), broker.backup_lock)
+    await broker.carry_out(on_disk(broker, broker.backups.remove, backup_id), broker.backups.lock)
 
 
 def admit_backups(broker: Broker) -> None:
@@ -185,7 +185,7 @@ def live_offsets(broker: Broker, record: GroupRecord) -> Iterator[TopicOffsets]:
 
 
 def _schemas(broker: Broker) -> Iterator[BackupSchema]:
-    registry = broker.registry
+    registry = broker.schemas.registry
     for place in registry.all_versions():
         yield BackupSchema(
             subject=place.subject,
@@ -201,7 +201,7 @@ def _schemas(broker: Broker) -> Iterator[BackupSchema]:
 
 def _registry(broker: Broker) -> BackupRegistry:
     compatibility, modes, validation = {}, {}, {}
-    for event in broker.registry.settings.whole_state():
+    for event in broker.schemas.registry.settings.whole_state():
         match event:
             case CompatibilityChanged():
                 compatibility[event.subject] = event.level or ""
@@ -210,7 +210,10 @@ def _registry(broker: Broker) -> BackupRegistry:
             case ValidationChanged():
                 validation[event.subject] = bool(event.is_enabled)
     return BackupRegistry(
-        next_id=broker.registry.next_id, compatibility=compatibility, modes=modes, validation=validation
+        next_id=broker.schemas.registry.next_id,
+        compatibility=compatibility,
+        modes=modes,
+        validation=validation,
     )
 
 

@@ -290,13 +290,13 @@ NODE: tuple[Family, ...] = (
         "goqueue_schema_subjects",
         (),
         "Subjects in the schema registry.",
-        one(lambda view: len(view.broker.registry.subjects())),
+        one(lambda view: len(view.broker.schemas.registry.subjects())),
     ),
     gauge(
         "goqueue_schema_ids",
         (),
         "Schemas in the registry, each with an id of its own.",
-        one(lambda view: view.broker.registry.schema_count),
+        one(lambda view: view.broker.schemas.registry.schema_count),
     ),
     gauge(
         "goqueue_workshop_processes",

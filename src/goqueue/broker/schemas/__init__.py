@@ -1,5 +1,5 @@
 """Schemas: the registry, questions about schemas, and messages checked against them on their way in.
 
-Owns the journal of `__schemas` and the topics in which misfits are kept. What may take long is asked of
-helper processes.
+Owns `broker.schemas`: the registry with its journal `__schemas`, and the topics in which misfits are kept.
+What may take long is asked of helper processes.
 """

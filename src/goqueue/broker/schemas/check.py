@@ -134,10 +134,10 @@ def _size_bytes(messages: Messages) -> int:
 def _misfits_now(
     broker: Broker, topic: str, settings: TopicSettings, messages: Messages, size_bytes: int
 ) -> dict[int, str]:
-    checkers = broker.checkers
+    checkers = broker.schemas.checkers
     if size_bytes * checkers.ns_a_byte_max > CHECK_NS_MAX:
         raise Unchecked
-    check = MessageCheck(broker.registry, checkers, topic, settings)
+    check = MessageCheck(broker.schemas.registry, checkers, topic, settings)
     begun_ns, begun_cpu_ns = broker.clock.monotonic_ns(), broker.clock.cpu_ns()
     problem_of = check.problem
     try:
@@ -163,7 +163,7 @@ def _misfits_now(
 async def _misfits_later(
     broker: Broker, topic: str, settings: TopicSettings, messages: Messages
 ) -> dict[int, str]:
-    check = MessageCheck(broker.registry, broker.checkers, topic, settings)
+    check = MessageCheck(broker.schemas.registry, broker.schemas.checkers, topic, settings)
     begun_ns = broker.clock.monotonic_ns()
     slices = Slices(broker.clock)
     problems: dict[int, str] = {}

@@ -33,7 +33,7 @@ async def schema_of(
     if kind is None:
         # The usual case of clients that name no kind, and known without asking if it was registered before.
         schema = SchemaText(SchemaKind.AVRO, text, references)
-        if broker.registry.digest(schema) is not None:
+        if broker.schemas.registry.digest(schema) is not None:
             return schema
         # A text with a lone surrogate is no schema of any kind, and is told so when it is understood.
         told = await _run(broker, jobs.tell_kind, text.encode(errors="replace"))
@@ -43,12 +43,12 @@ async def schema_of(
 
 async def digest_of(broker: Broker, schema: SchemaText) -> str:
     """What tells a schema from others whatever its spelling. Refuses one that cannot be used."""
-    known = broker.registry.digest(schema)
+    known = broker.schemas.registry.digest(schema)
     if known:
         return known
-    for schema_id in broker.registry.undigested(schema.kind):
+    for schema_id in broker.schemas.registry.undigested(schema.kind):
         await _digest_old(broker, schema_id)
-    understood = await _understand(broker, broker.registry.sources(schema))
+    understood = await _understand(broker, broker.schemas.registry.sources(schema))
     if understood.problem:
         raise InvalidSchema(understood.problem)
     return understood.digest
@@ -59,10 +59,10 @@ async def compare(
 ) -> Mapping[Comparison, Compared]:
     """What stands between a schema and each of some older ones."""
     found = {}
-    new = broker.registry.sources(schema)
+    new = broker.schemas.registry.sources(schema)
     for comparison in comparisons:
         _, schema_id, reads_older, is_read_by_older = comparison
-        old = broker.registry.sources(broker.registry.schema(schema_id))
+        old = broker.schemas.registry.sources(broker.schemas.registry.schema(schema_id))
         request = _encode(Pair(new, old, reads_older, is_read_by_older))
         found[comparison] = _compared.decode(await _run(broker, jobs.compare, request))
     return found
@@ -70,7 +70,7 @@ async def compare(
 
 async def descriptor_of(broker: Broker, schema_id: int) -> str:
     """A Protobuf schema as its descriptor in base64."""
-    sources = broker.registry.sources(broker.registry.schema(schema_id))
+    sources = broker.schemas.registry.sources(broker.schemas.registry.schema(schema_id))
     return (await _run(broker, jobs.describe_protobuf, _encode(sources))).decode()
 
 
@@ -78,7 +78,7 @@ async def _digest_old(broker: Broker, schema_id: int) -> None:
     """Find out about a schema of a journal that has no digests. One that is not understood is left as it is:
     it was once, perhaps by another version of a library, and whoever has its id gets its text.
     """
-    registry = broker.registry
+    registry = broker.schemas.registry
     try:
         sources = registry.sources(registry.schema(schema_id))
         understood = await _understand(broker, sources)

@@ -55,8 +55,8 @@ def quarantine_partition(broker: Broker, source: TopicPartition, target: TopicNa
     """The partition for messages of another one. Where it is missing it is made, which takes a moment."""
     opened = broker.topics.get(target)
     if opened is None or source.partition >= len(opened.partitions):
-        if target not in broker.quarantines_opening:
-            broker.quarantines_opening.add(target)
+        if target not in broker.schemas.quarantines_opening:
+            broker.schemas.quarantines_opening.add(target)
             broker.keep(asyncio.get_running_loop().create_task(_open_later(broker, source.topic, target)))
         raise QuarantineNotReady(target)
     return opened.partitions[source.partition]
@@ -69,7 +69,7 @@ async def _open_later(broker: Broker, topic: TopicName, target: TopicName) -> No
         # Whoever sends such a message next tries again.
         log.warning("quarantine_not_opened topic=%s reason=%s", target, error)
     finally:
-        broker.quarantines_opening.discard(target)
+        broker.schemas.quarantines_opening.discard(target)
 
 
 def told(message: Message, topic: str, reason: str, now_ms: int) -> Message:

@@ -37,7 +37,7 @@ _encode = msgspec.msgpack.encode
 
 async def make_ready(broker: Broker, topic: str, schema_id: int) -> Checker | str:
     """A schema with which data can be checked; or why there is none."""
-    registry = broker.registry
+    registry = broker.schemas.registry
     try:
         request = _encode(registry.sources(registry.schema(schema_id)))
         prepared = _prepared.decode(await broker.workshop.run(jobs.prepare, request, whose=_whose(topic)))
@@ -50,7 +50,7 @@ async def make_ready(broker: Broker, topic: str, schema_id: int) -> Checker | st
         await broker.threads.run(import_module, _LIBRARIES[prepared.kind])
         if len(prepared.form) > _PREPARED_HERE_MAX:
             prepared = prepared.elsewhere()
-    return broker.checkers.keep(schema_id, prepared)
+    return broker.schemas.checkers.keep(schema_id, prepared)
 
 
 async def answer(broker: Broker, topic: str, questions: Iterable[Question]) -> dict[Question, str | None]:
@@ -60,7 +60,7 @@ async def answer(broker: Broker, topic: str, questions: Iterable[Question]) -> d
         groups.setdefault(question[:2], []).append(question)
     answers: dict[Question, str | None] = {}
     for (schema_id, indexes), group in groups.items():
-        checker = broker.checkers.get(schema_id) or await make_ready(broker, topic, schema_id)
+        checker = broker.schemas.checkers.get(schema_id) or await make_ready(broker, topic, schema_id)
         if isinstance(checker, str):  # it was ready a moment ago, and has gone
             answers |= dict.fromkeys(group, checker)
         else:
@@ -107,19 +107,19 @@ def _take(waiting: list[Question], count_max: int) -> list[Question]:
 
 def tell_late(broker: Broker, topic: str, schema_ids: Iterable[int], took_ms: int) -> None:
     """Checking took longer than was thought possible: such schemas are checked elsewhere before long."""
-    for schema_id in broker.checkers.was_late(schema_ids, took_ms):
+    for schema_id in broker.schemas.checkers.was_late(schema_ids, took_ms):
         _log_slow(broker, topic, schema_id, f"took {took_ms} ms")
 
 
 def _tell(broker: Broker, topic: str, schema_id: int, count: int, reason: str) -> None:
-    broker.checkers.tell_slow(schema_id, reason)
+    broker.schemas.checkers.tell_slow(schema_id, reason)
     broker.counters.topic(topic).check_too_slow(count)
     _log_slow(broker, topic, schema_id, reason)
 
 
 def _log_slow(broker: Broker, topic: str, schema_id: int, reason: str) -> None:
     try:
-        subjects = ",".join(place.subject for place in broker.registry.places(schema_id))
+        subjects = ",".join(place.subject for place in broker.schemas.registry.places(schema_id))
     except GoQueueError:
         subjects = ""
     log.warning(

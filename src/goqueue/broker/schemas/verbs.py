@@ -1,7 +1,7 @@
 """The verbs on schemas: register, look up, compare, delete, and the settings of subjects.
 
-Looking is asked of the registry itself, `broker.registry`; what changes it, or asks what a schema means, goes
-through here. An answer that a schema is registered is one that a restart remembers.
+Looking is asked of the registry itself, `broker.schemas.registry`; what changes it, or asks what a schema
+means, goes through here. An answer that a schema is registered is one that a restart remembers.
 """
 
 from goqueue.broker.broker import Broker
@@ -23,7 +23,7 @@ async def register_schema(
 ) -> SchemaVersion:
     """The place that a schema has in a subject from now on, or had already."""
     _admit(broker)
-    registry = broker.registry
+    registry = broker.schemas.registry
     digest = await digest_of(broker, schema)
     compared: dict[Comparison, Compared] = {}
     # Others may register meanwhile: what came then is compared too. No await stands between that and
@@ -42,7 +42,7 @@ async def find_schema(
 ) -> SchemaVersion:
     """The version of a subject that says the same."""
     digest = await digest_of(broker, schema)
-    return broker.registry.find(subject, schema, digest, with_deleted=with_deleted)
+    return broker.schemas.registry.find(subject, schema, digest, with_deleted=with_deleted)
 
 
 async def schema_problems(
@@ -50,7 +50,7 @@ async def schema_problems(
 ) -> list[str]:
     """Why a schema cannot follow what a subject has, or one version: each broken rule with its place."""
     digest = await digest_of(broker, schema)
-    comparisons = broker.registry.comparisons(subject, schema, digest, against=against)
+    comparisons = broker.schemas.registry.comparisons(subject, schema, digest, against=against)
     found = await compare(broker, schema, comparisons)
     return [text for each in comparisons for text in each.problems(found[each])]
 
@@ -64,7 +64,7 @@ async def delete_schema_version(
 ) -> int:
     """Take a version out of sight, or for good if it is out of sight already; returns its number."""
     _admit(broker)
-    number, events = broker.registry.delete_version(subject, version, is_permanent=is_permanent)
+    number, events = broker.schemas.registry.delete_version(subject, version, is_permanent=is_permanent)
     await _commit(broker, events)
     return number
 
@@ -72,7 +72,7 @@ async def delete_schema_version(
 async def delete_subject(broker: Broker, subject: str, *, is_permanent: bool = False) -> list[int]:
     """The same with all versions of a subject; returns their numbers."""
     _admit(broker)
-    versions, events = broker.registry.delete_subject(subject, is_permanent=is_permanent)
+    versions, events = broker.schemas.registry.delete_subject(subject, is_permanent=is_permanent)
     await _commit(broker, events)
     return versions
 
@@ -80,13 +80,13 @@ async def delete_subject(broker: Broker, subject: str, *, is_permanent: bool = F
 async def set_compatibility(broker: Broker, subject: str, level: Compatibility | None) -> None:
     """How versions of a subject must fit; None goes back to what counts for all (the empty subject)."""
     _admit(broker)
-    await _commit(broker, [broker.registry.settings.set_compatibility(subject, level)])
+    await _commit(broker, [broker.schemas.registry.settings.set_compatibility(subject, level)])
 
 
 async def set_validation(broker: Broker, subject: str, is_enabled: bool | None) -> None:
     """Whether messages are checked against a subject's schemas; None goes back to what counts for all."""
     _admit(broker)
-    await _commit(broker, [broker.registry.settings.set_validation(subject, is_enabled)])
+    await _commit(broker, [broker.schemas.registry.settings.set_validation(subject, is_enabled)])
 
 
 async def set_registry_mode(
@@ -94,7 +94,7 @@ async def set_registry_mode(
 ) -> None:
     """Who may change a subject; None goes back to what counts for all (the empty subject)."""
     _admit(broker)
-    await _commit(broker, [broker.registry.set_mode(subject, mode, is_forced=is_forced)])
+    await _commit(broker, [broker.schemas.registry.set_mode(subject, mode, is_forced=is_forced)])
 
 
 async def restore_schemas(broker: Broker, events: list[Event]) -> None:
@@ -105,9 +105,9 @@ async def restore_schemas(broker: Broker, events: list[Event]) -> None:
 
 async def _commit(broker: Broker, events: list[Event]) -> None:
     if events:
-        broker.registry_journal.write(*events)
+        broker.schemas.journal.write(*events)
     # Also when there is nothing to write: what is answered for may have been written a moment ago.
-    await broker.registry_journal.durable()
+    await broker.schemas.journal.durable()
 
 
 def _admit(broker: Broker) -> None:

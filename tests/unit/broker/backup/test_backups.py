@@ -167,10 +167,10 @@ def test_an_empty_broker_becomes_what_the_other_was(tmp_path: Path) -> None:
         )
         was, now = describe_topic(old, "orders"), describe_topic(new, "orders")
         assert (now.settings, now.created_ms, len(now.partitions)) == (was.settings, was.created_ms, 2)
-        assert new.registry.all_versions() == old.registry.all_versions()
-        assert new.registry.settings.compatibility("order") is Compatibility.FULL
-        assert new.registry.settings.mode("address") is RegistryMode.READONLY
-        assert not new.registry.settings.is_validating("number")
+        assert new.schemas.registry.all_versions() == old.schemas.registry.all_versions()
+        assert new.schemas.registry.settings.compatibility("order") is Compatibility.FULL
+        assert new.schemas.registry.settings.mode("address") is RegistryMode.READONLY
+        assert not new.schemas.registry.settings.is_validating("number")
         [offsets] = await fetch_offsets(new, "workers", [(ORDERS, [0])])
         assert offsets.rows[0][3] == "seven"
 
@@ -372,7 +372,7 @@ def test_a_schema_that_cannot_have_its_id_is_not_restored_under_another(tmp_path
 
         restored = await restore_backup(new, RestoreBackup(backup_id=backup_id, skip_existing=True))
         assert restored.schemas_restored == 2
-        assert new.registry.version("order", 1).schema_id == 3
+        assert new.schemas.registry.version("order", 1).schema_id == 3
 
     between(tmp_path, work)
 
@@ -486,7 +486,7 @@ def test_a_file_of_the_go_edition_can_be_restored(tmp_path: Path) -> None:
 
             assert describe_topic(broker, "orders").settings.retention_ms == 5 * 3_600_000
             assert await stands_at(broker) == 2
-            assert broker.registry.version("n", 1).schema_id == 9
+            assert broker.schemas.registry.version("n", 1).schema_id == 9
 
     asyncio.run(walk())
 
@@ -551,7 +551,7 @@ def test_whatever_stops_a_restore_the_next_one_finishes_it(seed: int) -> None:
         assert sorted(broker.topics) == [TopicName("empty"), ORDERS]
         assert extent(broker) == (10, 10)
         assert await stands_at(broker) == 10
-        assert [place.schema_id for place in broker.registry.all_versions()] == [1, 2, 3]
+        assert [place.schema_id for place in broker.schemas.registry.all_versions()] == [1, 2, 3]
 
     new.live(look)
     assert cuts > 3

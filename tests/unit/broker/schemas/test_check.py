@@ -82,7 +82,7 @@ async def send(broker: Broker, batch: memoryview, source: TopicPartition = ORDER
             except Unchecked:
                 appended = await append_when_checked(broker, command)
         except QuarantineNotReady as error:
-            await until(lambda: not broker.quarantines_opening)
+            await until(lambda: not broker.schemas.quarantines_opening)
             assert error.topic in broker.topics
             continue
         if appended.committed is not None:
@@ -439,7 +439,7 @@ def test_a_schema_that_takes_long_is_checked_elsewhere_and_not_because_the_machi
         for _ in range(5):
             assert isinstance((await put(broker, Message(GOOD)))[0], Placed)
 
-        assert (not broker.checkers.slow) is is_trusted
+        assert (not broker.schemas.checkers.slow) is is_trusted
         assert (broker.counters.topic(ORDERS).checked_elsewhere == 0) is is_trusted
 
     walk(tmp_path, steps)

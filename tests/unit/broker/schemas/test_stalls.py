@@ -133,7 +133,7 @@ def test_a_schema_that_doubles_its_work_refuses_the_message_and_not_the_next_one
 
         assert isinstance(outcome, SchemaCheckTooSlow)
         assert f"schema {schema_id} takes too long" in str(outcome)
-        assert list(broker.checkers.slow) == [schema_id]
+        assert list(broker.schemas.checkers.slow) == [schema_id]
         assert broker.counters.topic(ORDERS).checks_too_slow == 1
 
     run(tmp_path, test)

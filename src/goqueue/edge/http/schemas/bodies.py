@@ -176,8 +176,8 @@ async def version_body(broker: Broker, place: SchemaVersion, form: str | None) -
 
 
 async def text_body(broker: Broker, schema_id: int, form: str | None) -> SchemaTextBody:
-    schema = broker.registry.schema(schema_id)
-    places = broker.registry.places(schema_id)
+    schema = broker.schemas.registry.schema(schema_id)
+    places = broker.schemas.registry.places(schema_id)
     return SchemaTextBody(
         schema_id,
         await _text(broker, schema_id, schema, form),
@@ -197,7 +197,7 @@ async def _text(broker: Broker, schema_id: int, schema: SchemaText, form: str | 
 
 
 async def stats_body(broker: Broker) -> RegistryStats:
-    registry = broker.registry
+    registry = broker.schemas.registry
     details = []
     slices = Slices(broker.clock)
     watch = _Watch(broker)
@@ -225,8 +225,8 @@ async def stats_body(broker: Broker) -> RegistryStats:
         registry.schema_count,
         version_count,
         watch.is_on_somewhere,
-        len(broker.checkers),
-        [_slow(registry, schema_id, reason) for schema_id, reason in broker.checkers.slow.items()],
+        len(broker.schemas.checkers),
+        [_slow(registry, schema_id, reason) for schema_id, reason in broker.schemas.checkers.slow.items()],
         details,
     )
 
@@ -235,7 +235,7 @@ class _Watch:
     """Which subjects topics go by when they check their messages."""
 
     def __init__(self, broker: Broker) -> None:
-        self._settings = broker.registry.settings
+        self._settings = broker.schemas.registry.settings
         self._names: set[str] = set()
         self._prefixes: list[str] = []
         for topic in broker.metadata.topics.values():

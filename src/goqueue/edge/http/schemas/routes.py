@@ -67,7 +67,7 @@ async def list_subjects_route(
     start: PageStart = 0,
     length: PageLength = -1,
 ) -> list[str]:
-    registry = broker.registry
+    registry = broker.schemas.registry
     if is_set(deleted_only) or is_set(deleted_alone):
         standing = set(registry.subjects(prefix=prefix or ""))
         names = [n for n in registry.subjects(prefix=prefix or "", with_deleted=True) if n not in standing]
@@ -127,7 +127,7 @@ async def register_schema_route(
     place = await register_schema(
         broker, subject, await request.understood(broker), schema_id=request.id, version=request.version
     )
-    guid = broker.registry.schema(place.schema_id).guid
+    guid = broker.schemas.registry.schema(place.schema_id).guid
     return RegisteredBody(place.schema_id, place.version, place.subject, guid=str(guid))
 
 
@@ -147,7 +147,7 @@ async def list_versions_route(
     start: PageStart = 0,
     length: PageLength = -1,
 ) -> list[int]:
-    registry = broker.registry
+    registry = broker.schemas.registry
     is_alone = is_set(deleted_only) or is_set(deleted_alone)
     versions = registry.versions(subject, with_deleted=is_alone or is_set(deleted))
     if is_alone:
@@ -169,7 +169,7 @@ async def get_version_route(
     deleted: Flag = None,
     form: FormWanted = None,
 ) -> SchemaVersionBody:
-    found = broker.registry.version(subject, version_of(version), with_deleted=is_set(deleted))
+    found = broker.schemas.registry.version(subject, version_of(version), with_deleted=is_set(deleted))
     return await version_body(broker, found, form)
 
 
@@ -198,7 +198,7 @@ async def delete_version_route(
 async def get_version_text_route(
     broker: NamedDependency[Broker], subject: SubjectInPath, version: VersionInPath, deleted: Flag = None
 ) -> str:
-    found = broker.registry.version(subject, version_of(version), with_deleted=is_set(deleted))
+    found = broker.schemas.registry.version(subject, version_of(version), with_deleted=is_set(deleted))
     return found.schema.text
 
 
@@ -216,8 +216,8 @@ async def referenced_by_route(
     start: PageStart = 0,
     length: PageLength = -1,
 ) -> list[int]:
-    found = broker.registry.version(subject, version_of(version), with_deleted=True)
-    return page(broker.registry.referenced_by(subject, found.version), start, length)
+    found = broker.schemas.registry.version(subject, version_of(version), with_deleted=True)
+    return page(broker.schemas.registry.referenced_by(subject, found.version), start, length)
 
 
 def _by_id(path: str, operation_id: str) -> HTTPRouteHandler:
@@ -246,7 +246,7 @@ get_schema_short_route = _by_id("/schemas/ids/{schema_id:int}", "getSchemaShort"
 async def get_schema_by_guid_route(
     broker: NamedDependency[Broker], guid: GuidInPath, form: FormWanted = None
 ) -> SchemaTextBody:
-    return await text_body(broker, broker.registry.id_of_guid(guid), form)
+    return await text_body(broker, broker.schemas.registry.id_of_guid(guid), form)
 
 
 @get(
@@ -263,7 +263,7 @@ async def subjects_of_schema_route(
     start: PageStart = 0,
     length: PageLength = -1,
 ) -> list[str]:
-    places = broker.registry.places(schema_id, with_deleted=is_set(deleted))
+    places = broker.schemas.registry.places(schema_id, with_deleted=is_set(deleted))
     return page(sorted({place.subject for place in places}), start, length)
 
 
@@ -281,7 +281,7 @@ async def versions_of_schema_route(
     start: PageStart = 0,
     length: PageLength = -1,
 ) -> list[PlaceBody]:
-    places = broker.registry.places(schema_id, with_deleted=is_set(deleted))
+    places = broker.schemas.registry.places(schema_id, with_deleted=is_set(deleted))
     return page([PlaceBody(place.subject, place.version) for place in places], start, length)
 
 

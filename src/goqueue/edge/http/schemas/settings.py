@@ -30,7 +30,7 @@ _TAGS = ["schemas"]
 
 @get("/schemas/config", operation_id="getCompatibility", summary="The level for all subjects", tags=_TAGS)
 async def get_config_route(broker: NamedDependency[Broker]) -> LevelReply:
-    return _level(broker.registry.settings.compatibility())
+    return _level(broker.schemas.registry.settings.compatibility())
 
 
 @put(
@@ -55,7 +55,7 @@ async def put_config_route(broker: NamedDependency[Broker], body: RawBody) -> Le
 )
 async def delete_config_route(broker: NamedDependency[Broker]) -> LevelReply:
     await set_compatibility(broker, GLOBAL, None)
-    return _level(broker.registry.settings.compatibility())
+    return _level(broker.schemas.registry.settings.compatibility())
 
 
 @get(
@@ -70,7 +70,7 @@ async def get_subject_config_route(
     subject: SubjectInPath,
     with_default: WithDefault = None,
 ) -> LevelReply:
-    settings = broker.registry.settings
+    settings = broker.schemas.registry.settings
     if is_set(with_default):
         return _level(settings.compatibility(subject))
     return _level(settings.own_compatibility(subject))
@@ -100,7 +100,7 @@ async def put_subject_config_route(
 )
 async def delete_subject_config_route(broker: NamedDependency[Broker], subject: SubjectInPath) -> LevelReply:
     await set_compatibility(broker, subject, None)
-    return _level(broker.registry.settings.compatibility(subject))
+    return _level(broker.schemas.registry.settings.compatibility(subject))
 
 
 @get(
@@ -110,7 +110,7 @@ async def delete_subject_config_route(broker: NamedDependency[Broker], subject: 
     tags=_TAGS,
 )
 async def get_validation_route(broker: NamedDependency[Broker]) -> ValidationBody:
-    return ValidationBody(broker.registry.settings.is_validating())
+    return ValidationBody(broker.schemas.registry.settings.is_validating())
 
 
 @put(
@@ -135,7 +135,7 @@ async def put_validation_route(broker: NamedDependency[Broker], body: RawBody) -
 async def get_subject_validation_route(
     broker: NamedDependency[Broker], subject: SubjectInPath
 ) -> ValidationBody:
-    return ValidationBody(broker.registry.settings.is_validating(subject))
+    return ValidationBody(broker.schemas.registry.settings.is_validating(subject))
 
 
 @put(
@@ -164,12 +164,12 @@ async def delete_subject_validation_route(
     broker: NamedDependency[Broker], subject: SubjectInPath
 ) -> ValidationBody:
     await set_validation(broker, subject, None)
-    return ValidationBody(broker.registry.settings.is_validating(subject))
+    return ValidationBody(broker.schemas.registry.settings.is_validating(subject))
 
 
 @get("/schemas/mode", operation_id="getRegistryMode", summary="The mode for all subjects", tags=_TAGS)
 async def get_mode_route(broker: NamedDependency[Broker]) -> ModeReply:
-    return ModeReply(broker.registry.settings.mode().value)
+    return ModeReply(broker.schemas.registry.settings.mode().value)
 
 
 @put(
@@ -196,7 +196,7 @@ async def get_subject_mode_route(
     subject: SubjectInPath,
     with_default: WithDefault = None,
 ) -> ModeReply:
-    settings = broker.registry.settings
+    settings = broker.schemas.registry.settings
     mode = settings.mode(subject) if is_set(with_default) else settings.own_mode(subject)
     return ModeReply(mode.value)
 
@@ -224,7 +224,7 @@ async def put_subject_mode_route(
     responses=errors(404, 503, 507),
 )
 async def delete_subject_mode_route(broker: NamedDependency[Broker], subject: SubjectInPath) -> ModeReply:
-    mode = broker.registry.settings.own_mode(subject)
+    mode = broker.schemas.registry.settings.own_mode(subject)
     await set_registry_mode(broker, subject, None)
     return ModeReply(mode.value)
 
