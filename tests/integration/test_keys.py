@@ -107,11 +107,34 @@ def test_a_key_lands_where_the_page_says(
     assert landed(broker) == {key: partition_of(key) for key in KEYS}
 
 
+@pytest.mark.parametrize(
+    ("partitioner", "publish_as_clients_do", "partition_of"),
+    [
+        ("murmur2", with_kafka_python, by_murmur2),
+        ("murmur2", with_aiokafka, by_murmur2),
+        ("crc32", with_librdkafka, by_crc32),
+    ],
+)
+def test_with_the_topics_partitioner_all_publishers_agree(
+    broker: RunningBroker,
+    partitioner: str,
+    publish_as_clients_do: Callable[[RunningBroker], None],
+    partition_of: Callable[[bytes], int],
+) -> None:
+    settings = {"goqueue.partitioner": partitioner}
+    body = {"name": "keyed", "num_partitions": PARTITIONS, "settings": settings}
+    httpx.post(f"{broker.http}/topics", json=body).raise_for_status()
+
+    for publish in (publish_as_clients_do, over_http, with_our_client):
+        publish(broker)
+        assert landed(broker) == {key: partition_of(key) for key in KEYS}
+
+
 def landed(broker: RunningBroker) -> Landed:
     """The partition of each key, read back over HTTP."""
-    found = {}
+    found: dict[bytes, int] = {}
     for partition in range(PARTITIONS):
         reply = httpx.get(f"{broker.http}/topics/keyed/partitions/{partition}/messages?limit=100")
         for message in reply.raise_for_status().json()["messages"]:
-            found[message["key"].encode()] = partition
+            assert found.setdefault(message["key"].encode(), partition) == partition
     return found

@@ -6,12 +6,10 @@ up, it cannot know whether the batch is stored: the messages' futures say so, an
 count anew. One parcel is on its way at a time, so messages of a partition keep their order.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import NamedTuple
-
-import mmh3
 
 from goqueue.client.calls import messages, topics, transactions
 from goqueue.client.calls.messages import BatchPlace
@@ -20,13 +18,15 @@ from goqueue.client.errors import NobodyAnswers, RefusedFenced, RefusedInvalid
 from goqueue.client.messages import Acks, Placed, priority_of
 from goqueue.client.outbox import Parcel, Waiting, fail
 from goqueue.client.steps import PROBLEMS, Steps, ask
-from goqueue.model.errors import DuplicateSequence, NotFound
+from goqueue.model.errors import DuplicateSequence, Invalid, NotFound
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Lane
 from goqueue.model.schemas import QUARANTINE_SUFFIX
+from goqueue.model.settings import PARTITIONER_SETTING, Partitioner
 from goqueue.records.batch import encode
 from goqueue.records.entries import encode_entry
 from goqueue.records.layout import SEQUENCE_MASK, stamp_producer
+from goqueue.records.partitioners import hash_by
 from goqueue.records.wishes import lane_asked
 
 TOPIC_AGE_MAX_NS = 60 * 1_000_000_000
@@ -43,6 +43,7 @@ class _Batch(NamedTuple):
 
 class _Topic(NamedTuple):
     partitions: int
+    hash_key: Callable[[bytes], int]
     known_ns: int
 
 
@@ -67,29 +68,36 @@ class Courier:
         """
         self._now_ms, self._silence = now_ms, None
         try:
-            count = yield from self._partition_count(parcel.topic, now_ns)
+            topic = yield from self._topic(parcel.topic, now_ns)
         except PROBLEMS as problem:
             self._fail(parcel.waiting, problem)
         else:
-            yield from self._send_all(self._routed(parcel, count))
+            yield from self._send_all(self._routed(parcel, topic))
         return self._silence
 
-    def _partition_count(self, topic: str, now_ns: int) -> Steps[int]:
+    def _topic(self, topic: str, now_ns: int) -> Steps[_Topic]:
         known = self._topics.get(topic)
         if known is None or now_ns - known.known_ns > TOPIC_AGE_MAX_NS:
             found = yield from ask(topics.describe(topic))
-            known = self._topics[topic] = _Topic(found.partitions, now_ns)
-        return known.partitions
+            # A node that is older than the setting routes by murmur3.
+            name = Partitioner(found.settings.get(PARTITIONER_SETTING, Partitioner.MURMUR3))
+            known = self._topics[topic] = _Topic(found.partitions, hash_by(name), now_ns)
+        return known
 
-    def _routed(self, parcel: Parcel, count: int) -> list[_Batch]:
+    def _routed(self, parcel: Parcel, known: _Topic) -> list[_Batch]:
         """As the broker routes, but that messages without a key stay together: each parcel is one turn."""
+        count, hash_key, _ = known
         topic = TopicName(parcel.topic)
         turn = self._turns[parcel.topic] = (self._turns.get(parcel.topic, -1) + 1) % count
         routed: dict[int, list[Waiting]] = {}
         for waiting in parcel.waiting:
             partition, key = waiting.message.partition, waiting.message.key
             if partition is None:
-                partition = mmh3.hash(key, 0, signed=False) % count if key else turn
+                try:
+                    partition = hash_key(key) % count if key else turn
+                except Invalid as problem:
+                    fail([waiting], problem)
+                    continue
             elif not 0 <= partition < count:
                 fail([waiting], NotFound(f"topic {topic} has no partition {partition}"))
                 continue

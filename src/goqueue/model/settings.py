@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 
 from goqueue.model.schemas import OnInvalid, SchemaValidation, SubjectStrategy
 
@@ -19,6 +20,20 @@ def require(condition: bool, problem: str) -> None:
     """Refuse a settings object that could not work."""
     if not condition:
         raise ValueError(problem)
+
+
+class Partitioner(StrEnum):
+    """How a key finds its partition where the broker, our client or Spark's sink choose it."""
+
+    MURMUR3 = "murmur3"
+    """x86, 32 bits, seed 0."""
+    MURMUR2 = "murmur2"
+    """As Java's clients, aiokafka and kafka-python do."""
+    CRC32 = "crc32"
+    """As librdkafka does, if nobody tells it otherwise."""
+
+
+PARTITIONER_SETTING = "goqueue.partitioner"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +63,7 @@ class TopicSettings:
     """How many messages each lane hands out in its turn, critical first."""
     lane_wait_max_ms: int = 30_000
     """A lane that has waited this long goes first."""
+    partitioner: Partitioner = Partitioner.MURMUR3
     schema_validation: SchemaValidation = SchemaValidation.NONE
     schema_subject_strategy: SubjectStrategy = SubjectStrategy.TOPIC_NAME
     schema_on_invalid: OnInvalid = OnInvalid.REFUSE

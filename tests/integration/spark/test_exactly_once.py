@@ -20,6 +20,7 @@ from goqueue.model.errors import Fenced
 from goqueue.records.layout import Codec
 from goqueue.spark.sink import door as sink_door
 from goqueue.spark.sink import epochs as sink_epochs
+from goqueue.spark.sink.door import TopicShape
 from goqueue.spark.sink.epochs import Stages, Writing, abort_epoch, commit_epoch
 from goqueue.spark.sink.options import sink_options
 from goqueue.spark.sink.rows import Packer, Packet
@@ -232,7 +233,7 @@ def client(bootstrap: str) -> Iterator[Client]:
 
 
 def packet_of(topic: str, *values: bytes) -> Packet:
-    packer = Packer(topic=topic, codec=Codec.NONE, partition_count=lambda _: 1, first_turn=0)
+    packer = Packer(topic=topic, codec=Codec.NONE, shape_of=lambda _: TopicShape(1), first_turn=0)
     [packet] = packer.pack([pa.RecordBatch.from_pydict({"value": pa.array(values)})])
     return packet
 

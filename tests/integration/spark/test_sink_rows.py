@@ -8,6 +8,7 @@ from goqueue.model.errors import Invalid
 from goqueue.records.entries import read_entries
 from goqueue.records.layout import Codec
 from goqueue.spark.sink import rows as sink_rows
+from goqueue.spark.sink.door import TopicShape
 from goqueue.spark.sink.rows import Packer, Packet
 
 pytestmark = pytest.mark.slow
@@ -16,7 +17,9 @@ COUNTS = {"orders": 1, "clicks": 2}
 
 
 def packer(topic: str | None = "orders", first_turn: int = 0) -> Packer:
-    return Packer(topic=topic, codec=Codec.NONE, partition_count=COUNTS.__getitem__, first_turn=first_turn)
+    return Packer(
+        topic=topic, codec=Codec.NONE, shape_of=lambda name: TopicShape(COUNTS[name]), first_turn=first_turn
+    )
 
 
 def rows(**columns: pa.Array) -> pa.RecordBatch:

@@ -5,13 +5,12 @@ Apart from the verbs of schedules, because the keeper of the delays, which the b
 
 from typing import TYPE_CHECKING
 
-import mmh3
-
 from goqueue.broker.delays.records import NEW, Record, Waiting
 from goqueue.core.delays.schedules import Schedule, ScheduleArmed, ScheduleCreated, ScheduleEnded, next_due_ms
 from goqueue.model.delays import ScheduledMessage
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Message
+from goqueue.records.partitioners import hash_by
 
 if TYPE_CHECKING:  # the broker is made with the keeper, which arms schedules through this module
     from goqueue.broker.broker import Broker
@@ -47,7 +46,8 @@ def arming(broker: "Broker", created: ScheduleCreated, *, after_ms: int) -> list
     due_ms = next_due_ms(created.cron, created.time_zone, after_ms=after_ms)
     topic = broker.topic(created.topic)
     key = created.message.key
-    partition = mmh3.hash(key, 0, signed=False) % len(topic.partitions) if key else topic.take_turn()
+    hash_key = hash_by(broker.metadata.topic(created.topic).settings.partitioner)
+    partition = hash_key(key) % len(topic.partitions) if key else topic.take_turn()
     number = broker.delays.store.partition.log.end_offset
     waiting = Waiting(NEW, due_ms, created.topic_id, partition, message_of(created.message))
     return [waiting, ScheduleArmed(created.topic_id, created.name, due_ms, number, partition)]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from goqueue.model.commands import SettingChange, SettingView
 from goqueue.model.errors import InvalidSetting
 from goqueue.model.schemas import OnInvalid, SchemaValidation, SubjectStrategy
-from goqueue.model.settings import TopicSettings
+from goqueue.model.settings import PARTITIONER_SETTING, Partitioner, TopicSettings
 
 
 class _Known(NamedTuple):
@@ -68,6 +68,11 @@ _KNOWN = {
     ),
     "goqueue.lane.wait.max.ms": _Known(
         "lane_wait_max_ms", int, "A lane that has waited this long goes first."
+    ),
+    PARTITIONER_SETTING: _Known(
+        "partitioner",
+        Partitioner,
+        "How keys find their partitions over HTTP, from our client and Spark: murmur3, murmur2 or crc32.",
     ),
     "goqueue.schema.validation": _Known(
         "schema_validation",

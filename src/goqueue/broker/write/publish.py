@@ -9,8 +9,6 @@ from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, cast
 
-import mmh3
-
 from goqueue.broker.appending import batches_of, store
 from goqueue.broker.broker import Broker, OpenTopic
 from goqueue.broker.delays.verbs import postpone
@@ -23,6 +21,7 @@ from goqueue.model.commands import Appended, Placed, Publish, Published, Quarant
 from goqueue.model.delays import Postponed
 from goqueue.model.errors import (
     GoQueueError,
+    Invalid,
     InvalidRecord,
     PartitionNotFound,
     SchemaCheckTooSlow,
@@ -32,6 +31,7 @@ from goqueue.model.errors import (
 from goqueue.model.messages import Acks, Message
 from goqueue.model.schemas import SchemaValidation, TooSlow
 from goqueue.model.settings import TopicSettings
+from goqueue.records.partitioners import hash_by
 from goqueue.records.wishes import heed
 
 PIECE_COUNT = 1_000
@@ -39,7 +39,6 @@ PIECE_COUNT = 1_000
 
 Results = list[Placed | Postponed | Quarantined | GoQueueError | None]
 
-_hash = mmh3.hash
 _new_placed = tuple.__new__
 """Past the named tuple's own constructor, which is Python and would be a tenth of all the work here."""
 
@@ -165,7 +164,7 @@ def _route(
     changed: dict[int, Message] = {}
     routed: dict[int, list[int]] = {}
     later: list[tuple[int, int]] = []
-    count, turns = len(topic.partitions), topic.turns
+    count, turns, hash_key = len(topic.partitions), topic.turns, hash_by(settings.partitioner)
     # A thousand messages pass here at a time: tuples are unpacked, nothing is called that need not be.
     for index, (value, key, headers, _, partition, _, due_ms) in enumerate(command.messages):
         size = (len(value) if value else 0) + (len(key) if key else 0)
@@ -173,7 +172,11 @@ def _route(
             _refuse(broker, command, results, [index], too_large(account, size, max_bytes))
             continue
         if partition is None:
-            partition = (_hash(key, 0, False) if key else next(turns)) % count
+            try:
+                partition = (hash_key(key) if key else next(turns)) % count
+            except Invalid as error:
+                _refuse(broker, command, results, [index], error)
+                continue
         elif not 0 <= partition < count:
             _refuse(broker, command, results, [index], PartitionNotFound(command.topic, partition))
             continue

@@ -6,8 +6,6 @@ due. A producer that was fenced is refused either way.
 
 from dataclasses import replace
 
-import mmh3
-
 from goqueue.broker.appending import LONG_AGO, Numbering
 from goqueue.broker.broker import Broker
 from goqueue.broker.schemas.check import Looked, misfits, quarantine_for
@@ -29,6 +27,7 @@ from goqueue.model.schemas import SchemaValidation
 from goqueue.model.transactions import PublishedOnce, PublishOnce, TransactionState
 from goqueue.records.batch import DelaySplit, encode, open_batch
 from goqueue.records.layout import NO_SEQUENCE, BatchHeader, read_header, stamp_producer
+from goqueue.records.partitioners import hash_by
 from goqueue.records.wishes import heed
 
 _FIRST_SEQUENCE_MAX = 1
@@ -99,7 +98,8 @@ def _route(broker: Broker, command: PublishOnce) -> TopicPartition:
     partitions = broker.topic(command.topic).partitions
     number, key = command.message.partition, command.message.key
     if number is None:
-        number = (mmh3.hash(key, 0, signed=False) if key else command.producer.producer_id) % len(partitions)
+        hash_key = hash_by(broker.metadata.topic(command.topic).settings.partitioner)
+        number = (hash_key(key) if key else command.producer.producer_id) % len(partitions)
     return TopicPartition(command.topic, number)
 
 

@@ -15,8 +15,10 @@ from crc32c import crc32c
 from goqueue.model.errors import Invalid
 from goqueue.model.ids import NO_PRODUCER
 from goqueue.model.messages import Lane
+from goqueue.model.settings import Partitioner
 from goqueue.records.batch import BATCH_BYTES
 from goqueue.records.layout import CRC_END, HEADER, HEADER_BYTES, LENGTH_END, MAGIC, NO_SEQUENCE, Codec
+from goqueue.records.partitioners import hash_by
 from goqueue.records.varints import Int64s
 from goqueue.spark.codec.build import build_records, encode_headers, size_bounds
 from goqueue.spark.codec.outgoing import read_lanes, read_messages, route
@@ -46,6 +48,7 @@ class Target(NamedTuple):
     codec: Codec = Codec.NONE
     batch_bytes: int = BATCH_BYTES
     """A batch takes no more rows beyond this; a larger row has a batch to itself."""
+    partitioner: Partitioner = Partitioner.MURMUR3
 
 
 def encode(rows: pa.RecordBatch, target: Target, *, now_ms: int, first_turn: int = 0) -> list[EncodedBatch]:
@@ -67,7 +70,12 @@ def encode(rows: pa.RecordBatch, target: Target, *, now_ms: int, first_turn: int
 def _encode(rows: pa.RecordBatch, target: Target, now_ms: int, first_turn: int) -> list[EncodedBatch]:
     messages = read_messages(rows, now_ms=now_ms)
     partitions = route(
-        rows, messages.keys, topic=target.topic, count=target.partition_count, first_turn=first_turn
+        rows,
+        messages.keys,
+        topic=target.topic,
+        count=target.partition_count,
+        first_turn=first_turn,
+        hash_key=hash_by(target.partitioner),
     )
     # One number for partition and lane, so that one stable sort groups both.
     places = partitions * len(Lane) + read_lanes(rows)

@@ -10,9 +10,9 @@
 | timestamp | timestamp | now |
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-import mmh3
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +25,6 @@ from goqueue.spark.codec.spans import spans_of
 
 OUTGOING_COLUMNS = ("value", "key", "headers", "partition", "priority", "timestamp")
 _US_PER_MS = 1_000
-_hash = mmh3.hash
 _LANE_NAMES = [lane.label for lane in Lane]
 
 
@@ -64,7 +63,15 @@ def read_messages(rows: pa.RecordBatch, *, now_ms: int) -> Outgoing:
     )
 
 
-def route(rows: pa.RecordBatch, keys: pa.Array | None, *, topic: str, count: int, first_turn: int) -> Int64s:
+def route(
+    rows: pa.RecordBatch,
+    keys: pa.Array | None,
+    *,
+    topic: str,
+    count: int,
+    first_turn: int,
+    hash_key: Callable[[bytes], int],
+) -> Int64s:
     """The partition of each row: the one it names, else its key's, else the next in turn.
 
     An empty key is no key here, as it is none where the broker routes.
@@ -81,7 +88,7 @@ def route(rows: pa.RecordBatch, keys: pa.Array | None, *, topic: str, count: int
         _, spans = spans_of(keys)
         has_key = is_open & (spans.ends > spans.starts)
         # One Python object a key, by intent: numpy took 79 ns a key of 16 bytes for what mmh3 does in 105.
-        hashes = [_hash(key, 0, False) for key in keys.filter(pa.array(has_key)).to_pylist()]
+        hashes = [hash_key(key) for key in keys.filter(pa.array(has_key)).to_pylist()]
         partitions[has_key] = np.array(hashes, np.int64) % count
         is_open &= ~has_key
     turns = np.flatnonzero(is_open)

@@ -50,7 +50,7 @@ class Staging:
         packer = Packer(
             topic=self.options.topic,
             codec=self.options.codec,
-            partition_count=lambda topic: sink_door.partition_count(client, topic),
+            shape_of=lambda topic: sink_door.shape_of(client, topic),
             first_turn=0,
         )
         try:
@@ -82,7 +82,7 @@ def ensure_topic(options: SinkOptions, *, partition_count: int) -> None:
     assert options.topic is not None, "a job without a target topic was let through"
     client = options.connect()
     try:
-        found = sink_door.partition_count(client, options.topic)
+        found = sink_door.shape_of(client, options.topic).partition_count
     except Refused as refused:
         if refused.code != TopicNotFound.code:
             raise

@@ -5,11 +5,13 @@ comes again replaces itself, and a commit that comes again is told to be a dupli
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 from urllib.parse import quote
 
 import msgspec
 
 from goqueue.client.connection import BYTES, Client, Refused
+from goqueue.model.settings import PARTITIONER_SETTING, Partitioner
 
 FENCED = "sink_fenced"
 NOT_FOUND = "sink_not_found"
@@ -35,6 +37,14 @@ class Committed(msgspec.Struct, frozen=True):
 
 class _TopicBody(msgspec.Struct):
     num_partitions: int
+    settings: dict[str, str] = {}
+
+
+class TopicShape(NamedTuple):
+    """How many partitions a topic has, and how keys find theirs."""
+
+    partition_count: int
+    partitioner: Partitioner = Partitioner.MURMUR3
 
 
 _topic_decoder = msgspec.json.Decoder(_TopicBody)
@@ -43,10 +53,13 @@ _committed_decoder = msgspec.json.Decoder(Committed)
 """Made while one thread runs: two that are the first to decode a type take the process down."""
 
 
-def partition_count(client: Client, topic: str) -> int:
-    """How many partitions a topic has."""
+def shape_of(client: Client, topic: str) -> TopicShape:
+    """What must be known of a topic to route its messages."""
     reply = client.request("GET", f"/topics/{quote(topic, safe='')}")
-    return _topic_decoder.decode(reply.body).num_partitions
+    found = _topic_decoder.decode(reply.body)
+    # A node that is older than the setting routes by murmur3.
+    partitioner = Partitioner(found.settings.get(PARTITIONER_SETTING, Partitioner.MURMUR3))
+    return TopicShape(found.num_partitions, partitioner)
 
 
 def append(client: Client, body: bytes) -> None:

@@ -17,6 +17,7 @@ from goqueue.model.settings import MiB
 from goqueue.records.entries import encode_entry
 from goqueue.records.layout import Codec
 from goqueue.spark.codec.encode import EncodedBatch, Target, encode
+from goqueue.spark.sink.door import TopicShape
 
 PACKET_BYTES = 8 * MiB
 """A packet takes no more batches beyond this; the door's limit leaves room for the largest message on top."""
@@ -33,11 +34,11 @@ class Packer:
     """Turns the rows of one task into packets."""
 
     def __init__(
-        self, *, topic: str | None, codec: Codec, partition_count: Callable[[str], int], first_turn: int
+        self, *, topic: str | None, codec: Codec, shape_of: Callable[[str], TopicShape], first_turn: int
     ) -> None:
         self._topic = topic
         self._codec = codec
-        self._partition_count = partition_count
+        self._shape_of = shape_of
         self._targets: dict[str, Target] = {}
         self._turn = first_turn
 
@@ -86,5 +87,6 @@ class Packer:
 
     def _target(self, topic: str) -> Target:
         if topic not in self._targets:
-            self._targets[topic] = Target(topic, self._partition_count(topic), self._codec)
+            count, partitioner = self._shape_of(topic)
+            self._targets[topic] = Target(topic, count, self._codec, partitioner=partitioner)
         return self._targets[topic]

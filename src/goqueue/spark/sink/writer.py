@@ -136,7 +136,7 @@ def _write(options: SinkOptions, writing: Writing, batches: Iterator["RecordBatc
     packer = Packer(
         topic=options.topic,
         codec=options.codec,
-        partition_count=lambda topic: sink_door.partition_count(client, topic),
+        shape_of=lambda topic: sink_door.shape_of(client, topic),
         first_turn=task,
     )
     try:
