@@ -9,7 +9,6 @@ from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
-from weakref import WeakValueDictionary
 
 import mmh3
 
@@ -23,7 +22,7 @@ from goqueue.broker.health.scrub import Scrub
 from goqueue.broker.metadata_state import Event as MetadataEvent
 from goqueue.broker.queue.state import QueueState
 from goqueue.broker.schemas.state import SchemaState
-from goqueue.broker.sinks.stages import Stages
+from goqueue.broker.sinks.state import SinkState
 from goqueue.broker.storage.flusher import Flusher
 from goqueue.broker.storage.journal import Journal
 from goqueue.broker.storage.partition import Partition
@@ -36,7 +35,6 @@ from goqueue.core.access.tenants import Tenants
 from goqueue.core.cluster.metadata import JournalBegun, Metadata, TopicRemoved
 from goqueue.core.telemetry.counters import Counters
 from goqueue.core.telemetry.telemetry import Telemetry
-from goqueue.core.transactions.sinks import Sinks
 from goqueue.log.file_shelf import FileShelf
 from goqueue.log.recovery import Recovered
 from goqueue.log.segment import LOG_SUFFIX
@@ -122,8 +120,7 @@ class Broker:
     reserve: Reserve
     journal: Journal[MetadataEvent]
     tenants: Tenants
-    sinks: Sinks
-    stages: Stages
+    sinks: SinkState
     transactions: TransactionJournals = field(init=False)
     """Transactional ids, and in one of the journals the sinks."""
     coordinator: Coordinator = field(init=False)
@@ -154,7 +151,6 @@ class Broker:
     tasks: dict["asyncio.Task[None]", None] = field(default_factory=dict)
     changes: dict["asyncio.Task[Any]", None] = field(default_factory=dict)
     change_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    sink_locks: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
     failure: "asyncio.Future[StorageFailed]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -239,13 +235,6 @@ class Broker:
         self.changes[task] = None
         task.add_done_callback(self.changes.pop)
         return await to_the_end(task)
-
-    def sink_lock(self, name: str) -> asyncio.Lock:
-        """Held while a sink changes."""
-        lock = self.sink_locks.get(name)
-        if lock is None:
-            lock = self.sink_locks[name] = asyncio.Lock()
-        return lock
 
     def keep(self, task: "asyncio.Task[None]") -> None:
         """Hold on to a background task until it is done."""

@@ -17,7 +17,7 @@ from goqueue.broker.metadata_state import METADATA_TOPIC, MetadataAndTenants
 from goqueue.broker.queue.upkeep import keep_up_deliveries
 from goqueue.broker.schemas.state import SchemaState
 from goqueue.broker.sinks.epochs import recover_sinks
-from goqueue.broker.sinks.stages import Stages
+from goqueue.broker.sinks.state import SinkState
 from goqueue.broker.storage.flusher import Flusher
 from goqueue.broker.storage.journal import JOURNAL_SETTINGS, Journal
 from goqueue.broker.storage.journal_set import JOURNAL_COUNT
@@ -176,8 +176,7 @@ def _put_together(
             journal_partition(METADATA_TOPIC), MetadataAndTenants(metadata, tenants), METADATA_EVENTS
         ),
         tenants=tenants,
-        sinks=sinks,
-        stages=Stages(disk),
+        sinks=SinkState(sinks, disk),
         schemas=SchemaState(journal_partition(SCHEMAS_TOPIC), config.schemas),
         counters=counters,
         backups=BackupStore(disk),

@@ -58,7 +58,7 @@ def _transactions_begun(view: View) -> int:
 
 
 def _sink_epochs(view: View) -> Iterable[Sample]:
-    sinks = view.broker.sinks.sinks.values()
+    sinks = view.broker.sinks.machine.sinks.values()
     return [((sink.name,), sink.last_epoch) for sink in islice(sinks, view.counters.config.groups_max)]
 
 

@@ -1,4 +1,5 @@
 """Exactly-once sinks: tasks stage what nobody sees, and one commit brings an epoch into the log, once.
 
-Owns the stages. Epochs are kept in the first journal of `__transactions`; batches are appended to partitions.
+Owns `broker.sinks`: the machine of the epochs, which are kept in the first journal of `__transactions`, and
+the stages. Batches are appended to partitions.
 """

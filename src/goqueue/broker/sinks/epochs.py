@@ -43,30 +43,30 @@ _PRODUCER_EPOCH = 0
 
 async def recover_sinks(broker: Broker) -> None:
     """After a start: finish what was prepared, drop what can never be committed."""
-    damaged = await broker.threads.run(broker.stages.open)
+    damaged = await broker.threads.run(broker.sinks.stages.open)
     for name in damaged:
         log.error("stage_damaged path=%s", name.path)
-    for sink in list(broker.sinks.sinks):
+    for sink in list(broker.sinks.machine.sinks):
         is_finished = await _try_to_finish(broker, sink)
         if not is_finished and any(partition.is_failed for partition in broker.all_partitions()):
             # Before the broker is open nobody opens a partition anew: better to begin the start again.
             raise StorageFailed(f"the disk failed while an epoch of sink {sink} was being finished")
         await drop_decided(broker, sink)
-    await broker.threads.run(broker.stages.remove, [n for n in damaged if not _is_prepared(broker, n)])
-    for sink in await broker.threads.run(broker.stages.sinks_on_disk):
-        if sink not in broker.sinks.sinks:
-            broker.stages.forget(broker.stages.of_sink(sink))
-            await broker.threads.run(broker.stages.remove_sink, sink)
+    await broker.threads.run(broker.sinks.stages.remove, [n for n in damaged if not _is_prepared(broker, n)])
+    for sink in await broker.threads.run(broker.sinks.stages.sinks_on_disk):
+        if sink not in broker.sinks.machine.sinks:
+            broker.sinks.stages.forget(broker.sinks.stages.of_sink(sink))
+            await broker.threads.run(broker.sinks.stages.remove_sink, sink)
 
 
 async def finish_epoch(broker: Broker, name: str) -> None:
     """Bring the prepared epoch of a sink, if there is one, into the log. Hold the sink's lock."""
-    sink = broker.sinks.sink(name)
+    sink = broker.sinks.machine.sink(name)
     prepared = sink.prepared
     if prepared is None:
         return
     try:
-        stages = broker.stages.named(name, prepared.epoch, prepared.stages)
+        stages = broker.sinks.stages.named(name, prepared.epoch, prepared.stages)
     except StageNotFound as error:
         raise Corrupt(f"epoch {prepared.epoch} of sink {name} cannot be finished: {error}") from error
     partitions = _partitions_of(broker, prepared)
@@ -78,23 +78,24 @@ async def finish_epoch(broker: Broker, name: str) -> None:
         batches = await _read_stage(broker, stage, sink.producer_id, next_sequences)
         await _take_in(broker, partitions, batches)
     await written.durable()
-    await broker.transactions.of_sinks.commit(broker.sinks.commit(name, now_ms=broker.clock.wall_ms()))
+    committed = broker.sinks.machine.commit(name, now_ms=broker.clock.wall_ms())
+    await broker.transactions.of_sinks.commit(committed)
     await drop_decided(broker, name)
 
 
 async def drop_decided(broker: Broker, name: str) -> None:
     """Remove the stages of epochs that are committed, those of failed attempts among them."""
-    last_epoch = broker.sinks.sink(name).last_epoch
-    await drop(broker, [s for s in broker.stages.of_sink(name) if s.name.epoch <= last_epoch])
+    last_epoch = broker.sinks.machine.sink(name).last_epoch
+    await drop(broker, [s for s in broker.sinks.stages.of_sink(name) if s.name.epoch <= last_epoch])
 
 
 async def drop(broker: Broker, stages: list[Stage]) -> None:
     """Remove stages. What the disk does not let go of now, the next start removes."""
     if not stages:
         return
-    broker.stages.forget(stages)
+    broker.sinks.stages.forget(stages)
     try:
-        await broker.threads.run(broker.stages.remove, [stage.name for stage in stages])
+        await broker.threads.run(broker.sinks.stages.remove, [stage.name for stage in stages])
     except OSError as error:
         log.warning("stages_not_removed count=%d reason=%s", len(stages), error)
 
@@ -102,28 +103,28 @@ async def drop(broker: Broker, stages: list[Stage]) -> None:
 async def keep_up_sinks(broker: Broker) -> None:
     """Finish what a failing disk has held up, drop stages and sinks that nobody comes back for."""
     now_ms = broker.clock.wall_ms()
-    for name in [sink.name for sink in broker.sinks.sinks.values() if sink.prepared is not None]:
-        await broker.carry_out(_try_to_finish(broker, name), broker.sink_lock(name))
-    for name in broker.stages.created_before(now_ms - broker.config.stage_expiry_ms):
-        await broker.carry_out(_expire_stages(broker, name, now_ms), broker.sink_lock(name))
-    for name in broker.sinks.unused_since(now_ms - broker.config.sink_expiry_ms):
-        await broker.carry_out(_forget_unused(broker, name, now_ms), broker.sink_lock(name))
+    for name in [sink.name for sink in broker.sinks.machine.sinks.values() if sink.prepared is not None]:
+        await broker.carry_out(_try_to_finish(broker, name), broker.sinks.lock(name))
+    for name in broker.sinks.stages.created_before(now_ms - broker.config.stage_expiry_ms):
+        await broker.carry_out(_expire_stages(broker, name, now_ms), broker.sinks.lock(name))
+    for name in broker.sinks.machine.unused_since(now_ms - broker.config.sink_expiry_ms):
+        await broker.carry_out(_forget_unused(broker, name, now_ms), broker.sinks.lock(name))
     await broker.transactions.of_sinks.shorten()
 
 
 async def forget(broker: Broker, name: str) -> None:
     """A sink and its stages are gone. Hold the sink's lock."""
-    await broker.transactions.of_sinks.commit(broker.sinks.forget(name))
-    broker.stages.forget(broker.stages.of_sink(name))
+    await broker.transactions.of_sinks.commit(broker.sinks.machine.forget(name))
+    broker.sinks.stages.forget(broker.sinks.stages.of_sink(name))
     try:
-        await broker.threads.run(broker.stages.remove_sink, name)
+        await broker.threads.run(broker.sinks.stages.remove_sink, name)
     except OSError as error:
         log.warning("stages_not_removed sink=%s reason=%s", name, error)
 
 
 async def _expire_stages(broker: Broker, name: str, now_ms: int) -> None:
-    sink = broker.sinks.sinks.get(name)
-    old = broker.stages.created_before(now_ms - broker.config.stage_expiry_ms).get(name, [])
+    sink = broker.sinks.machine.sinks.get(name)
+    old = broker.sinks.stages.created_before(now_ms - broker.config.stage_expiry_ms).get(name, [])
     # A decided epoch is either on its way into the log, or its stages are dropped when it is there.
     expired = [stage for stage in old if sink is None or not sink.is_decided(stage.name.epoch)]
     if expired:
@@ -132,12 +133,12 @@ async def _expire_stages(broker: Broker, name: str, now_ms: int) -> None:
 
 
 def _is_prepared(broker: Broker, name: StageName) -> bool:
-    sink = broker.sinks.sinks.get(name.sink)
+    sink = broker.sinks.machine.sinks.get(name.sink)
     return sink is not None and sink.prepared is not None and sink.prepared.epoch == name.epoch
 
 
 async def _forget_unused(broker: Broker, name: str, now_ms: int) -> None:
-    if name in broker.sinks.unused_since(now_ms - broker.config.sink_expiry_ms):
+    if name in broker.sinks.machine.unused_since(now_ms - broker.config.sink_expiry_ms):
         log.info("sink_expired sink=%s", name)
         await forget(broker, name)
 
@@ -180,7 +181,7 @@ async def _read_stage(
     opening = {target: _opens_compressed(broker, target) for target in next_sequences}
 
     def read() -> list[tuple[TopicPartition, Incoming]]:
-        return _stamp(broker.stages.read(stage), producer_id, next_sequences, opening)
+        return _stamp(broker.sinks.stages.read(stage), producer_id, next_sequences, opening)
 
     try:
         return await broker.threads.run(read)

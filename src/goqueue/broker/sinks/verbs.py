@@ -27,18 +27,19 @@ async def take_generation(broker: Broker, name: str, *, run: str = "", writer: s
     for given, what in ((run, "a run of a sink"), (writer, "a writer of a sink")):
         if given:
             checked_name(given, what)
-    return await broker.carry_out(_take_generation(broker, name, run, writer), broker.sink_lock(name))
+    return await broker.carry_out(_take_generation(broker, name, run, writer), broker.sinks.lock(name))
 
 
 async def _take_generation(broker: Broker, name: str, run: str, writer: str) -> SinkView:
     producer_id = NO_PRODUCER
-    if name in broker.sinks.sinks:
+    if name in broker.sinks.machine.sinks:
         # The answer tells the last epoch, so there must be no epoch of which that is unknown.
         await finish_epoch(broker, name)
     else:
         producer_id = await init_producer(broker)
     now_ms = broker.clock.wall_ms()
-    taken = broker.sinks.take_generation(name, producer_id=producer_id, now_ms=now_ms, run=run, writer=writer)
+    machine = broker.sinks.machine
+    taken = machine.take_generation(name, producer_id=producer_id, now_ms=now_ms, run=run, writer=writer)
     await broker.transactions.of_sinks.commit(taken)
     return describe_sink(broker, name)
 
@@ -47,7 +48,7 @@ async def stage(broker: Broker, command: StageBatches) -> Staged:
     """Keep batches for an epoch, safe on the disk and seen by nobody. The same id again replaces them."""
     _admit(broker, command.sink)
     checked_plain_name(command.stage_id, "a stage")
-    broker.sinks.held_by(command.sink, command.generation)
+    broker.sinks.machine.held_by(command.sink, command.generation)
     entries = await check_entries(broker, command.entries, is_staged=True)
     staged = stage_of(
         StageName(command.sink, command.epoch, command.stage_id),
@@ -55,51 +56,52 @@ async def stage(broker: Broker, command: StageBatches) -> Staged:
         ((entry.target, entry.body) for entry in entries),
     )
     try:
-        draft = await broker.threads.run(broker.stages.draft, staged, command.entries)
+        draft = await broker.threads.run(broker.sinks.stages.draft, staged, command.entries)
     except OSError as error:
         raise storage_error(error, f"stage of sink {command.sink}") from error
-    await broker.carry_out(_note_stage(broker, command, staged, draft), broker.sink_lock(command.sink))
+    await broker.carry_out(_note_stage(broker, command, staged, draft), broker.sinks.lock(command.sink))
     return Staged(staged.messages, staged.size_bytes)
 
 
 async def _note_stage(broker: Broker, command: StageBatches, staged: Stage, draft: str) -> None:
     try:
-        is_wanted = not broker.sinks.held_by(command.sink, command.generation).is_decided(command.epoch)
+        sink = broker.sinks.machine.held_by(command.sink, command.generation)
+        is_wanted = not sink.is_decided(command.epoch)
         if is_wanted:
-            await broker.threads.run(broker.stages.publish, draft, staged)
-            broker.stages.note(staged)
+            await broker.threads.run(broker.sinks.stages.publish, draft, staged)
+            broker.sinks.stages.note(staged)
             draft = ""
     except OSError as error:
         raise storage_error(error, f"stage of sink {command.sink}") from error
     finally:
         if draft:
-            await broker.threads.run(broker.stages.drop_draft, draft)
+            await broker.threads.run(broker.sinks.stages.drop_draft, draft)
 
 
 async def commit_epoch(broker: Broker, command: EndEpoch) -> EpochEnded:
     """Bring an epoch into the log: all its stages, once each. An epoch that is not newer is left as it is."""
     _admit(broker, command.sink)
-    broker.sinks.held_by(command.sink, command.generation)
-    return await broker.carry_out(_commit_epoch(broker, command), broker.sink_lock(command.sink))
+    broker.sinks.machine.held_by(command.sink, command.generation)
+    return await broker.carry_out(_commit_epoch(broker, command), broker.sinks.lock(command.sink))
 
 
 async def _commit_epoch(broker: Broker, command: EndEpoch) -> EpochEnded:
     name, epoch = command.sink, command.epoch
-    sink = broker.sinks.held_by(name, command.generation)
+    sink = broker.sinks.machine.held_by(name, command.generation)
     await finish_epoch(broker, name)
     if epoch <= sink.last_epoch:
-        await drop(broker, broker.stages.existing(name, epoch, command.stage_ids))
+        await drop(broker, broker.sinks.stages.existing(name, epoch, command.stage_ids))
         return EpochEnded(is_duplicate=True, messages=0)
-    stages = broker.stages.named(name, epoch, command.stage_ids)
+    stages = broker.sinks.stages.named(name, epoch, command.stage_ids)
     counts = _counts_of(broker, stages)
     try:
         # Once prepared an epoch must be finished: whether its files are good is looked at before.
-        await broker.threads.run(broker.stages.check, stages)
+        await broker.threads.run(broker.sinks.stages.check, stages)
     except OSError as error:
         raise storage_error(error, f"stages of sink {name}") from error
     if not broker.is_open:
         raise ShuttingDown
-    prepared = broker.sinks.prepare(
+    prepared = broker.sinks.machine.prepare(
         name, epoch, stages=[stage.name.stage_id for stage in stages], counts=counts
     )
     await broker.transactions.of_sinks.commit(prepared)
@@ -110,32 +112,32 @@ async def _commit_epoch(broker: Broker, command: EndEpoch) -> EpochEnded:
 async def abort_stages(broker: Broker, command: EndEpoch) -> int:
     """Drop stages that are not committed; how many were there. Nothing that is committed is undone."""
     _admit(broker, command.sink)
-    broker.sinks.held_by(command.sink, command.generation)
-    return await broker.carry_out(_abort_stages(broker, command), broker.sink_lock(command.sink))
+    broker.sinks.machine.held_by(command.sink, command.generation)
+    return await broker.carry_out(_abort_stages(broker, command), broker.sinks.lock(command.sink))
 
 
 async def _abort_stages(broker: Broker, command: EndEpoch) -> int:
-    if broker.sinks.held_by(command.sink, command.generation).is_decided(command.epoch):
+    if broker.sinks.machine.held_by(command.sink, command.generation).is_decided(command.epoch):
         return 0
-    stages = broker.stages.existing(command.sink, command.epoch, command.stage_ids)
+    stages = broker.sinks.stages.existing(command.sink, command.epoch, command.stage_ids)
     await drop(broker, stages)
     return len(stages)
 
 
 def list_sinks(broker: Broker) -> list[str]:
-    return sorted(broker.sinks.sinks)
+    return sorted(broker.sinks.machine.sinks)
 
 
 def describe_sink(broker: Broker, name: str) -> SinkView:
     """A sink's newest generation, its last epoch, and the stages that wait for a commit."""
-    sink = broker.sinks.sink(name)
+    sink = broker.sinks.machine.sink(name)
     return SinkView(
         name=name,
         generation=sink.generation,
         last_epoch=sink.last_epoch,
         stages=[
             StageView(stage.name.epoch, stage.name.stage_id, stage.messages, stage.size_bytes)
-            for stage in broker.stages.of_sink(name)
+            for stage in broker.sinks.stages.of_sink(name)
         ],
     )
 
@@ -143,8 +145,8 @@ def describe_sink(broker: Broker, name: str) -> SinkView:
 async def forget_sink(broker: Broker, name: str) -> None:
     """Forget a sink and drop its stages. What it has committed stays in the log."""
     _admit(broker, name)
-    broker.sinks.sink(name)
-    await broker.carry_out(_forget_sink(broker, name), broker.sink_lock(name))
+    broker.sinks.machine.sink(name)
+    await broker.carry_out(_forget_sink(broker, name), broker.sinks.lock(name))
 
 
 async def _forget_sink(broker: Broker, name: str) -> None:

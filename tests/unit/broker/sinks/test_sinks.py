@@ -296,7 +296,7 @@ def test_upkeep_finishes_an_epoch_whose_writer_does_not_come_back() -> None:
         disk.faults.fail_syncs(1, under="logs/orders/0")
         with pytest.raises(StorageFailed):
             await commit(broker, 0, "a")
-        await until(lambda: broker.sinks.sink(SINK).last_epoch == 0)
+        await until(lambda: broker.sinks.machine.sink(SINK).last_epoch == 0)
         assert await values(broker, 0) == ["x"]
 
     walk_with_sink(disk, walk, BrokerConfig(upkeep_interval_ms=20))
@@ -332,7 +332,7 @@ def test_stages_that_nobody_commits_expire(tmp_path: Path) -> None:
         await put_stage(broker, 0, "old", [(0, "x")])
         broker.config = replace(broker.config, stage_expiry_ms=1)
         await until(
-            lambda: broker.clock.wall_ms() > min(s.created_ms for s in broker.stages.of_sink(SINK)) + 1
+            lambda: broker.clock.wall_ms() > min(s.created_ms for s in broker.sinks.stages.of_sink(SINK)) + 1
         )
         await keep_up_sinks(broker)
         assert describe_sink(broker, SINK).stages == []
@@ -346,7 +346,7 @@ def test_stages_that_nobody_commits_expire(tmp_path: Path) -> None:
 def test_sinks_that_nobody_uses_expire(tmp_path: Path) -> None:
     async def walk(broker: Broker) -> None:
         broker.config = replace(broker.config, sink_expiry_ms=1)
-        await until(lambda: broker.clock.wall_ms() > broker.sinks.sink(SINK).used_ms + 1)
+        await until(lambda: broker.clock.wall_ms() > broker.sinks.machine.sink(SINK).used_ms + 1)
         await keep_up_sinks(broker)
         assert list_sinks(broker) == []
 
