@@ -16,6 +16,8 @@ from goqueue.node.config_table import (
 
 ROOT = Path(__file__).parents[3]
 README = ROOT / "README.md"
+_ROOTS = (ROOT, ROOT / "src/goqueue")
+"""What the names of modules in pages begin at."""
 PAGES = sorted(ROOT.glob("docs/*.md"))
 DECISIONS = sorted(ROOT.glob("docs/adr/0*.md"))
 ALL = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *PAGES, *sorted(ROOT.glob("docs/adr/*.md"))]
@@ -23,6 +25,7 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _VARIABLE = re.compile(rf"\b{PREFIX}[A-Z0-9_]*[A-Z0-9]\b")
+_MODULE = re.compile(r"`((?:[a-z_0-9]+/)+[a-z_0-9]+\.py)`")
 _DATE = re.compile(r"^Date: \d{4}-\d\d-\d\d\. Status: (accepted|superseded)", re.MULTILINE)
 
 
@@ -76,3 +79,15 @@ def test_decisions_are_dated_listed_and_numbered_without_a_gap() -> None:
     assert sorted({*numbers, *unused}) == list(range(1, max(numbers) + 1))
     assert len(numbers) == len(set(numbers))
     assert unused.isdisjoint(numbers)
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in ALL if page.name != "CHANGELOG.md"], ids=lambda page: page.name
+)
+def test_a_module_that_a_page_names_is_there(page: Path) -> None:
+    named = _MODULE.findall(page.read_text())
+    assert [name for name in named if not any((root / name).is_file() for root in _ROOTS)] == []
+
+
+def test_some_pages_name_modules() -> None:
+    assert len(_MODULE.findall((ROOT / "docs/architecture.md").read_text())) > 10
