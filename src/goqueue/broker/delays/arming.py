@@ -3,11 +3,13 @@
 Apart from the verbs of schedules, because the keeper of the delays, which the broker is made with, arms them.
 """
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from goqueue.broker.delays.records import NEW, Record, Waiting
 from goqueue.core.delays.schedules import Schedule, ScheduleArmed, ScheduleCreated, ScheduleEnded, next_due_ms
 from goqueue.model.delays import ScheduledMessage
+from goqueue.model.errors import Invalid
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Message
 from goqueue.records.partitioners import hash_by
@@ -44,13 +46,23 @@ def next_after_ms(broker: "Broker", schedule: Schedule) -> int:
 def arming(broker: "Broker", created: ScheduleCreated, *, after_ms: int) -> list[Record]:
     """The records that give a schedule its next message. The message goes first: its offset is its number."""
     due_ms = next_due_ms(created.cron, created.time_zone, after_ms=after_ms)
-    topic = broker.topic(created.topic)
-    key = created.message.key
-    hash_key = hash_by(broker.metadata.topic(created.topic).settings.partitioner)
-    partition = hash_key(key) % len(topic.partitions) if key else topic.take_turn()
+    partition = None
+    # A key that was routed when the schedule was made may be too long for the hash that the topic has now.
+    with suppress(Invalid):
+        partition = partition_of(broker, created.topic, created.message.key)
+    if partition is None:
+        partition = broker.topic(created.topic).take_turn()
     number = broker.delays.store.partition.log.end_offset
     waiting = Waiting(NEW, due_ms, created.topic_id, partition, message_of(created.message))
     return [waiting, ScheduleArmed(created.topic_id, created.name, due_ms, number, partition)]
+
+
+def partition_of(broker: "Broker", topic: str, key: bytes | None) -> int | None:
+    """The partition of a key; None: any will do. Refuses a key that cannot be routed."""
+    if not key:
+        return None
+    hash_key = hash_by(broker.metadata.topic(topic).settings.partitioner)
+    return hash_key(key) % len(broker.topic(topic).partitions)
 
 
 def message_of(given: ScheduledMessage) -> Message:

@@ -7,7 +7,14 @@ the other or makes a second message.
 from dataclasses import replace
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.delays.arming import arming, is_waiting, message_of, next_after_ms, store_records
+from goqueue.broker.delays.arming import (
+    arming,
+    is_waiting,
+    message_of,
+    next_after_ms,
+    partition_of,
+    store_records,
+)
 from goqueue.broker.delays.records import Cancelled, Record
 from goqueue.broker.schemas.check import misfits
 from goqueue.broker.tenants.quotas import check_message_size
@@ -32,6 +39,7 @@ async def create_schedule(broker: Broker, command: CreateSchedule) -> ScheduleVi
     broker.topic(command.topic)
     name = checked_plain_name(command.name or str(broker.new_id()), "a schedule")
     check_message_size(broker, command.topic, command.message.value, command.message.key)
+    partition_of(broker, command.topic, command.message.key)
     lane = lane_asked(command.message.headers, 0, command.message.lane)
     command = replace(command, message=replace(command.message, lane=lane))
     await _check_schema(broker, command)

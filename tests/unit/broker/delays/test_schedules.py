@@ -14,10 +14,17 @@ from goqueue.broker.delays.schedules import (
     resume_schedule,
 )
 from goqueue.broker.delays.verbs import cancel_delayed, delay_stats, list_delayed
-from goqueue.broker.topics.verbs import create_topic, delete_topic
-from goqueue.model.commands import CreateTopic
+from goqueue.broker.topics.verbs import alter_settings, create_topic, delete_topic
+from goqueue.model.commands import CreateTopic, SettingChange
 from goqueue.model.delays import CreateSchedule, ScheduledMessage
-from goqueue.model.errors import InvalidName, InvalidSchedule, ScheduleExists, ScheduleNotFound, TopicNotFound
+from goqueue.model.errors import (
+    Invalid,
+    InvalidName,
+    InvalidSchedule,
+    ScheduleExists,
+    ScheduleNotFound,
+    TopicNotFound,
+)
 from goqueue.model.messages import Lane
 from tests.unit.broker.delays.delayed_world import ORDERS, World, shown, sleep_ms, values
 
@@ -158,5 +165,21 @@ def test_what_makes_no_sense_is_refused() -> None:
                 await create_schedule(broker, replace(EACH_MINUTE, name=name))
         with pytest.raises(TopicNotFound):
             list_schedules(broker, "nowhere")
+
+    World().run(life)
+
+
+def test_a_key_that_cannot_be_routed_is_refused_and_holds_up_no_schedule_that_is_there() -> None:
+    long = replace(EACH_MINUTE, message=replace(TICK, key=bytes(600)))
+
+    async def life(broker: Broker) -> None:
+        await create_schedule(broker, long)
+        await alter_settings(broker, ORDERS, [SettingChange("goqueue.partitioner", "murmur2")])
+        with pytest.raises(Invalid, match="murmur2"):
+            await create_schedule(broker, replace(long, name="another"))
+        await create_schedule(broker, replace(EACH_MINUTE, name="short"))
+        await sleep_ms(3 * MINUTE_MS)
+        fired = [describe_schedule(broker, ORDERS, name).fired for name in ("each", "short")]
+        assert fired == [3, 3]
 
     World().run(life)
