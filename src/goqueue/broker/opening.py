@@ -86,8 +86,8 @@ async def open_broker(
     broker.count_topics()
     await broker.coordinator.start(await _numbers(broker, OFFSETS_TOPIC))
     await compare_floors(broker)
-    await broker.open_delays()  # where epochs of sinks, too, put what comes later
     await recover_sinks(broker)
+    await broker.open_delays()
     await recover_transactions(broker)
     for transaction_journal in broker.transactions:
         await transaction_journal.shorten()

@@ -104,12 +104,14 @@ def test_headers_are_stored_as_they_are(door: Door, house: House) -> None:
 
 @pytest.mark.parametrize("name", ["goqueue-delay-ms", "goqueue-deliver-at"])
 def test_a_header_asks_for_a_delay(door: Door, house: House, name: str) -> None:
-    assert is_same(door, "a header asks for a delay")
     topic = house.topic()
     now_ms = house.broker.clock.wall_ms()
     wait_ms = 400
     text = b"%d" % (wait_ms if name == "goqueue-delay-ms" else now_ms + wait_ms)
     door.publish(topic, Given(b"later", None, ((name, text),)), Given(b"now"))
+    if not is_same(door, "a header asks for a delay"):
+        assert values(house, topic) == [b"later", b"now"]
+        return
     found = house.stored_until(topic, lambda messages: len(messages) == 2)
     assert [message.value for message in found] == [b"now", b"later"]
     assert house.broker.clock.wall_ms() >= now_ms + wait_ms

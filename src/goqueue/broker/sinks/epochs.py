@@ -70,7 +70,7 @@ async def finish_epoch(broker: Broker, name: str) -> None:
     except StageNotFound as error:
         raise Corrupt(f"epoch {prepared.epoch} of sink {name} cannot be finished: {error}") from error
     partitions = _partitions_of(broker, prepared)
-    written = OwnWrites([*partitions.values(), broker.delays.store.partition])
+    written = OwnWrites(partitions.values())
     next_sequences = {TopicPartition(run.topic, run.partition): run.base_sequence for run in prepared.runs}
     for stage in stages:
         if broker.is_closed:
@@ -231,7 +231,7 @@ async def _take_in(
         try:
             take_in(broker, partition, incoming, Acks.LEADER)
         except InvalidRecord:
-            # A wish that could be understood when it was staged, and cannot be fulfilled any more.
+            # A wish in a compressed batch, which the topic did not open when this was staged.
             take_in(broker, partition, incoming._replace(has_wishes=False), Acks.LEADER)
         except DuplicateSequence:
             pass  # it is there, so long ago that nobody knows where

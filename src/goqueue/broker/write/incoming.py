@@ -28,7 +28,8 @@ class Incoming(NamedTuple):
     """Whether a message in them may ask for a lane or a delay."""
     inspect_compressed: bool = False
     is_promised: bool = False
-    """It was checked before and must be stored: no quota stands in its way any more."""
+    """It was checked before and must be stored now, all of it: part of an epoch that is prepared. Of its many
+    batches only the last that came later would be known again after a crash."""
 
     @property
     def message_count(self) -> int:

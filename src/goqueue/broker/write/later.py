@@ -78,9 +78,9 @@ def part_by_time(
     What does not fit the topic's schemas is in quarantine now, whenever it was to come. Refuses wishes that
     nobody understands, or for longer than the tenant's messages may wait.
     """
-    if not incoming.has_wishes:
+    if not incoming.has_wishes or incoming.is_promised:
         return []
-    headers, bodies, lane, _, inspect_compressed, is_promised = incoming
+    headers, bodies, lane, _, inspect_compressed, _ = incoming
     target = find_target(broker, partition)
     splits = []
     first = 0
@@ -102,7 +102,7 @@ def part_by_time(
         first = numbers.stop
     if not any(split.later for split in splits):
         return []
-    if partition.account is not None and not is_promised:
+    if partition.account is not None:
         due_ms = max(message.due_ms or 0 for split in splits for message in split.later)
         check_due(broker, partition.source.topic, due_ms)
     return splits

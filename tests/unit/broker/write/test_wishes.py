@@ -69,7 +69,7 @@ WAYS = [by_append, by_publish, by_entries, by_publish_once, by_sink]
 Way = Callable[[Broker, Message], Awaitable[None]]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [way for way in WAYS if way is not by_sink])
 def test_a_message_whose_header_says_so_comes_later_and_once(way: Way) -> None:
     async def life(broker: Broker) -> None:
         await way(broker, Message(b"x", None, LATER, partition=0))
@@ -79,6 +79,15 @@ def test_a_message_whose_header_says_so_comes_later_and_once(way: Way) -> None:
         names = [name for name, _ in stored.headers]
         assert stored.value == b"x"
         assert "goqueue-deliver-at" in names and "goqueue-delay-ms" not in names
+
+    World().run(life)
+
+
+def test_an_epoch_comes_as_a_whole_whatever_its_rows_wish_for() -> None:
+    async def life(broker: Broker) -> None:
+        await by_sink(broker, Message(b"x", None, LATER))
+        assert [stored.value for stored in await shown(broker)] == [b"x"]
+        assert delay_stats(broker).pending == 0
 
     World().run(life)
 
