@@ -17,7 +17,7 @@ from goqueue.model.groups import AssignedMember, JoinAssigned, Sharing
 from goqueue.records import frame
 from goqueue.testing import member_clients
 from goqueue.testing import simulate as command_line
-from goqueue.testing.disk import SimulatedDisk, SimulatedFile
+from goqueue.testing.disk import OpenFile, SimulatedDisk
 from goqueue.testing.partition_history import Violation
 from goqueue.testing.queue_simulation import simulate_queue
 from goqueue.testing.simulation import Simulation, simulate
@@ -41,7 +41,7 @@ def violations(seeds: Sequence[int] = SEEDS) -> str:
 def test_a_disk_that_does_not_sync_is_caught_losing_what_was_acknowledged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(SimulatedFile, "sync", lambda self: None)
+    monkeypatch.setattr(OpenFile, "sync", lambda self: None)
 
     assert "was promised" in violations()
 
@@ -139,7 +139,7 @@ def test_a_group_that_takes_partitions_away_unasked_is_caught_giving_them_to_two
 def test_a_failure_tells_how_to_repeat_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(SimulatedFile, "sync", lambda self: None)
+    monkeypatch.setattr(OpenFile, "sync", lambda self: None)
 
     status = command_line.main(["--seed", "1000", "--seeds", "60", "--steps", str(STEPS)])
 

@@ -35,6 +35,7 @@ from goqueue.core.access.tenants import Tenants
 from goqueue.core.cluster.metadata import JournalBegun, Metadata, TopicRemoved
 from goqueue.core.telemetry.counters import Counters
 from goqueue.core.telemetry.telemetry import Telemetry
+from goqueue.log.commit_log import CommitLog
 from goqueue.log.file_shelf import FileShelf
 from goqueue.log.recovery import Recovered
 from goqueue.log.segment import LOG_SUFFIX
@@ -114,6 +115,7 @@ class Broker:
     workshop: Workshop
     chance: random.Random
     metadata: Metadata
+    commit_log: CommitLog
     flusher: Flusher
     shelf: FileShelf
     health: Health
@@ -241,7 +243,7 @@ class Broker:
         self.tasks[task] = None
         task.add_done_callback(self.tasks.pop)
 
-    def new_partition(self, source: TopicPartition, settings: TopicSettings) -> Partition:
+    def new_partition(self, source: TopicPartition, topic_id: UUID, settings: TopicSettings) -> Partition:
         partition = Partition(
             source,
             f"{LOGS_FOLDER}/{source.topic}/{source.partition}",
@@ -250,6 +252,8 @@ class Broker:
             clock=self.clock,
             leader_epoch=self.leader_epoch,
             on_failure=self._reopen_later,
+            topic_id=topic_id,
+            commit_log=self.commit_log,
             shelf=self.shelf,
         )
         partition.flusher = self.flusher
@@ -258,15 +262,15 @@ class Broker:
         return partition
 
     async def open_partitions(
-        self, sources: Sequence[tuple[TopicPartition, TopicSettings]], *, must_exist: bool = False
+        self, sources: Sequence[tuple[TopicPartition, UUID, TopicSettings]], *, must_exist: bool = False
     ) -> list[Partition]:
         """Open partitions from the disk, a few at a time. Those that `must_exist` may turn out damaged."""
         opened: dict[int, Partition] = {}
         left = iter(enumerate(sources))
 
         async def open_one_by_one() -> None:
-            for at, (source, settings) in left:
-                partition = self.new_partition(source, settings)
+            for at, (source, topic_id, settings) in left:
+                partition = self.new_partition(source, topic_id, settings)
                 await self.threads.run(self.disk.make_folder, partition.folder)
                 recovered = await self.threads.run(partition.open, must_exist=must_exist)
                 self.recovery.add(source, recovered)
@@ -321,6 +325,9 @@ class Broker:
         """Open a stopped partition anew, as often as it takes."""
         while self.is_open and partition.is_failed:
             try:
+                # A flush of it that is under way may yet succeed, and what it made safe is not cut.
+                await self.flusher.wait_under_way()
+                await self.flusher.seal()
                 recovered = await self.threads.run(partition.reopen)
                 await self.journal.commit(self.metadata.raise_epoch())
             except Exception as error:

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from uuid import UUID
 
 from goqueue.broker.backup.store import BackupStore
 from goqueue.broker.broker import LOGS_FOLDER, Broker, OpenTopic, remove_folder
@@ -31,6 +32,7 @@ from goqueue.core.cluster.metadata import ClusterFormed, Metadata, Topic
 from goqueue.core.telemetry.counters import Counters
 from goqueue.core.telemetry.telemetry import Telemetry
 from goqueue.core.transactions.sinks import Sinks
+from goqueue.log.commit_log import CommitLog
 from goqueue.log.file_shelf import FileShelf
 from goqueue.model.errors import ShuttingDown
 from goqueue.model.ids import TopicName, TopicPartition
@@ -64,6 +66,7 @@ async def open_broker(
         reserve or Reserve(disk, threads, size_bytes=0),
     )
     journal, metadata = broker.journal, broker.metadata
+    await threads.run(broker.commit_log.open)
     await broker.open_journal(journal)
     await broker.open_journal(broker.schemas.journal)
     await broker.transactions.open({SINKS_JOURNAL, *await _numbers(broker, TRANSACTIONS_TOPIC)})
@@ -78,7 +81,7 @@ async def open_broker(
         await remove_folder(broker, name)
     await journal.shorten()
     topics = list(metadata.topics.values())
-    sources = [pair for topic in topics for pair in _sources(topic)]
+    sources = [source for topic in topics for source in _sources(topic)]
     partitions = await broker.open_partitions(sources, must_exist=True)
     for topic in topics:
         broker.topics[topic.name] = OpenTopic(partitions[: topic.partitions])
@@ -92,6 +95,7 @@ async def open_broker(
     for transaction_journal in broker.transactions:
         await transaction_journal.shorten()
     await broker.delays.start()
+    broker.flusher.end_start([partition for partition in broker.all_partitions() if partition.damage])
     broker.is_open = True
     watch_transactions(broker)
     await keep_up_deliveries(broker)
@@ -124,6 +128,8 @@ async def close_broker(broker: Broker) -> None:
     await broker.flusher.drain()
     for partition in partitions:
         partition.close(ShuttingDown())
+    await broker.flusher.close()
+    broker.commit_log.close()
 
 
 def _put_together(
@@ -140,7 +146,13 @@ def _put_together(
     tenants = Tenants()
     running = RunningTime(clock)
     counters = Counters(config.metrics)
-    flusher = Flusher(threads, clock, interval_ms=config.flush_interval_ms)
+    commit_log = CommitLog(
+        disk,
+        draw_salt=lambda: chance.getrandbits(64),
+        file_bytes=config.commit_log.file_bytes,
+        files_max=config.commit_log.files_max,
+    )
+    flusher = Flusher(threads, clock, commit_log, interval_ms=config.flush_interval_ms)
     shelf = FileShelf()
     sinks = Sinks()
 
@@ -153,6 +165,7 @@ def _put_together(
             clock=clock,
             leader_epoch=0,
             on_failure=lambda _: broker.stop_for(f"see partition_stopped of {topic}"),
+            commit_log=commit_log,
             shelf=shelf,
         )
         partition.flusher = flusher
@@ -168,6 +181,7 @@ def _put_together(
         workshop=workshop,
         chance=chance,
         metadata=metadata,
+        commit_log=commit_log,
         flusher=flusher,
         shelf=shelf,
         health=Health(clock),
@@ -209,5 +223,5 @@ async def _numbers(broker: Broker, topic: TopicName) -> list[int]:
     return sorted(int(name) for name in known.intersection(folders) | begun)
 
 
-def _sources(topic: Topic) -> list[tuple[TopicPartition, TopicSettings]]:
-    return [(TopicPartition(topic.name, n), topic.settings) for n in range(topic.partitions)]
+def _sources(topic: Topic) -> list[tuple[TopicPartition, UUID, TopicSettings]]:
+    return [(TopicPartition(topic.name, n), topic.topic_id, topic.settings) for n in range(topic.partitions)]

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from errno import ENOSPC
 
+from goqueue.log.commit_rounds import Piece
 from goqueue.log.segment import Segment
 from goqueue.log.snapshot import Snapshot, save_snapshot
 from goqueue.model.ports import Disk, File
@@ -15,6 +16,8 @@ class Flush:
 
     disk: Disk
     folder: str
+    pieces: Sequence[Piece]
+    """What the commit log is to take, and nothing else is done then; empty: the files are synced."""
     files: Sequence[File]
     sealed: Sequence[Segment]
     """Segments closed since the last recovery point: the new one vouches for their indexes."""
@@ -29,7 +32,7 @@ class Flush:
     @property
     def has_work(self) -> bool:
         """Whether the disk has to be asked at all: an earlier flush may have covered everything."""
-        return bool(self.files) or self.sync_folder or self.snapshot is not None
+        return bool(self.pieces) or bool(self.files) or self.sync_folder or self.snapshot is not None
 
     def run(self) -> OSError | None:
         """Raises OSError when the data is refused; then nothing is certain but what earlier flushes covered.

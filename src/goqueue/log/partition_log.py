@@ -9,11 +9,13 @@ under them.
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import pairwise
+from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import NamedTuple
+from uuid import UUID
 
 from goqueue.log.aborted_index import AbortedIndex
+from goqueue.log.commit_rounds import NO_TOPIC, Piece
 from goqueue.log.damage import Damage
 from goqueue.log.file_shelf import FileShelf
 from goqueue.log.flush import Flush
@@ -34,6 +36,9 @@ _base_offset = attrgetter("base_offset")
 _NO_INDEXES = (Checksum(0, 0), Checksum(0, 0))
 _READ_AHEAD_BYTES = 4096
 """Read a little more than asked, so that the skipped frames before an offset do not cost a second read."""
+LOGGED_BYTES_MAX = 64 * 1024
+"""What a partition has written goes through the commit log up to this size. To write more than that twice
+costs more than to sync its file (ADR 32 has the figures)."""
 _FRAMES_MAX = 2_000
 """A read ends behind so many frames, however small: to check them takes 5 ms, and the loop waits for it."""
 
@@ -44,6 +49,15 @@ class CheckedBatch(NamedTuple):
     header: BatchHeader
     body: memoryview
     lane: int
+
+
+class WrittenBytes(NamedTuple):
+    """One write to a segment."""
+
+    segment_base: int
+    position: int
+    end_offset: int
+    data: bytes
 
 
 class Chunk(NamedTuple):
@@ -84,11 +98,13 @@ class PartitionLog:
         folder: str,
         source: TopicPartition,
         settings: TopicSettings,
+        topic_id: UUID,
         recovered: Recovered,
         aborted: AbortedIndex,
         shelf: FileShelf,
     ) -> None:
         self.settings = settings
+        self.topic_id = topic_id
         self.aborted = aborted
         self.folder = folder
         self._disk = disk
@@ -110,6 +126,11 @@ class PartitionLog:
         self.epochs = recovered.epochs
         self.start_offset = recovered.start_offset
         self.flushed_offset = recovered.safe_offset
+        self._synced_offset = recovered.safe_offset
+        """Before it all is safe in the log's own files; from there to `flushed_offset` in the commit log."""
+        self._unlogged: list[WrittenBytes] | None = []
+        """What was written since the last flush began; None: too much for the commit log."""
+        self.unlogged_bytes = 0
         self._empty_base = recovered.safe_offset
         self._snapshot_of: tuple[int, int] | None = None
         self._reindexed: set[int] = set()
@@ -133,6 +154,8 @@ class PartitionLog:
         source: TopicPartition,
         settings: TopicSettings,
         *,
+        topic_id: UUID = NO_TOPIC,
+        vouched_end: int | None = None,
         restore_producers: Callable[[object], None],
         on_batch: OnBatch,
         aborted: AbortedIndex,
@@ -146,9 +169,10 @@ class PartitionLog:
             restore_producers=restore_producers,
             on_batch=on_batch,
             aborted=aborted,
+            vouched_end=vouched_end,
             end_limit=end_limit,
         )
-        log = cls(disk, folder, source, settings, recovered, aborted, shelf or FileShelf())
+        log = cls(disk, folder, source, settings, topic_id, recovered, aborted, shelf or FileShelf())
         return log, recovered
 
     @property
@@ -170,8 +194,18 @@ class PartitionLog:
 
     @property
     def is_dirty(self) -> bool:
-        """Whether a power failure now could lose something."""
-        return self.flushed_offset < self.end_offset or bool(self._unsynced)
+        """Whether its own files could lose something in a power failure now."""
+        return self._synced_offset < self.end_offset or bool(self._unsynced)
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether a power failure now would lose nothing, thanks to its own files or to the commit log."""
+        return self.flushed_offset == self.end_offset
+
+    @property
+    def is_small(self) -> bool:
+        """Whether what was written since the last flush is little enough for the commit log."""
+        return self._unlogged is not None and self.damage is None
 
     @property
     def wants_snapshot(self) -> bool:
@@ -197,12 +231,14 @@ class PartitionLog:
             frame = encode_frame(header, body, base_offset=offset, lane=lane, continues=at < last)
             buffers += (frame, body)
             offset += header.last_offset_delta + 1
+        size = sum(map(len, buffers))
         try:
-            segment = self._segment_for(sum(map(len, buffers)))
+            segment = self._segment_for(size)
             segment.write(buffers)
         except OSError as error:
             self.is_broken = bool(self._segments) and not self._segments[-1].take_back()
             raise storage_error(error, f"append to {self._source}") from error
+        self._keep_for_commit(segment, size, offset, buffers)
         for header, body, _ in batches:
             first = segment.end_offset
             segment.note_frame(
@@ -214,6 +250,16 @@ class PartitionLog:
         if not self.epochs or leader_epoch > self.epochs[-1][0]:
             self.epochs.append((leader_epoch, base_offset))
         return base_offset
+
+    def _keep_for_commit(self, segment: Segment, size: int, end_offset: int, buffers: list[Buffer]) -> None:
+        """Keep what was written, for the commit log, unless it becomes too much for that."""
+        self.unlogged_bytes += size
+        if self._unlogged is not None:
+            if self.unlogged_bytes <= LOGGED_BYTES_MAX:
+                written = WrittenBytes(segment.base_offset, segment.size, end_offset, b"".join(buffers))
+                self._unlogged.append(written)
+            else:
+                self._unlogged = None
 
     def read(
         self, offset: int, max_bytes: int, *, end_offset: int, read_bytes: ReadBytes, framed: bool = False
@@ -282,7 +328,7 @@ class PartitionLog:
         else:
             last.cut()
         self.damage = None
-        self.flushed_offset = end_offset
+        self.flushed_offset = self._synced_offset = end_offset
         self._hints.clear()
         self.move_start(max(self.start_offset, self._segments[0].base_offset))
 
@@ -438,6 +484,37 @@ class PartitionLog:
         if self._segments and self._segments[-1].size:
             self._roll()
 
+    def begin_logged(self) -> Flush:
+        """What the commit log must take to make all of the present log safe; then `finish_flush`."""
+        flush = Flush(
+            disk=self._disk,
+            folder=self.folder,
+            pieces=self._pieces(),
+            files=(),
+            sealed=(),
+            sync_folder=False,
+            snapshot=None,
+            aborted_files={},
+            removed=(),
+            end_offset=self.end_offset,
+        )
+        self._unlogged, self.unlogged_bytes = [], 0
+        return flush
+
+    def _pieces(self) -> list[Piece]:
+        """What was written since the last flush, each stretch of a file in one piece."""
+        assert self._unlogged is not None, "it is little enough for the commit log"
+        pieces = []
+        for segment_base, stretch in groupby(self._unlogged, key=attrgetter("segment_base")):
+            writes = list(stretch)
+            data = writes[0].data if len(writes) == 1 else b"".join(write.data for write in writes)
+            pieces.append(
+                Piece(
+                    self.folder, self.topic_id, segment_base, writes[0].position, writes[-1].end_offset, data
+                )
+            )
+        return pieces
+
     def begin_flush(self, *, producers: object = None, with_snapshot: bool = False) -> Flush:
         """The work that makes all of the present log safe; run it in a thread, then `finish_flush`."""
         snapshot = None
@@ -466,6 +543,7 @@ class PartitionLog:
         flush = Flush(
             disk=self._disk,
             folder=self.folder,
+            pieces=(),
             files=files,
             sealed=self._sealed if with_snapshot else [],
             sync_folder=self._folder_changed,
@@ -475,6 +553,7 @@ class PartitionLog:
             end_offset=self.end_offset,
         )
         self._unsynced, self._folder_changed = [], False
+        self._unlogged, self.unlogged_bytes = [], 0
         if with_snapshot:
             self._removed, self._sealed = [], []
             self._snapshot_of = (self.start_offset, self.end_offset)
@@ -483,6 +562,8 @@ class PartitionLog:
     def finish_flush(self, flush: Flush, *, is_snapshot_saved: bool = True) -> None:
         """Take note that a flush came through, with its recovery point or without."""
         self.flushed_offset = max(self.flushed_offset, flush.end_offset)
+        if not flush.pieces:
+            self._synced_offset = max(self._synced_offset, flush.end_offset)
         if not is_snapshot_saved:
             self._snapshot_of = None
             self._removed = [*flush.removed, *self._removed]

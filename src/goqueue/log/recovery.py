@@ -61,16 +61,20 @@ def recover(
     restore_producers: Callable[[object], None],
     on_batch: OnBatch,
     aborted: AbortedIndex,
+    vouched_end: int | None = None,
     end_limit: int = NO_LIMIT,
 ) -> Recovered:
     """Open a partition's folder. Hands over the producers' state and then each batch behind it.
+
+    `vouched_end`: up to there the commit log vouches for it, which has been put into the files already.
 
     After a failed fsync `end_limit` is where the disk's last word was: what lies behind it may look
     good in memory and yet be lost, so it is cut off.
     """
     segments = _find_segments(disk, folder)
     snapshots = load_snapshots(disk, folder)
-    vouched_end = vouched_offset(disk, folder)
+    vouched_ends = [end for end in (vouched_offset(disk, folder), vouched_end) if end is not None]
+    vouched_end = max(vouched_ends, default=None)
     snapshot = _newest_fitting(snapshots, segments)
     recovered = Recovered(segments=segments, is_new=not segments and vouched_end is None)
     if snapshot is not None:

@@ -391,6 +391,20 @@ class JournalDamaged(Corrupt):
         )
 
 
+class CommitLogDamaged(Corrupt):
+    """The commit log has lost a round: what was acknowledged may be missing in any partition."""
+
+    code = "commit_log_damaged"
+
+    def __init__(self, path: str, round_number: int) -> None:
+        super().__init__(
+            f"the commit log is damaged: round {round_number} is missing in {path}; "
+            "`goqueue-admin repair` tells what is left and goes on with that"
+        )
+        self.path = path
+        self.round_number = round_number
+
+
 class NotDamaged(Fenced):
     """There is no loss to accept."""
 

@@ -1,6 +1,6 @@
 """Ports: what the log and the broker ask of the world. Real ones in node/, simulated ones in testing/."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from errno import EDQUOT, ENOSPC
 from typing import NamedTuple, ParamSpec, Protocol, TypeVar
 
@@ -48,6 +48,26 @@ class File(Protocol):
     def close(self) -> None: ...
 
 
+class PlacedFile(Protocol):
+    """An open file that is written at places, not at its end. Every method may raise OSError."""
+
+    def allocate(self, size: int) -> None:
+        """Make it so large, with zeros behind what it holds, and with the room for that on the disk."""
+
+    def write(self, position: int, data: Buffer) -> None:
+        """Write at a place. On an error part of it may have been written."""
+
+    def read(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes from `position`; fewer only at the end."""
+
+    def sync(self) -> None:
+        """Return when all that was written before the call is on the disk."""
+
+    def size(self) -> int: ...
+
+    def close(self) -> None: ...
+
+
 class DiskSpace(NamedTuple):
     """What a disk holds and what it still takes, as far as this process may use it."""
 
@@ -72,6 +92,9 @@ class Disk(Protocol):
 
     def open_existing(self, path: str) -> File:
         """The same for a file that must be there: FileNotFoundError when it is not."""
+
+    def open_placed(self, path: str) -> PlacedFile:
+        """Open for reading and for writing at places; created when absent, its folder must exist."""
 
     def list(self, folder: str) -> list[str]:
         """Names in a folder, sorted; empty when there is no such folder, or it is a file."""
@@ -103,7 +126,8 @@ class Disk(Protocol):
 class Threads(Protocol):
     """Where work that waits for the disk is done, so that the loop never does."""
 
-    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+    def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
+        """Do something in a thread; whoever awaits it gets what came of it."""
 
 
 class JobCounts:

@@ -300,6 +300,19 @@ class WorkshopConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CommitLogConfig:
+    """The log through which all partitions of a disk are made safe together."""
+
+    file_bytes: int = 16 * MiB
+    files_max: int = 8
+    """So many files there may be; when all are in use, partitions sync their own. 0: they always do."""
+
+    def __post_init__(self) -> None:
+        require(self.file_bytes >= 4 * KiB, "a file of the commit log must have at least 4 KiB")
+        require(self.files_max != 1 and self.files_max >= 0, "the commit log needs two files, or none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
     """What the broker needs to know, whatever its doors are."""
 
@@ -315,6 +328,7 @@ class BrokerConfig:
     metrics: MetricsConfig = MetricsConfig()
     health: HealthConfig = HealthConfig()
     schemas: SchemaConfig = SchemaConfig()
+    commit_log: CommitLogConfig = CommitLogConfig()
     flush_interval_ms: int = 1_000
     """acks=leader: on disk at the latest after this; acks=all never waits for it."""
     upkeep_interval_ms: int = 5_000

@@ -16,6 +16,7 @@ from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.model.settings import (
     MINUTE_MS,
     BrokerConfig,
+    CommitLogConfig,
     GroupConfig,
     HealthConfig,
     Limits,
@@ -136,6 +137,13 @@ def _broker(reader: _Reader) -> BrokerConfig:
     limits, topic_defaults = _limits(reader, message_bytes), _topic_defaults(reader, message_bytes)
     groups, transactions = _groups(reader), _transactions(reader)
     tracing, metrics, health = _tracing(reader), _metrics(reader), _health(reader)
+    commit_log = reader.built(
+        lambda: CommitLogConfig(
+            file_bytes=reader(table.COMMIT_FILE_BYTES), files_max=reader(table.COMMIT_FILES)
+        ),
+        CommitLogConfig(),
+        told_at=table.COMMIT_FILES,
+    )
     return reader.built(
         lambda: BrokerConfig(
             node_id=reader(table.NODE_ID),
@@ -149,6 +157,7 @@ def _broker(reader: _Reader) -> BrokerConfig:
             metrics=metrics,
             health=health,
             schemas=_schemas(reader),
+            commit_log=commit_log,
             flush_interval_ms=reader(table.FLUSH_INTERVAL_MS),
             upkeep_interval_ms=reader(table.UPKEEP_INTERVAL_MS),
             scrub_bytes_per_s=reader(table.SCRUB_BYTES_PER_S),

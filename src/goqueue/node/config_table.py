@@ -173,6 +173,19 @@ FLUSH_INTERVAL_MS: Setting[int] = Setting(
     help="A message published with acks=leader is on the disk at the latest after this time. acks=all "
     "never waits for it.",
 )
+COMMIT_FILE_BYTES: Setting[int] = Setting(
+    name="LOG_COMMIT_FILE_BYTES",
+    default="16MiB",
+    read=size(least=64 * 1024, most=_INT32_MAX),
+    help="How large a file of the commit log becomes. A start after a crash reads all of them.",
+)
+COMMIT_FILES: Setting[int] = Setting(
+    name="LOG_COMMIT_FILES",
+    default="8",
+    read=whole_number(least=0, most=1_000),
+    help="How many files the commit log may have. When all are in use, and always with 0, each partition's "
+    "own file is synced instead.",
+)
 RETENTION_MS: Setting[int] = Setting(
     name="LOG_RETENTION_MS",
     default="604800000",
@@ -577,6 +590,8 @@ SETTINGS: tuple[Setting[object], ...] = (
     ADDRESS_CONNECTIONS,
     SEGMENT_BYTES,
     FLUSH_INTERVAL_MS,
+    COMMIT_FILE_BYTES,
+    COMMIT_FILES,
     RETENTION_MS,
     RETENTION_BYTES,
     UPKEEP_INTERVAL_MS,

@@ -14,25 +14,18 @@ _FOLDER_MODE = 0o750
 # Linux can say "not in the page cache" instead of waiting; where it cannot, every read goes to a thread.
 _NO_WAIT = getattr(os, "RWF_NOWAIT", None)
 _sync_data = getattr(os, "fdatasync", os.fsync)
+_allocate = getattr(os, "posix_fallocate", None)
 
 
-class DiskFile:
-    """An open file. The descriptor is closed with the last reference, so a reader outlives a removal."""
+class _OpenFile:
+    """What can be done with any open file. The descriptor is closed with the last reference."""
 
-    def __init__(self, path: Path, *, create: bool) -> None:
-        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        self._descriptor = os.open(path, flags, _FILE_MODE)
+    def __init__(self, path: Path, flags: int) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | flags, _FILE_MODE)
 
     @property
     def is_open(self) -> bool:
         return self._descriptor >= 0
-
-    def append(self, buffers: Sequence[Buffer]) -> None:
-        rest: Sequence[Buffer] = buffers
-        while rest:
-            now = rest[:_BUFFERS_MAX]
-            written = os.writev(self._descriptor, now)
-            rest = _behind(now, written) + list(rest[_BUFFERS_MAX:])
 
     def read(self, position: int, size: int) -> bytes:
         data = os.pread(self._descriptor, size, position)
@@ -43,26 +36,10 @@ class DiskFile:
             data += more
         return data
 
-    def read_cached(self, position: int, size: int) -> bytearray | None:
-        if _NO_WAIT is None:
-            return None
-        buffer = bytearray(size)
-        try:
-            if os.preadv(self._descriptor, [buffer], position, _NO_WAIT) < size:
-                return None
-        except OSError as error:
-            if error.errno in (errno.EAGAIN, errno.EOPNOTSUPP):
-                return None
-            raise
-        return buffer
-
     def sync(self) -> None:
         if not self.is_open:  # its topic was deleted before the flusher came to it
             raise OSError(errno.EBADF, "the file is closed")
         _sync_data(self._descriptor)
-
-    def truncate(self, size: int) -> None:
-        os.ftruncate(self._descriptor, size)
 
     def size(self) -> int:
         return os.fstat(self._descriptor).st_size
@@ -77,6 +54,56 @@ class DiskFile:
             self.close()
 
 
+class DiskPlacedFile(_OpenFile):
+    """A file that is written at places."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, os.O_CREAT)
+
+    def allocate(self, size: int) -> None:
+        if _allocate is None:
+            have = self.size()
+            self.write(have, bytes(max(size - have, 0)))
+        else:
+            _allocate(self._descriptor, 0, size)
+
+    def write(self, position: int, data: Buffer) -> None:
+        rest = memoryview(data)
+        while rest:
+            written = os.pwrite(self._descriptor, rest, position)
+            rest, position = rest[written:], position + written
+
+
+class DiskFile(_OpenFile):
+    """A file that grows at its end. A reader that holds it outlives its removal."""
+
+    def __init__(self, path: Path, *, create: bool) -> None:
+        super().__init__(path, os.O_APPEND | (os.O_CREAT if create else 0))
+
+    def append(self, buffers: Sequence[Buffer]) -> None:
+        rest: Sequence[Buffer] = buffers
+        while rest:
+            now = rest[:_BUFFERS_MAX]
+            written = os.writev(self._descriptor, now)
+            rest = _behind(now, written) + list(rest[_BUFFERS_MAX:])
+
+    def read_cached(self, position: int, size: int) -> bytearray | None:
+        if _NO_WAIT is None:
+            return None
+        buffer = bytearray(size)
+        try:
+            if os.preadv(self._descriptor, [buffer], position, _NO_WAIT) < size:
+                return None
+        except OSError as error:
+            if error.errno in (errno.EAGAIN, errno.EOPNOTSUPP):
+                return None
+            raise
+        return buffer
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+
+
 class FolderDisk:
     """Files below a root folder, which is created when absent."""
 
@@ -89,6 +116,9 @@ class FolderDisk:
 
     def open_existing(self, path: str) -> DiskFile:
         return DiskFile(self._root / path, create=False)
+
+    def open_placed(self, path: str) -> DiskPlacedFile:
+        return DiskPlacedFile(self._root / path)
 
     def list(self, folder: str) -> list[str]:
         try:

@@ -32,7 +32,7 @@ class WorkerThreads:
         self._unfinished = 0
         self._is_closed = False
 
-    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
         """Do something in a thread. Given up before a thread was free for it, it is not done at all."""
         if self._is_closed:
             raise RuntimeError("these threads have ended")
@@ -42,7 +42,7 @@ class WorkerThreads:
         if len(self._threads) < min(self._unfinished, self._count_max):
             self._start_thread()
         self._queue.put(_Work(partial(work, *args, **kwargs), done, loop))
-        return await done
+        return done
 
     def close(self) -> None:
         """Finish what was begun, and end."""

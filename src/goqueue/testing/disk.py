@@ -10,7 +10,7 @@ import errno
 from collections.abc import Sequence
 from random import Random
 
-from goqueue.model.ports import Buffer, Disk, DiskSpace, File
+from goqueue.model.ports import Buffer, Disk, DiskSpace, File, PlacedFile
 from goqueue.testing.faults import Faults, failure
 from goqueue.testing.folder import Folder
 from goqueue.testing.stored_bytes import StoredBytes
@@ -32,21 +32,16 @@ class SimulatedDisk(Disk):
     # What the log and the broker call.
 
     def open(self, path: str) -> File:
-        folder, name = self._folder_of(path)
-        entry = folder.entries.get(name)
-        if isinstance(entry, Folder):
-            raise failure(errno.EISDIR, path)
-        if entry is None:
-            self.faults.meet_change()
-            entry = StoredBytes()
-            folder.put(name, entry)
-        return SimulatedFile(self, path, entry)
+        return SimulatedFile(self, path, self._made(path))
 
     def open_existing(self, path: str) -> File:
         self.check_alive()
         if self._find(path) is None:
             raise failure(errno.ENOENT, path)
         return self.open(path)
+
+    def open_placed(self, path: str) -> PlacedFile:
+        return SimulatedPlacedFile(self, path, self._made(path))
 
     def list(self, folder: str) -> builtins.list[str]:
         self.check_alive()
@@ -177,6 +172,18 @@ class SimulatedDisk(Disk):
             place = place.entries.get(name)
         return place
 
+    def _made(self, path: str) -> StoredBytes:
+        """What a path holds, made now if there is nothing."""
+        folder, name = self._folder_of(path)
+        entry = folder.entries.get(name)
+        if isinstance(entry, Folder):
+            raise failure(errno.EISDIR, path)
+        if entry is None:
+            self.faults.meet_change()
+            entry = StoredBytes()
+            folder.put(name, entry)
+        return entry
+
     def _folder_of(self, path: str) -> tuple[Folder, str]:
         self.check_alive()
         *parents, name = _parts(path)
@@ -186,7 +193,7 @@ class SimulatedDisk(Disk):
         return folder, name
 
 
-class SimulatedFile(File):
+class OpenFile:
     """An open file. It dies with its disk, and when closed."""
 
     def __init__(self, disk: SimulatedDisk, path: str, stored: StoredBytes) -> None:
@@ -195,21 +202,9 @@ class SimulatedFile(File):
         self._stored = stored
         self._is_closed = False
 
-    def append(self, buffers: Sequence[Buffer]) -> None:
-        self._check_usable()
-        self._disk.faults.meet_change()
-        if not self._stored.append(buffers, room=self._disk.room()):
-            raise failure(errno.ENOSPC, self._path)
-
     def read(self, position: int, size: int) -> bytes:
         self._check_usable()
         self._disk.faults.meet_read(self._path)
-        return bytes(self._stored.content[position : position + size])
-
-    def read_cached(self, position: int, size: int) -> bytes | None:
-        self._check_usable()
-        if self._disk.random.random() < COLD_SHARE:
-            return None
         return bytes(self._stored.content[position : position + size])
 
     def sync(self) -> None:
@@ -222,11 +217,6 @@ class SimulatedFile(File):
             raise
         self._stored.sync()
 
-    def truncate(self, size: int) -> None:
-        self._check_usable()
-        self._disk.faults.meet_change()
-        self._stored.truncate(size)
-
     def size(self) -> int:
         self._check_usable()
         return len(self._stored.content)
@@ -238,6 +228,43 @@ class SimulatedFile(File):
         self._disk.check_alive()
         if self._is_closed:
             raise failure(errno.EBADF, self._path)
+
+
+class SimulatedPlacedFile(OpenFile, PlacedFile):
+    """A file that is written at places."""
+
+    def allocate(self, size: int) -> None:
+        self._check_usable()
+        missing = size - len(self._stored.content)
+        if missing > 0:
+            self.write(len(self._stored.content), bytes(missing))
+
+    def write(self, position: int, data: Buffer) -> None:
+        self._check_usable()
+        self._disk.faults.meet_change()
+        if not self._stored.write(position, bytes(data), room=self._disk.room()):
+            raise failure(errno.ENOSPC, self._path)
+
+
+class SimulatedFile(OpenFile, File):
+    """A file that grows at its end."""
+
+    def append(self, buffers: Sequence[Buffer]) -> None:
+        self._check_usable()
+        self._disk.faults.meet_change()
+        if not self._stored.append(buffers, room=self._disk.room()):
+            raise failure(errno.ENOSPC, self._path)
+
+    def read_cached(self, position: int, size: int) -> bytes | None:
+        self._check_usable()
+        if self._disk.random.random() < COLD_SHARE:
+            return None
+        return bytes(self._stored.content[position : position + size])
+
+    def truncate(self, size: int) -> None:
+        self._check_usable()
+        self._disk.faults.meet_change()
+        self._stored.truncate(size)
 
 
 def _parts(path: str) -> list[str]:

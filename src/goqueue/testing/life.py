@@ -57,6 +57,7 @@ class Life:
             self._drain: 4,
             misfortunes.fill_disk: 0.7,
             misfortunes.fail_sync: 0.7,
+            misfortunes.fail_commit: 0.7,
             misfortunes.fail_reads: 0.7,
             misfortunes.flip_bit: 0.7,
             misfortunes.cut_power: 0.7,

@@ -6,11 +6,12 @@ same steps, so what fails once fails again.
 """
 
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from random import Random
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.opening import open_broker
-from goqueue.model.settings import BrokerConfig
+from goqueue.model.settings import BrokerConfig, CommitLogConfig, KiB
 from goqueue.testing.answers import PowerLost
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
@@ -20,6 +21,12 @@ from goqueue.testing.threads import SimulatedThreads
 from goqueue.testing.workshop import WorkshopAtHand
 
 Tell = Callable[[str], None]
+_COMMIT_LOGS = (
+    CommitLogConfig(files_max=0),
+    CommitLogConfig(file_bytes=4 * KiB, files_max=2),
+    CommitLogConfig(file_bytes=16 * KiB, files_max=4),
+)
+"""None, one that is always full, and one that is now and then."""
 
 
 class Machine:
@@ -27,13 +34,15 @@ class Machine:
         # Chances of their own, so that one call more in the broker does not change what the clients do.
         self._threads = SimulatedThreads(Random(f"threads {seed}"))
         self._chance = Random(f"broker {seed}")
+        self._settings_chance = Random(f"settings {seed}")
         self.disk = SimulatedDisk(Random(f"disk {seed}"))
         self.clock = SimulatedClock()
 
     def open(self, config: BrokerConfig) -> Coroutine[object, object, Broker]:
-        """A broker on what the disk holds."""
+        """A broker on what the disk holds. Each has the commit log it happens to have."""
+        commit_log = self._settings_chance.choice(_COMMIT_LOGS)
         return open_broker(
-            config=config,
+            config=replace(config, commit_log=commit_log),
             disk=self.disk,
             clock=self.clock,
             threads=self._threads,

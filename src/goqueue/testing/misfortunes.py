@@ -2,6 +2,7 @@
 
 from random import Random
 
+from goqueue.log.commit_log import COMMIT_FOLDER
 from goqueue.model.ids import TopicPartition
 from goqueue.records.frame import FRAME_BYTES, Frame, scan_frames
 from goqueue.testing.answers import Answers
@@ -34,6 +35,11 @@ class Misfortunes:
             self._story.note("failing fsync", partition.source)
             partition.is_doubtful = True
             self._disk.faults.fail_syncs(under=folder_of(partition.source))
+
+    async def fail_commit(self) -> None:
+        """A file of the commit log fails. Another takes its place, and nobody notices."""
+        self._story.note("failing commit log")
+        self._disk.faults.fail_syncs(under=f"{COMMIT_FOLDER}/")
 
     async def fail_reads(self) -> None:
         if partition := self._story.choose_partition():

@@ -7,6 +7,7 @@ from random import Random
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.opening import close_broker
+from goqueue.log.commit_log import COMMIT_FOLDER
 from goqueue.model.errors import GoQueueError
 from goqueue.model.settings import BrokerConfig
 from goqueue.testing.answers import Answers
@@ -146,6 +147,8 @@ class RoomLife(ABC):
         self.answers.break_something()
         self.is_doubtful = True
         self.disk.faults.fail_syncs(under=f"logs/{topic}/{self.random.randrange(partitions)}/")
+        # One file of the commit log: another takes its place.
+        self.disk.faults.fail_syncs(under=f"{COMMIT_FOLDER}/")
 
     def fail_reads(self, under: str) -> None:
         """The next reads of some files fail; what they hold is unharmed."""

@@ -39,10 +39,15 @@ class StoredBytes:
 
     def append(self, buffers: Sequence[Buffer], *, room: int | None = None) -> bool:
         """Write at the end, at most `room` bytes; whether all fitted."""
-        data = b"".join(buffers)
-        fitting = data if room is None else data[: max(room, 0)]
-        self._pending.append(_Written(len(self.content), fitting))
-        self.content += fitting
+        return self.write(len(self.content), b"".join(buffers), room=room)
+
+    def write(self, position: int, data: bytes, *, room: int | None = None) -> bool:
+        """Write at a place; the file may grow by `room` bytes at most. Whether all fitted."""
+        end = len(data) if room is None else len(self.content) + max(room, 0) - position
+        fitting = data[: max(end, 0)]
+        change = _Written(position, fitting)
+        self._pending.append(change)
+        _apply(self.content, change)
         return len(fitting) == len(data)
 
     def truncate(self, size: int) -> None:

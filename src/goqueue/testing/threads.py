@@ -20,7 +20,7 @@ class SimulatedThreads(Threads):
     def __init__(self, random: Random) -> None:
         self._random = random
 
-    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
 
@@ -36,7 +36,7 @@ class SimulatedThreads(Threads):
             do()
         else:
             loop.call_later(self._delay_s(), do)
-        return await done
+        return done
 
     def _delay_s(self) -> float:
         # Mostly quick, so that a simulation gets on; now and then slow enough to be overtaken.

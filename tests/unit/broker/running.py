@@ -9,13 +9,15 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.opening import close_broker, open_broker
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.ports import Disk
-from goqueue.model.settings import BrokerConfig
+from goqueue.model.settings import BrokerConfig, CommitLogConfig
 from goqueue.node.clock import SystemClock
 from goqueue.node.threads import WorkerThreads
 from goqueue.testing.workshop import WorkshopAtHand
 
 ORDERS = TopicName("orders")
 ORDERS_0 = TopicPartition(ORDERS, 0)
+DIRECT = CommitLogConfig(files_max=0)
+"""Without a commit log: every partition syncs its own files."""
 
 
 @asynccontextmanager

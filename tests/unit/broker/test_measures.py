@@ -22,7 +22,7 @@ from goqueue.model.ids import TopicName
 from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import BrokerConfig, TopicSettings
 from goqueue.testing.disk import SimulatedDisk
-from tests.unit.broker.running import ORDERS, ORDERS_0, running, until
+from tests.unit.broker.running import DIRECT, ORDERS, ORDERS_0, running, until
 
 Told = dict[Labels, float | Histogram]
 
@@ -53,7 +53,7 @@ def test_a_partition_that_the_disk_has_failed_is_offline_until_it_is_opened_anew
     disk = SimulatedDisk(Random(3))
 
     async def walk() -> None:
-        async with running(disk, BrokerConfig(upkeep_interval_ms=20)) as broker:
+        async with running(disk, BrokerConfig(upkeep_interval_ms=20, commit_log=DIRECT)) as broker:
             await create_topic(broker, CreateTopic(name="orders", partitions=2))
             assert await put(broker) == Placed(0, 0)
             partition = broker.partition(ORDERS_0)
@@ -82,7 +82,9 @@ def test_segments_that_are_begun_and_given_up_are_counted_across_a_reopening() -
     settings = TopicSettings(segment_bytes=4096, retention_bytes=4096)
 
     async def walk() -> None:
-        async with running(disk, BrokerConfig(upkeep_interval_ms=20, topic_defaults=settings)) as broker:
+        async with running(
+            disk, BrokerConfig(upkeep_interval_ms=20, commit_log=DIRECT, topic_defaults=settings)
+        ) as broker:
             await create_topic(broker, CreateTopic(name="orders", partitions=1))
             for _ in range(5):
                 await put(broker, b"x" * 3000)

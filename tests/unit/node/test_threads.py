@@ -113,7 +113,11 @@ def test_closing_waits_for_what_was_begun_and_takes_nothing_more() -> None:
     assert gate.thread is not None
     assert not gate.thread.is_alive()
     with pytest.raises(RuntimeError):
-        asyncio.run(threads.run(int))
+        asyncio.run(work_done(threads))
+
+
+async def work_done(threads: WorkerThreads) -> None:
+    await threads.run(int)
 
 
 def test_an_idle_thread_holds_on_to_nothing(threads: WorkerThreads) -> None:
@@ -125,6 +129,6 @@ def test_an_idle_thread_holds_on_to_nothing(threads: WorkerThreads) -> None:
 
     seen = asyncio.run(main())
     # Work behind it shows that the thread has let go of what came before.
-    asyncio.run(threads.run(int))
+    asyncio.run(work_done(threads))
 
     assert seen() is None

@@ -9,6 +9,7 @@ import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from uuid import UUID
 
 import msgspec
 
@@ -20,7 +21,10 @@ from goqueue.broker.storage.journal import JOURNAL_SETTINGS
 from goqueue.broker.storage.partition import Partition
 from goqueue.core.access.tenants import Tenants
 from goqueue.core.cluster.metadata import Metadata
+from goqueue.log.commit_log import CommitLog
+from goqueue.log.commit_rounds import NO_TOPIC
 from goqueue.log.inspection import GoodRun, Inspected, InspectedSegment, inspect
+from goqueue.log.redo import redo
 from goqueue.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 from goqueue.model.errors import Corrupt, GoQueueError
 from goqueue.model.ids import TopicName, TopicPartition
@@ -79,8 +83,11 @@ def repair(disk: Disk, clock: Clock, *, is_applied: bool, kept_in: str | None) -
     found = Repair(kept_in=kept_in or "")
     repairing = _Repairing(disk, clock, found, kept_in, is_applied=is_applied)
     journal = TopicPartition(METADATA_TOPIC, 0)
+    if is_applied:
+        repairing.open_commit_log()
     repairing.look_at(journal, must_exist=any(True for _ in _partitions_on_disk(disk)))
     known = _read_metadata(disk, journal)
+    repairing.topic_ids = {name: topic.topic_id for name, topic in known.topics.items()}
     expected = {TopicPartition(t.name, n) for t in known.topics.values() for n in range(t.partitions)}
     expected |= {_parsed(name) for name in known.journals}
     there = set(_partitions_on_disk(disk))
@@ -104,11 +111,20 @@ class _Repairing:
         self._found = found
         self._kept_in = kept_in
         self._is_applied = is_applied
+        self._commit_log: CommitLog | None = None
+        self.topic_ids: dict[TopicName, UUID] = {}
+
+    def open_commit_log(self) -> None:
+        """Use what the commit log still has. A round that is lost in it is lost: partitions tell of what."""
+        self._commit_log = CommitLog(self._disk, draw_salt=lambda: 0, file_bytes=0, files_max=0)
+        self._commit_log.open(is_damage_accepted=True)
 
     def look_at(self, source: TopicPartition, *, must_exist: bool) -> None:
         folder = _folder(source)
         if self._is_applied:
             _finish_earlier(self._disk, folder)
+        if self._commit_log is not None and (pieces := self._commit_log.left_of(folder)):
+            redo(self._disk, folder, self.topic_ids.get(source.topic, NO_TOPIC), pieces)
         inspected = inspect(self._disk, folder)
         self._found.partitions_looked_at += 1
         problem = _problem(inspected, must_exist=must_exist)

@@ -1,27 +1,47 @@
-"""Group commit: one fsync of a partition covers all that waits for it, and the next begins when it is done.
+"""Group commit: one sync covers all that waits for it, and the next begins when it is done.
 
 A publish with acks=all asks for a flush and waits; one with acks=leader leaves its partition dirty,
-and a timer sees to it that nothing stays so for longer than the flush interval. All flushes of a
-partition go through here, one at a time: that is what makes `flushed_offset` true. Different partitions
-do not wait for each other, a few lanes at a time: files that are synced together share the disk's work.
+and a timer sees to it that nothing stays so for longer than the flush interval.
+
+What is little goes through the commit log, all partitions in one round with one sync. What is much, a
+recovery point, and what the commit log is to forget goes to the partition's own files, a few at a time
+beside the rounds. A partition is in one of them at a time: that is what makes `flushed_offset` true.
 """
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from enum import IntEnum
 from errno import EIO
+from functools import partial
 from typing import NamedTuple
 
 from goqueue.broker.storage.partition import Partition
 from goqueue.core.telemetry.histogram import DISK_BOUNDS_S, Histogram
 from goqueue.core.telemetry.recent_times import RecentTimes
+from goqueue.log.commit_log import CommitLog, NoRoomForRound
+from goqueue.log.commit_rounds import Piece
 from goqueue.log.flush import Flush
-from goqueue.model.ports import Clock, Threads
+from goqueue.model.ports import Clock, P, T, Threads
+from goqueue.model.settings import MiB
 
 log = logging.getLogger(__name__)
-_LANES = 4
+_WORKERS = 4
 _SHARE_MAX = 200
-"""So many partitions a lane takes at once: the loop prepares their flushes in about a millisecond."""
+"""So many partitions a worker takes at once: the loop prepares their flushes in about a millisecond."""
+_CHECKPOINT_SHARE = 8
+"""So many files are synced at once that nobody waits for: the disk serves the rounds in between."""
+_UNLOGGED_BYTES_MAX = 16 * MiB
+"""When partitions hold more than this for the commit log, it gets it at once."""
+
+
+class Aim(IntEnum):
+    """How far a partition is to come; a higher aim includes the lower ones."""
+
+    COMMITTED = 0
+    SYNCED = 1
+    """In its own files, because the commit log has no room."""
+    RECOVERY_POINT = 2
 
 
 class Flushed(NamedTuple):
@@ -30,12 +50,18 @@ class Flushed(NamedTuple):
     error: OSError | None
     snapshot_error: OSError | None
     took_ns: int
+    file_number: int = 0
+    """Which file of the commit log has it."""
+
+
+Work = Sequence[tuple[Partition, Flush]]
 
 
 class Flusher:
-    def __init__(self, threads: Threads, clock: Clock, *, interval_ms: int) -> None:
+    def __init__(self, threads: Threads, clock: Clock, commit_log: CommitLog, *, interval_ms: int) -> None:
         self._threads = threads
         self._clock = clock
+        self._commit_log = commit_log
         self.times = RecentTimes()
         """How long flushes have taken of late."""
         self.seconds = Histogram(DISK_BOUNDS_S)
@@ -44,102 +70,284 @@ class Flusher:
         """How long those flushes have taken that ended with a recovery point."""
         # A little earlier than promised: the fsync itself takes time too.
         self._delay_s = interval_ms / 1000 * 0.8
-        self._wanted: dict[Partition, bool] = {}
+        self._wanted: dict[Partition, Aim] = {}
+        self._to_sync: dict[Partition, None] = {}
+        """What nobody waits for, but the commit log: it wants to use a file again."""
+        self._checkpoint: asyncio.Future[list[Flushed]] | None = None
         self._dirty: dict[Partition, None] = {}
+        self._dirty_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
         self._starting: asyncio.Handle | None = None
-        self._lanes: dict[asyncio.Task[None], int] = {}
-        """Each with the time at which it began."""
+        self._under_way: dict[asyncio.Future[list[Flushed]], int] = {}
+        """Syncs of partitions' own files and the commit log's round, each with the time at which it began."""
+        self._round: asyncio.Future[list[Flushed]] | None = None
         self._in_flight: set[Partition] = set()
+        self._held: dict[int, dict[Partition, int]] = {}
+        """Which partitions need which file of the commit log, and up to which offset they lie in it."""
+        self._may_cut = False
+        """Not before all partitions are open, and not while one is damaged that may still need it."""
+        self._is_cutting = False
+        self._upkeep: asyncio.Future[None] | None = None
+        """The commit log is being cut or sealed: no round meanwhile."""
 
     @property
     def under_way_ns(self) -> int:
         """For how long the oldest flush that has not ended has been under way; 0 without one."""
-        return self._clock.monotonic_ns() - min(self._lanes.values()) if self._lanes else 0
+        return self._clock.monotonic_ns() - min(self._under_way.values()) if self._under_way else 0
 
     def request(self, partition: Partition) -> None:
         """Flush soon: somebody waits."""
-        self._wanted.setdefault(partition, False)
-        self._start()
+        self._want(partition, Aim.COMMITTED)
 
     def request_snapshot(self, partition: Partition) -> None:
         """Flush soon, and note a recovery point behind it."""
-        self._wanted[partition] = True
-        self._start()
+        self._want(partition, Aim.RECOVERY_POINT)
 
-    def note_dirty(self, partition: Partition) -> None:
-        """Flush within the interval."""
+    def note_dirty(self, partition: Partition, size: int) -> None:
+        """Flush within the interval: so many bytes have come."""
         self._dirty[partition] = None
-        if self._timer is None:
+        self._dirty_bytes += size
+        if self._dirty_bytes > _UNLOGGED_BYTES_MAX:
+            self._flush_dirty()
+        elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._delay_s, self._flush_dirty)
+
+    def forget(self, partition: Partition) -> None:
+        """Its topic is gone for good: the commit log need not keep anything of it."""
+        self._to_sync.pop(partition, None)
+        for partitions in self._held.values():
+            partitions.pop(partition, None)
+        self._cut_commit_log()
+
+    def end_start(self, damaged: Sequence[Partition]) -> None:
+        """All partitions are open: what the commit log held is in their own files, unless damaged."""
+        self._may_cut = not any(self._commit_log.holds(partition.folder) for partition in damaged)
+        self._commit_log.end_start()
+        self._cut_commit_log()
 
     async def drain(self) -> None:
         """Flush all that is dirty and wait for it."""
         self._flush_dirty()
-        while self._lanes or self._wanted:
-            self._fill_lanes()
-            await self.settle()
+        while self._under_way or self._wanted or self._upkeep is not None:
+            self._begin_all()
+            if self._upkeep is not None:
+                await asyncio.wait([self._upkeep])
+                await asyncio.sleep(0)  # it is let go of in the next turn
+            await self.wait_under_way()
 
-    async def settle(self) -> None:
+    async def close(self) -> None:
+        """Nothing is written any more. With all in the partitions' own files the commit log is emptied."""
+        await self.wait_under_way()
+        if self._may_cut and not any(self._held.values()):
+            try:
+                await self._keep_up(self._commit_log.clear)
+            except OSError as error:
+                log.warning("commit_log_not_cut reason=%s", error)  # the next start will do it
+
+    async def seal(self) -> None:
+        """Return when no failed round can be found any more. Raises OSError when that cannot be had now."""
+        await self._keep_up(self._commit_log.seal)
+
+    async def _keep_up(self, work: Callable[[], None]) -> None:
+        """Do something to the commit log's files, when nobody else does."""
+        while (busy := self._round or self._upkeep) is not None:
+            await asyncio.wait([busy])
+            await asyncio.sleep(0)  # one that is done is let go of in the next turn
+        self._upkeep = self._begun(work)
+        try:
+            await self._upkeep
+        finally:
+            self._upkeep = None
+            self._start()
+
+    async def wait_under_way(self) -> None:
         """Return when the flushes that are under way now have ended."""
-        if self._lanes:
-            await asyncio.wait(self._lanes)
+        if self._under_way:
+            await asyncio.wait(self._under_way)
+
+    def _want(self, partition: Partition, aim: Aim) -> None:
+        self._wanted[partition] = max(self._wanted.get(partition, aim), aim)
+        self._start()
 
     def _flush_dirty(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         for partition in self._dirty:
-            self._wanted.setdefault(partition, False)
+            self._wanted.setdefault(partition, Aim.COMMITTED)
         self._dirty.clear()
+        self._dirty_bytes = 0
         self._start()
 
     def _start(self) -> None:
-        # A turn later: what is asked for at the same time shares the lanes evenly.
-        if self._starting is None and self._wanted:
-            self._starting = asyncio.get_running_loop().call_soon(self._fill_lanes)
+        # A turn later: what is asked for at the same time shares a round.
+        if self._starting is None and (self._wanted or self._to_sync):
+            self._starting = asyncio.get_running_loop().call_soon(self._begin_all)
 
-    def _fill_lanes(self) -> None:
+    def _begin_all(self) -> None:
         self._starting = None
-        while len(self._lanes) < _LANES and (work := self._take()):
-            lane = asyncio.get_running_loop().create_task(self._run_lane(work))
-            self._lanes[lane] = self._clock.monotonic_ns()
-            lane.add_done_callback(self._end_lane)
+        is_log_free = self._round is None and self._upkeep is None and self._commit_log.is_on
+        if is_log_free and (work := self._take_small()):
+            pieces = [piece for _, flush in work for piece in flush.pieces]
+            self._round = self._begin(work, self._begun(self._commit, pieces))
+        while self._free_workers() and (work := self._take_direct()):
+            self._begin_sync(work)
+        if self._checkpoint is None and self._free_workers() and (work := self._take_unwaited()):
+            self._checkpoint = self._begin_sync(work)
 
-    def _end_lane(self, lane: "asyncio.Task[None]") -> None:
-        del self._lanes[lane]
-        self._start()
+    def _begun(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
+        """Have something done in a thread, without waiting for it here."""
+        return asyncio.ensure_future(self._threads.run(work, *args, **kwargs))
 
-    def _take(self) -> list[tuple[Partition, Flush]]:
-        """A lane's share of what is wanted and not being flushed already."""
-        ready = [partition for partition in self._wanted if partition not in self._in_flight]
-        work = []
-        for partition in ready:
-            flush = partition.begin_flush(with_snapshot=self._wanted.pop(partition))
-            # None: it has stopped. And what was asked for during the last flush that may have covered.
-            if flush is not None and flush.has_work:
+    def _free_workers(self) -> int:
+        return _WORKERS - len(self._under_way) + (self._round is not None)
+
+    def _begin_sync(self, work: Work) -> "asyncio.Future[list[Flushed]]":
+        return self._begin(work, self._begun(self._sync, [flush for _, flush in work]))
+
+    def _begin(
+        self, work: Work, under_way: "asyncio.Future[list[Flushed]]"
+    ) -> "asyncio.Future[list[Flushed]]":
+        self._in_flight.update(partition for partition, _ in work)
+        self._under_way[under_way] = self._clock.monotonic_ns()
+        under_way.add_done_callback(partial(self._end, work))
+        return under_way
+
+    def _take_small(self) -> list[tuple[Partition, Flush]]:
+        """What the commit log is to take in one round."""
+        work: list[tuple[Partition, Flush]] = []
+        room_bytes = self._commit_log.round_bytes_max
+        for partition in [p for p, aim in self._wanted.items() if aim is Aim.COMMITTED]:
+            if partition in self._in_flight or not partition.is_small:
+                continue
+            del self._wanted[partition]
+            flush = partition.begin_logged()
+            if flush.has_work:  # else the last flush has covered it
                 work.append((partition, flush))
-                self._in_flight.add(partition)
-                if len(work) * _LANES >= len(ready) or len(work) >= _SHARE_MAX:
+                room_bytes -= sum(len(piece.data) for piece in flush.pieces)
+                if room_bytes < 0:
                     break
         return work
 
-    async def _run_lane(self, work: Sequence[tuple[Partition, Flush]]) -> None:
-        try:
-            outcomes = await self._threads.run(self._run_all, [flush for _, flush in work])
-        finally:
-            self._in_flight.difference_update(partition for partition, _ in work)
-        now_ns = self._clock.monotonic_ns()
-        # No pause here: a flush that is over and not told of may not be followed by the next.
-        for (partition, flush), (error, snapshot_error, took_ns) in zip(work, outcomes, strict=True):
-            self.times.note(took_ns, now_ns=now_ns)
-            self.seconds.observe(took_ns / 1e9)
-            partition.counters.fsyncs += 1
-            if flush.snapshot is not None and error is None and snapshot_error is None:
-                self.recovery_points.observe(took_ns / 1e9)
-            partition.finish_flush(flush, error, snapshot_error)
+    def _take_direct(self) -> list[tuple[Partition, Flush]]:
+        """A worker's share of what is to reach the partitions' own files."""
+        ready = [
+            p for p, aim in self._wanted.items() if p not in self._in_flight and not self._is_for_log(p, aim)
+        ]
+        work: list[tuple[Partition, Flush]] = []
+        for partition in ready:
+            flush = partition.begin_flush(with_snapshot=self._wanted.pop(partition) is Aim.RECOVERY_POINT)
+            # None: it has stopped. And what was asked for during the last flush that may have covered.
+            if flush is not None and flush.has_work:
+                work.append((partition, flush))
+                if len(work) * _WORKERS >= len(ready) or len(work) >= _SHARE_MAX:
+                    break
+        return work
 
-    def _run_all(self, flushes: Sequence[Flush]) -> list[Flushed]:
+    def _take_unwaited(self) -> list[tuple[Partition, Flush]]:
+        """A few of those that the commit log wants to forget."""
+        work: list[tuple[Partition, Flush]] = []
+        for partition in [p for p in self._to_sync if p not in self._in_flight][:_CHECKPOINT_SHARE]:
+            del self._to_sync[partition]
+            flush = partition.begin_flush(with_snapshot=False)
+            if flush is not None and flush.has_work:
+                work.append((partition, flush))
+        return work
+
+    def _is_for_log(self, partition: Partition, aim: Aim) -> bool:
+        return aim is Aim.COMMITTED and partition.is_small and self._commit_log.is_on
+
+    def _end(self, work: Work, under_way: "asyncio.Future[list[Flushed]]") -> None:
+        """A flush is over. No pause here: one that is not told of may not be followed by the next."""
+        del self._under_way[under_way]
+        is_round = under_way is self._round
+        if is_round:
+            self._round = None
+        elif under_way is self._checkpoint:
+            self._checkpoint = None
+        self._in_flight.difference_update(partition for partition, _ in work)
+        outcomes = under_way.result()
+        now_ns = self._clock.monotonic_ns()
+        if is_round:
+            self._end_round(work, outcomes[0], now_ns)
+        else:
+            for (partition, flush), outcome in zip(work, outcomes, strict=True):
+                self._note_time(outcome, now_ns)
+                self._end_sync(partition, flush, outcome)
+            self._cut_commit_log()
+        self._start()
+
+    def _end_round(self, work: Work, outcome: Flushed, now_ns: int) -> None:
+        if outcome.error is not None:
+            for partition, _ in work:
+                self._want(partition, Aim.SYNCED)
+            return
+        self._note_time(outcome, now_ns)
+        number = outcome.file_number
+        if number not in self._held:
+            self._held[number] = {}
+            self._sync_older()
+        for partition, flush in work:
+            self._held[number][partition] = flush.end_offset
+            partition.finish_flush(flush, None)
+
+    def _end_sync(self, partition: Partition, flush: Flush, outcome: Flushed) -> None:
+        partition.counters.fsyncs += 1
+        if outcome.error is None:
+            if flush.snapshot is not None and outcome.snapshot_error is None:
+                self.recovery_points.observe(outcome.took_ns / 1e9)
+            for partitions in self._held.values():
+                if partitions.get(partition, flush.end_offset + 1) <= flush.end_offset:
+                    del partitions[partition]
+        partition.finish_flush(flush, outcome.error, outcome.snapshot_error)
+
+    def _note_time(self, outcome: Flushed, now_ns: int) -> None:
+        self.times.note(outcome.took_ns, now_ns=now_ns)
+        self.seconds.observe(outcome.took_ns / 1e9)
+
+    def _sync_older(self) -> None:
+        """The commit log has begun a file: what lies in older ones is to reach the partitions' own files."""
+        for partitions in self._held.values():
+            for partition in partitions:
+                self._to_sync[partition] = None
+
+    def _cut_commit_log(self) -> None:
+        """Let the commit log use those of its files again that nobody needs any more, oldest first."""
+        if self._is_cutting or not self._may_cut:
+            return
+        for number in sorted(self._held)[:-1]:
+            if self._held[number]:
+                break
+            del self._held[number]
+        first_needed = min(self._held, default=self._commit_log.next_number)
+        if self._commit_log.has_before(first_needed):
+            self._is_cutting = True
+            asyncio.ensure_future(self._cut(first_needed)).add_done_callback(self._end_cut)
+
+    async def _cut(self, first_needed: int) -> None:
+        await self._keep_up(partial(self._commit_log.cut, first_needed))
+
+    def _end_cut(self, cut: "asyncio.Future[None]") -> None:
+        self._is_cutting = False
+        if not cut.cancelled() and (error := cut.exception()) is not None:
+            log.warning("commit_log_not_cut reason=%s", error)
+
+    def _commit(self, pieces: Sequence[Piece]) -> list[Flushed]:
+        """In a thread: a round of the commit log."""
+        begun_ns = self._clock.monotonic_ns()
+        error: OSError | None = None
+        number = 0
+        try:
+            number = self._commit_log.commit(pieces)
+        except NoRoomForRound as refusal:
+            error = refusal
+        except Exception as bug:
+            # A bug of ours must not leave publishers waiting for ever.
+            log.exception("commit_bug")
+            error = OSError(EIO, repr(bug))
+        return [Flushed(error, None, self._clock.monotonic_ns() - begun_ns, number)]
+
+    def _sync(self, flushes: Sequence[Flush]) -> list[Flushed]:
         """In a thread: one after the other, each with its time."""
         outcomes = []
         for flush in flushes:

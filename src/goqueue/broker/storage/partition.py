@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
+from uuid import UUID
 
 from goqueue.broker.storage.waiters import ReadWaiter, answer, tell_in_turn
 from goqueue.core.access.account import Account
@@ -21,11 +22,14 @@ from goqueue.core.telemetry.telemetry import PartitionTelemetry
 from goqueue.core.transactions.open_transactions import OpenTransactions
 from goqueue.core.transactions.producers import Producers
 from goqueue.log.aborted_index import AbortedIndex
+from goqueue.log.commit_log import CommitLog, PieceBytes
+from goqueue.log.commit_rounds import NO_TOPIC
 from goqueue.log.damage import Damage
 from goqueue.log.file_shelf import FileShelf
 from goqueue.log.flush import Flush
 from goqueue.log.partition_log import CheckedBatch, PartitionLog, from_disk, storage_error
 from goqueue.log.recovery import NO_LIMIT, Recovered
+from goqueue.log.redo import redo
 from goqueue.model.errors import Corrupt, GoQueueError, PartitionDamaged, StorageFailed, StorageFull
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Lane
@@ -48,7 +52,7 @@ class FlushRequests(Protocol):
 
     def request_snapshot(self, partition: "Partition") -> None: ...
 
-    def note_dirty(self, partition: "Partition") -> None: ...
+    def note_dirty(self, partition: "Partition", size: int) -> None: ...
 
 
 class Partition:
@@ -62,9 +66,13 @@ class Partition:
         clock: Clock,
         leader_epoch: int,
         on_failure: Callable[["Partition"], None],
+        topic_id: UUID = NO_TOPIC,
+        commit_log: CommitLog | None = None,
         shelf: FileShelf | None = None,
     ) -> None:
         self.source = source
+        self._topic_id = topic_id
+        self._commit_log = commit_log
         self.leader_epoch = leader_epoch
         self.producers = Producers()
         self.transactions = OpenTransactions()
@@ -139,20 +147,28 @@ class Partition:
         if self._log.damage is not None:
             raise PartitionDamaged(*self.source, str(self._log.damage))
 
-    def open(self, *, end_limit: int = NO_LIMIT, must_exist: bool = False) -> Recovered:
+    def open(self, *, must_exist: bool = False) -> Recovered:
         """Read the partition from its folder. Waits for the disk: call it from a thread.
 
         With `must_exist` a folder without anything is damage: since a partition is made with a recovery
         point, and answered for behind it, its folder has never been empty.
         """
+        left = [] if self._commit_log is None else self._commit_log.left_of(self.folder)
+        return self._open(left, must_exist=must_exist)
+
+    def _open(
+        self, committed: Sequence[PieceBytes], *, end_limit: int = NO_LIMIT, must_exist: bool = False
+    ) -> Recovered:
+        """Put into the files what the commit log has of them, and read them."""
+        vouched_end = redo(self._disk, self.folder, self._topic_id, committed) if committed else None
         with _collector_off():
-            recovered = self._open(end_limit, must_exist)
+            recovered = self._read_files(end_limit, must_exist, vouched_end)
         # All that was found is on the disk by now. After a failure that is what was confirmed before it, so
         # the mark does not go back.
         self.commit_mark = self._log.flushed_offset
         return recovered
 
-    def _open(self, end_limit: int, must_exist: bool) -> Recovered:
+    def _read_files(self, end_limit: int, must_exist: bool, vouched_end: int | None) -> Recovered:
         self._restore(None)
         aborted = AbortedIndex(self._disk, self.folder)
 
@@ -166,6 +182,8 @@ class Partition:
             self.folder,
             self.source,
             self._settings,
+            topic_id=self._topic_id,
+            vouched_end=vouched_end,
             restore_producers=self._restore,
             on_batch=follow,
             aborted=aborted,
@@ -233,7 +251,7 @@ class Partition:
         if self.telemetry is not None and not is_decided:
             self.telemetry.stored(base_offset, offset, count, size, self._clock.wall_us())
         self._hidden.append((offset, _SETS_FREE_BYTES if is_decided else size))
-        self.flusher.note_dirty(self)
+        self.flusher.note_dirty(self, size)
         if self.readers:
             self.flusher.request(self)
         return base_offset
@@ -276,6 +294,15 @@ class Partition:
         self.flusher.request_snapshot(self)
         await waiter
 
+    @property
+    def is_small(self) -> bool:
+        """The flusher's: whether the commit log can make it safe."""
+        return self._stopped is None and self._log.is_small
+
+    def begin_logged(self) -> Flush:
+        """The flusher's: what the commit log is to take now."""
+        return self._log.begin_logged()
+
     def begin_flush(self, *, with_snapshot: bool) -> Flush | None:
         """The flusher's: what to do now; None when the partition has stopped."""
         if self._stopped is not None:
@@ -290,7 +317,12 @@ class Partition:
         self, flush: Flush | None, error: OSError | None, snapshot_error: OSError | None = None
     ) -> None:
         """The flusher's: how it went, with the data and then with the recovery point."""
-        if flush is None or self._stopped is not None:
+        if flush is None:
+            return
+        if self._stopped is not None:
+            if error is None:
+                # It failed meanwhile, and is not opened anew before this. What is on the disk stays.
+                self._confirmed_offset = max(self._confirmed_offset, flush.end_offset)
             return
         if error is not None:
             self.counters.fsync_errors += 1
@@ -330,9 +362,13 @@ class Partition:
             tell_in_turn(self.readers, lambda reader: reader.offer(size, self))
 
     def reopen(self) -> Recovered:
-        """After a failure: open anew what the disk confirmed. Waits for the disk; raises OSError."""
+        """After a failure: open anew what the disk confirmed. Waits for the disk; raises OSError.
+
+        Before it the flusher has sealed the commit log, so that nothing of what is cut is ever found there.
+        """
+        committed = [] if self._commit_log is None else self._commit_log.pieces_of(self.folder)
         self._close_log()
-        return self.open(end_limit=self._confirmed_offset)
+        return self._open(committed, end_limit=self._confirmed_offset)
 
     def resume(self, *, leader_epoch: int) -> None:
         """Go back to work after `reopen`, under a new epoch.

@@ -65,7 +65,7 @@ async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -
         )
     if any(command.first_offsets):
         await _begin_partitions(broker, name, command.first_offsets[:partitions])
-    opened = await _open_partitions(broker, name, range(partitions), event.settings)
+    opened = await _open_partitions(broker, name, event.topic_id, range(partitions), event.settings)
     await broker.journal.commit(event)
     broker.topics[name] = OpenTopic(opened)
     broker.count_topics()
@@ -105,7 +105,10 @@ async def _delete_topic(broker: Broker, name: str) -> None:
     await forget_topic(broker, topic_id)
     if committed is not None:
         await committed
-    await broker.flusher.settle()
+    await broker.flusher.wait_under_way()
+    for partition in topic.partitions:
+        broker.flusher.forget(partition)
+        await slices.pause()
     await remove_folder(broker, event.name)
     while topic.partitions:
         # Thousands of them take tens of milliseconds to free.
@@ -137,7 +140,8 @@ async def _add_partitions(
         fresh = range(len(topic.partitions), total)
         broker.growing.add(event.name)
         try:
-            opened = await _open_partitions(broker, event.name, fresh, broker.metadata.topic(name).settings)
+            known = broker.metadata.topic(name)
+            opened = await _open_partitions(broker, event.name, known.topic_id, fresh, known.settings)
             await broker.journal.commit(event)
         finally:
             broker.growing.discard(event.name)
@@ -175,9 +179,9 @@ async def _begin_partitions(broker: Broker, name: TopicName, first_offsets: Sequ
 
 
 async def _open_partitions(
-    broker: Broker, name: TopicName, numbers: range, settings: TopicSettings
+    broker: Broker, name: TopicName, topic_id: UUID, numbers: range, settings: TopicSettings
 ) -> list[Partition]:
-    sources = [(TopicPartition(name, number), settings) for number in numbers]
+    sources = [(TopicPartition(name, number), topic_id, settings) for number in numbers]
     try:
         return await broker.open_partitions(sources)
     except OSError as error:

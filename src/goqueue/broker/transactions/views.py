@@ -47,7 +47,7 @@ def transaction_stats(broker: Broker) -> TransactionStats:
         next_producer_id=unused[0] if unused else broker.metadata.producer_ids_end,
         journal_bytes=sum(log.size_bytes for log in logs),
         journal_events=sum(journal.event_count for journal in broker.transactions),
-        is_synced=not any(log.is_dirty for log in logs),
+        is_synced=all(log.is_safe for log in logs),
         longest_open=sorted(
             (view for view in views if view.state is TransactionState.ONGOING),
             key=lambda view: view.started_ms,

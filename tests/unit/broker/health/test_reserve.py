@@ -35,6 +35,7 @@ class Lives:
     def __init__(self) -> None:
         self.clock = SimulatedClock()
         self.disk = SimulatedDisk(Random(1))
+        self._chance = Random(1)
 
     def live(self, work: Callable[[Broker], Awaitable[T]], *, reserve_bytes: int = RESERVE_BYTES) -> T:
         async def open_and_work() -> T:
@@ -47,7 +48,7 @@ class Lives:
                     clock=self.clock,
                     threads=threads,
                     workshop=WorkshopAtHand(),
-                    chance=Random(1),
+                    chance=self._chance,
                     reserve=reserve,
                 )
             return await work(broker)

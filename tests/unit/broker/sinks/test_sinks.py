@@ -41,7 +41,7 @@ from goqueue.model.settings import BrokerConfig
 from goqueue.node.disk import FolderDisk
 from goqueue.records.entries import encode_entry
 from goqueue.testing.disk import SimulatedDisk
-from tests.unit.broker.running import ORDERS, running, until
+from tests.unit.broker.running import DIRECT, ORDERS, running, until
 from tests.unit.broker.sinks.sink_steps import SINK, batch_of, commit, ending, entries, put_stage, values
 
 Walk = Callable[[Broker], Awaitable[None]]
@@ -253,7 +253,7 @@ def test_an_epoch_that_a_failing_disk_held_up_is_finished_once_when_it_recovers(
         assert await values(broker, 0) == [value for partition, value in rows if partition == 0]
         assert await values(broker, 1) == [value for partition, value in rows if partition == 1]
 
-    walk_with_sink(disk, walk, BrokerConfig(upkeep_interval_ms=20))
+    walk_with_sink(disk, walk, BrokerConfig(upkeep_interval_ms=20, commit_log=DIRECT))
 
 
 def test_an_epoch_is_not_called_committed_when_a_partition_lost_part_of_it_on_the_way(
@@ -285,7 +285,7 @@ def test_an_epoch_is_not_called_committed_when_a_partition_lost_part_of_it_on_th
         assert (await commit(broker, 0, "a", "b")).is_duplicate
         assert (await values(broker, 0), await values(broker, 1)) == (["a"], ["b"])
 
-    walk_with_sink(disk, walk, BrokerConfig(upkeep_interval_ms=60_000))
+    walk_with_sink(disk, walk, BrokerConfig(upkeep_interval_ms=60_000, commit_log=DIRECT))
 
 
 def test_upkeep_finishes_an_epoch_whose_writer_does_not_come_back() -> None:
@@ -299,7 +299,7 @@ def test_upkeep_finishes_an_epoch_whose_writer_does_not_come_back() -> None:
         await until(lambda: broker.sinks.machine.sink(SINK).last_epoch == 0)
         assert await values(broker, 0) == ["x"]
 
-    walk_with_sink(disk, walk, BrokerConfig(upkeep_interval_ms=20))
+    walk_with_sink(disk, walk, BrokerConfig(upkeep_interval_ms=20, commit_log=DIRECT))
 
 
 def test_an_epoch_under_way_to_a_topic_that_is_deleted_goes_on_without_it(
@@ -323,7 +323,7 @@ def test_an_epoch_under_way_to_a_topic_that_is_deleted_goes_on_without_it(
         found = await read_messages(broker, ReadMessages(source=kept))
         assert [message.value for message in found.messages] == [b"kept"]
 
-    walk_with_sink(disk, walk, BrokerConfig(upkeep_interval_ms=60_000))
+    walk_with_sink(disk, walk, BrokerConfig(upkeep_interval_ms=60_000, commit_log=DIRECT))
     assert "epoch_skips_deleted_topic sink=lake epoch=0 partition=orders/0" in caplog.text
 
 

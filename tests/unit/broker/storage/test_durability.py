@@ -16,7 +16,7 @@ from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import BrokerConfig
 from goqueue.node.disk import DiskFile, FolderDisk
 from goqueue.testing.disk import SimulatedDisk
-from tests.unit.broker.running import ORDERS, ORDERS_0, running, until
+from tests.unit.broker.running import DIRECT, ORDERS, ORDERS_0, running, until
 
 
 async def put(broker: Broker, value: bytes, acks: Acks = Acks.ALL) -> object:
@@ -60,7 +60,7 @@ def test_one_fsync_covers_all_that_waits(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(DiskFile, "sync", counted)
 
     async def walk() -> None:
-        async with running(FolderDisk(tmp_path)) as broker:
+        async with running(FolderDisk(tmp_path), BrokerConfig(commit_log=DIRECT)) as broker:
             await create_topic(broker, CreateTopic(name="orders", partitions=1))
             await put(broker, b"first")
             syncs.clear()
@@ -77,7 +77,7 @@ def test_a_failed_fsync_refuses_the_ack_and_the_partition_comes_back_without_the
     disk = SimulatedDisk(Random(3))
 
     async def walk() -> None:
-        async with running(disk, BrokerConfig(upkeep_interval_ms=20)) as broker:
+        async with running(disk, BrokerConfig(upkeep_interval_ms=20, commit_log=DIRECT)) as broker:
             await create_topic(broker, CreateTopic(name="orders", partitions=1))
             assert await put(broker, b"safe") == Placed(0, 0)
             epoch = describe_topic(broker, "orders").partitions[0].leader_epoch
@@ -138,7 +138,7 @@ def test_a_journal_that_fails_ends_the_brokers_work_and_a_new_start_goes_by_the_
     disk = SimulatedDisk(Random(6))
 
     async def walk() -> None:
-        async with running(disk) as broker:
+        async with running(disk, BrokerConfig(commit_log=DIRECT)) as broker:
             await create_topic(broker, CreateTopic(name="orders", partitions=1))
             disk.faults.fail_syncs(1, under="logs/__metadata")
             with pytest.raises(StorageFailed):
@@ -173,7 +173,9 @@ def test_a_bug_in_a_flush_leaves_nobody_waiting(tmp_path: Path, monkeypatch: pyt
         raise ZeroDivisionError
 
     async def walk() -> None:
-        async with running(FolderDisk(tmp_path), BrokerConfig(upkeep_interval_ms=20)) as broker:
+        async with running(
+            FolderDisk(tmp_path), BrokerConfig(upkeep_interval_ms=20, commit_log=DIRECT)
+        ) as broker:
             await create_topic(broker, CreateTopic(name="orders", partitions=1))
             with monkeypatch.context() as patched:
                 patched.setattr(DiskFile, "sync", broken)

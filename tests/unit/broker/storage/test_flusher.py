@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 from goqueue.broker.storage.flusher import Flusher
 from goqueue.broker.storage.partition import Partition
+from goqueue.log.commit_log import CommitLog
 from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Lane, Message
@@ -15,6 +17,7 @@ from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
 from goqueue.records.batch import encode
 from goqueue.records.layout import read_header
+from goqueue.testing.disk import SimulatedDisk
 from tests.unit.broker.running import ORDERS, until
 
 
@@ -32,6 +35,10 @@ class HeldThreads(Threads):
 
     def release(self, number: int) -> None:
         self.held[number].set_result(None)
+
+
+def no_commit_log() -> CommitLog:
+    return CommitLog(SimulatedDisk(Random(1)), draw_salt=lambda: 1, file_bytes=0, files_max=0)
 
 
 def open_partition(folder: Path, number: int, flusher: Flusher) -> Partition:
@@ -63,7 +70,7 @@ def put(partition: Partition) -> "asyncio.Future[None]":
 def test_a_partition_does_not_wait_for_the_fsync_of_another(tmp_path: Path) -> None:
     async def walk() -> None:
         threads = HeldThreads()
-        flusher = Flusher(threads, SystemClock(), interval_ms=60_000)
+        flusher = Flusher(threads, SystemClock(), no_commit_log(), interval_ms=60_000)
         first, second = (open_partition(tmp_path, number, flusher) for number in range(2))
         slow = put(first)
         await until(lambda: len(threads.held) == 1)
@@ -83,7 +90,7 @@ def test_a_partition_does_not_wait_for_the_fsync_of_another(tmp_path: Path) -> N
 def test_what_comes_during_a_flush_shares_the_next_one(tmp_path: Path) -> None:
     async def walk() -> None:
         threads = HeldThreads()
-        flusher = Flusher(threads, SystemClock(), interval_ms=60_000)
+        flusher = Flusher(threads, SystemClock(), no_commit_log(), interval_ms=60_000)
         partition = open_partition(tmp_path, 0, flusher)
         first = put(partition)
         await until(lambda: len(threads.held) == 1)
@@ -104,7 +111,7 @@ def test_what_comes_during_a_flush_shares_the_next_one(tmp_path: Path) -> None:
 def test_many_partitions_share_a_few_lanes(tmp_path: Path) -> None:
     async def walk() -> None:
         threads = HeldThreads()
-        flusher = Flusher(threads, SystemClock(), interval_ms=60_000)
+        flusher = Flusher(threads, SystemClock(), no_commit_log(), interval_ms=60_000)
         waiters = [put(open_partition(tmp_path, number, flusher)) for number in range(8)]
 
         await until(lambda: len(threads.held) == 4)

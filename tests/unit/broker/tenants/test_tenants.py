@@ -237,7 +237,7 @@ def test_readers_and_polls_share_what_a_second_allows() -> None:
         assert await look(broker) == 1, "whoever is not in debt gets at least one"
         with pytest.raises(RateExceeded) as refused:
             await look(broker)
-        assert refused.value.retry_after_ms == 50
+        assert 0 < refused.value.retry_after_ms <= 50
         with pytest.raises(RateExceeded):
             await poll(broker, _poll(consumer))
 
@@ -245,7 +245,7 @@ def test_readers_and_polls_share_what_a_second_allows() -> None:
         polled = await poll(broker, _poll(consumer, wait_ms=5_000))
 
         assert [len(part.messages) for part in polled.parts] == [1]
-        assert broker.clock.wall_ms() - before_ms == 50
+        assert broker.clock.wall_ms() - before_ms <= 50
         assert tenant_usage(broker, "acme").totals.messages_consumed == 12
 
     Lives(1).live(work)

@@ -23,7 +23,7 @@ class IdleFlusher(FlushRequests):
     def request_snapshot(self, partition: Partition) -> None:
         pass
 
-    def note_dirty(self, partition: Partition) -> None:
+    def note_dirty(self, partition: Partition, size: int) -> None:
         pass
 
 
@@ -64,7 +64,7 @@ def test_a_batch_is_told_as_stored_when_the_disk_knows_that_its_partition_was_ad
             appended = append(broker, Append(ORDERS_0, body, Acks.ALL))
             assert appended.committed is not None
             told = asyncio.ensure_future(appended.committed)
-            await until(lambda: not partition.log.is_dirty)
+            await until(lambda: partition.log.is_safe)
             assert unsafe_count(journal) == 1
             assert not told.done()
 
