@@ -20,6 +20,12 @@ def test_what_was_answered_is_known_and_restored(seed: int) -> None:
     assert counts["back up"] > 0
 
 
+def test_a_backup_made_after_the_clock_was_set_back_can_be_had() -> None:
+    counts = simulate_knowledge(709, 200)
+
+    assert counts["clock set"] > 0
+
+
 def first_violation() -> str:
     for seed in SEEDS_SEARCHED:
         try:

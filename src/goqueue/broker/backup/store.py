@@ -92,9 +92,13 @@ class BackupStore:
         self._disk.remove_tree(f"{BACKUPS_FOLDER}/{backup_id}")
         self._disk.sync_folder(BACKUPS_FOLDER)
 
-    def thin(self, count_max: int) -> list[str]:
-        """Keep the newest so many, and clear away what counts no more; returns the ids that are gone."""
-        old = [each.backup_id for each in self.all()[count_max:]]
+    def thin(self, count_max: int, made: str) -> list[str]:
+        """Keep the one just made and the newest besides, and clear away what counts no more; the ids gone.
+
+        By its time that one need not be the newest: somebody may have set the clock back.
+        """
+        others = [each.backup_id for each in self.all() if each.backup_id != made]
+        old = others[max(count_max - 1, 0) :]
         for backup_id in old:
             self.remove(backup_id)
         known = set(self._ids())

@@ -48,7 +48,7 @@ async def _create_backup(broker: Broker, command: CreateBackup) -> KeptBackup:
     await commit_written(broker.all_partitions())
     backup = take_backup(broker, command)
     backup_id = await on_disk(broker, broker.backups.add, backup)
-    await on_disk(broker, broker.backups.thin, broker.config.backup_count_max)
+    await on_disk(broker, broker.backups.thin, broker.config.backup_count_max, backup_id)
     return KeptBackup(backup_id, backup)
 
 

@@ -414,6 +414,23 @@ def test_the_newest_are_kept_and_two_of_a_second_have_ids_of_their_own(tmp_path:
     asyncio.run(walk())
 
 
+def test_a_backup_that_was_just_made_is_kept_also_where_others_are_of_a_later_time(tmp_path: Path) -> None:
+    async def walk() -> None:
+        async with running(FolderDisk(tmp_path), BrokerConfig(backup_count_max=2)) as broker:
+            first = (await create_backup(broker, EVERYTHING)).backup_id
+            document = json.loads(await backup_document(broker, first))
+            await delete_backup(broker, first)
+            for day in ("01", "02"):  # as after the clock was set back
+                document["timestamp"] = f"2099-01-{day}T00:00:00Z"
+                await bring_backup(broker, f"2099-01-{day}-000000", json.dumps(document).encode())
+
+            made = (await create_backup(broker, EVERYTHING)).backup_id
+
+            assert [kept.backup_id for kept in await list_backups(broker)] == ["2099-01-02-000000", made]
+
+    asyncio.run(walk())
+
+
 def test_backups_are_deleted_and_unknown_ones_are_told(tmp_path: Path) -> None:
     async def walk() -> None:
         async with running(FolderDisk(tmp_path)) as broker:
