@@ -28,13 +28,13 @@ from goqueue.broker.transactions.ends import recover_transactions, watch_transac
 from goqueue.broker.transactions.journal import SINKS_JOURNAL, TRANSACTIONS_TOPIC, TransactionJournals
 from goqueue.broker.upkeep import keep_up
 from goqueue.core.access.tenants import Tenants
-from goqueue.core.cluster.metadata import ClusterFormed, Metadata, Topic
+from goqueue.core.cluster.metadata import ClusterFormed, JournalBegun, Metadata, Topic
 from goqueue.core.telemetry.counters import Counters
 from goqueue.core.telemetry.telemetry import Telemetry
 from goqueue.core.transactions.sinks import Sinks
-from goqueue.log.commit_log import CommitLog
+from goqueue.log.commit_log import COMMIT_FOLDER, CommitLog
 from goqueue.log.file_shelf import FileShelf
-from goqueue.model.errors import ShuttingDown
+from goqueue.model.errors import CommitLogDamaged, ShuttingDown
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.ports import Clock, Disk, Threads, Workshop
 from goqueue.model.running_time import RunningTime
@@ -68,11 +68,16 @@ async def open_broker(
     journal, metadata = broker.journal, broker.metadata
     await threads.run(broker.commit_log.open)
     await broker.open_journal(journal)
+    if COMMIT_FOLDER in metadata.journals and broker.commit_log.is_new:
+        raise CommitLogDamaged(COMMIT_FOLDER, "the folder was removed: all is missing")
+    await threads.run(broker.commit_log.make_folder)
     await broker.open_journal(broker.schemas.journal)
     await broker.transactions.open({SINKS_JOURNAL, *await _numbers(broker, TRANSACTIONS_TOPIC)})
     if not metadata.cluster_id:
         cluster_id = "".join(broker.chance.choices(_CLUSTER_ID_LETTERS, k=22))
         await journal.commit(ClusterFormed(cluster_id))
+    if COMMIT_FOLDER not in metadata.journals:
+        await journal.commit(JournalBegun(COMMIT_FOLDER))
     await journal.commit(metadata.raise_epoch())
     broker.telemetry = Telemetry(
         broker.counters, config.tracing, metadata.cluster_id, began_us=broker.clock.wall_us()

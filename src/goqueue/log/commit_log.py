@@ -79,6 +79,8 @@ class CommitLog:
         """While the broker starts: what the last life has left, by folder."""
         self._is_failed = False
         """What the last file holds at its end is unknown, and no newer file says so yet."""
+        self.is_new = True
+        """There was no folder of it: after the first start of a broker that means loss."""
         self.round_count = 0
         self.written_bytes = 0
 
@@ -105,17 +107,18 @@ class CommitLog:
         return self._found is not None and folder in self._found
 
     @property
-    def file_count(self) -> int:
-        return len(self._numbers)
+    def paths(self) -> list[str]:
+        """Its files, oldest first."""
+        return [_path(number) for number in self._numbers]
 
     def check(self) -> None:
         """Raises CommitLogDamaged when a round is missing that is no torn end. Changes nothing."""
         due = None
         for number, rounds in self._scan():
             if due not in (None, rounds.first_round):
-                raise CommitLogDamaged(_path(number), rounds.first_round if due is None else due)
+                raise CommitLogDamaged(_path(number), f"round {due} is missing")
             if rounds.is_damaged:
-                raise CommitLogDamaged(_path(number), rounds.end_round)
+                raise CommitLogDamaged(_path(number), f"round {rounds.end_round} is missing")
             due = rounds.end_round
 
     def open(self, *, is_damage_accepted: bool = False) -> None:
@@ -125,8 +128,10 @@ class CommitLog:
         """
         if not is_damage_accepted:
             self.check()
-        self._disk.make_folder(COMMIT_FOLDER)
         self._found = {}
+        self.is_new = COMMIT_FOLDER not in self._disk.list("")
+        if self.is_new:
+            return
         rounds = None
         for number, rounds in self._scan():
             self._numbers.append(number)
@@ -139,6 +144,10 @@ class CommitLog:
             self._disk.remove(_path(number))  # it was being made when the process ended
         self._disk.sync_folder(COMMIT_FOLDER)
         self._next_file = max(self._numbers, default=0) + 1
+
+    def make_folder(self) -> None:
+        """Nobody misses it: it may be made, if it is not there."""
+        self._disk.make_folder(COMMIT_FOLDER)
 
     def _keep(self, number: int, end_position: int) -> None:
         """Make sure that the disk has what was found: a killed process had perhaps not waited for it."""

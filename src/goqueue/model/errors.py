@@ -396,13 +396,12 @@ class CommitLogDamaged(Corrupt):
 
     code = "commit_log_damaged"
 
-    def __init__(self, path: str, round_number: int) -> None:
+    def __init__(self, path: str, problem: str) -> None:
         super().__init__(
-            f"the commit log is damaged: round {round_number} is missing in {path}; "
+            f"the commit log is damaged: {problem} in {path}; "
             "`goqueue-admin repair` tells what is left and goes on with that"
         )
         self.path = path
-        self.round_number = round_number
 
 
 class NotDamaged(Fenced):

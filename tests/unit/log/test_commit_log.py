@@ -26,6 +26,7 @@ def piece(
 def opened(disk: SimulatedDisk, *, file_bytes: int = 4096, files_max: int = 3) -> CommitLog:
     log = CommitLog(disk, draw_salt=lambda: 1, file_bytes=file_bytes, files_max=files_max)
     log.open()
+    log.make_folder()
     return log
 
 

@@ -11,13 +11,14 @@ from typer.testing import CliRunner
 from goqueue.broker.broker import Broker
 from goqueue.broker.health.repair import repair
 from goqueue.cli.admin import app
+from goqueue.model.errors import CommitLogDamaged
 from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
 from goqueue.node.lock import FolderLock
 from goqueue.node.main import run
 from goqueue.node.repair import main
 from goqueue.records.frame import FRAME_BYTES
-from tests.unit.broker.queue.queue_steps import ack, join, orders, put, take
+from tests.unit.broker.queue.queue_steps import ack, join, orders, put, take, values
 from tests.unit.broker.running import ORDERS_0, running
 
 
@@ -154,3 +155,72 @@ def test_people_get_a_table_and_programs_json(data: Path) -> None:
         "6 partitions looked at: nothing is lost\n"
     )
     assert runner.invoke(app, ["repair", str(data / "nowhere")]).exit_code != 0
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Path:
+    """What a broker leaves that is killed at its work."""
+    root, copy = tmp_path / "data", tmp_path / "killed"
+
+    async def fill() -> None:
+        async with running(FolderDisk(root)) as broker:
+            await orders(broker)
+            for number in range(10):
+                await put(broker, str(number))
+            shutil.copytree(root, copy)
+
+    asyncio.run(fill())
+    return copy
+
+
+def values_after_start(data: Path) -> list[str]:
+    async def look() -> list[str]:
+        async with running(FolderDisk(data)) as broker:
+            consumer = await join(broker)
+            return values(await take(broker, consumer, 100))
+
+    return asyncio.run(look())
+
+
+ALL_VALUES = [str(number) for number in range(10)]
+
+
+def test_what_was_killed_needs_no_repair(killed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(killed)]) == 0
+    assert not msgspec.json.decode(capsys.readouterr().out)["commit_log"]
+    assert values_after_start(killed) == ALL_VALUES
+
+
+def test_what_only_the_commit_log_has_is_put_back_by_a_start_and_by_a_repair(killed: Path) -> None:
+    path = segment(killed)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+    assert main([str(killed), "--apply"]) == 0
+    assert values_after_start(killed) == ALL_VALUES
+
+
+def test_a_commit_log_that_has_lost_a_round_stops_the_start_until_it_is_repaired(
+    killed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flip(killed / "commit" / f"{1:020d}", 100)
+    with pytest.raises(CommitLogDamaged, match="is missing in commit/"):
+        values_after_start(killed)
+
+    assert main([str(killed)]) == 1
+    assert "is missing" in msgspec.json.decode(capsys.readouterr().out)["commit_log"]
+    shown = CliRunner().invoke(app, ["repair", str(killed)])
+    assert (shown.exit_code, "the commit log is damaged" in shown.output) == (1, True)
+    assert main([str(killed), "--apply"]) == 0
+    assert len(list((killed / "repair").glob("*/commit/*"))) == 1
+    assert main([str(killed)]) == 0
+    assert values_after_start(killed) == ALL_VALUES
+
+
+def test_a_commit_log_that_was_removed_stops_the_start_until_it_is_repaired(killed: Path) -> None:
+    shutil.rmtree(killed / "commit")
+    with pytest.raises(CommitLogDamaged, match="the folder was removed"):
+        values_after_start(killed)
+
+    assert main([str(killed)]) == 1
+    assert main([str(killed), "--apply"]) == 0
+    assert values_after_start(killed) == ALL_VALUES

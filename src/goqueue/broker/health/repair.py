@@ -21,12 +21,13 @@ from goqueue.broker.storage.journal import JOURNAL_SETTINGS
 from goqueue.broker.storage.partition import Partition
 from goqueue.core.access.tenants import Tenants
 from goqueue.core.cluster.metadata import Metadata
-from goqueue.log.commit_log import CommitLog
+from goqueue.log.commit_log import COMMIT_FOLDER, CommitLog
 from goqueue.log.commit_rounds import NO_TOPIC
 from goqueue.log.inspection import GoodRun, Inspected, InspectedSegment, inspect
+from goqueue.log.recovery import find_bases
 from goqueue.log.redo import redo
 from goqueue.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
-from goqueue.model.errors import Corrupt, GoQueueError
+from goqueue.model.errors import CommitLogDamaged, Corrupt, GoQueueError
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.names import is_internal
 from goqueue.model.ports import Clock, Disk
@@ -72,10 +73,14 @@ class Repair:
     """Folders with messages that the metadata does not know: creating the topic makes them readable again."""
     kept_in: str = ""
     """Where what was replaced lies now."""
+    commit_log: str = ""
+    """What is wrong with the commit log; what is left of it is used all the same."""
+    is_commit_log_repaired: bool = False
 
     @property
     def is_well(self) -> bool:
-        return all(partition.is_repaired for partition in self.damaged)
+        is_log_well = self.is_commit_log_repaired or not self.commit_log
+        return is_log_well and all(partition.is_repaired for partition in self.damaged)
 
 
 def repair(disk: Disk, clock: Clock, *, is_applied: bool, kept_in: str | None) -> Repair:
@@ -83,13 +88,12 @@ def repair(disk: Disk, clock: Clock, *, is_applied: bool, kept_in: str | None) -
     found = Repair(kept_in=kept_in or "")
     repairing = _Repairing(disk, clock, found, kept_in, is_applied=is_applied)
     journal = TopicPartition(METADATA_TOPIC, 0)
-    if is_applied:
-        repairing.open_commit_log()
+    repairing.open_commit_log()
     repairing.look_at(journal, must_exist=any(True for _ in _partitions_on_disk(disk)))
     known = _read_metadata(disk, journal)
     repairing.topic_ids = {name: topic.topic_id for name, topic in known.topics.items()}
     expected = {TopicPartition(t.name, n) for t in known.topics.values() for n in range(t.partitions)}
-    expected |= {_parsed(name) for name in known.journals}
+    expected |= {_parsed(name) for name in known.journals if name != COMMIT_FOLDER}
     there = set(_partitions_on_disk(disk))
     for source in sorted(expected | {source for source in there if is_internal(source.topic)}):
         if source != journal:
@@ -97,6 +101,7 @@ def repair(disk: Disk, clock: Clock, *, is_applied: bool, kept_in: str | None) -
     strangers = {s.topic for s in there - expected if not is_internal(s.topic)} - known.deleted
     found.unknown_topics = sorted(strangers)
     _look_at_delays(disk, found)
+    repairing.end_commit_log(is_known=COMMIT_FOLDER in known.journals)
     return found
 
 
@@ -111,20 +116,49 @@ class _Repairing:
         self._found = found
         self._kept_in = kept_in
         self._is_applied = is_applied
-        self._commit_log: CommitLog | None = None
+        self._commit_log = CommitLog(disk, draw_salt=lambda: 0, file_bytes=0, files_max=0)
         self.topic_ids: dict[TopicName, UUID] = {}
 
     def open_commit_log(self) -> None:
-        """Use what the commit log still has. A round that is lost in it is lost: partitions tell of what."""
-        self._commit_log = CommitLog(self._disk, draw_salt=lambda: 0, file_bytes=0, files_max=0)
-        self._commit_log.open(is_damage_accepted=True)
+        """Use what the commit log still has. What a lost round held is lost, unless its partition has it."""
+        self._is_log_gone = COMMIT_FOLDER not in self._disk.list("")
+        try:
+            self._commit_log.check()
+        except CommitLogDamaged as damaged:
+            self._found.commit_log = str(damaged)
+        if self._is_applied:
+            self._commit_log.open(is_damage_accepted=True)
+
+    def end_commit_log(self, *, is_known: bool) -> None:
+        """All that it has is in the partitions. If it is damaged, the next start begins a new one."""
+        if is_known and self._is_log_gone:
+            self._found.commit_log = "the folder of the commit log was removed"
+        if self._is_applied and self._found.commit_log:
+            self._commit_log.make_folder()
+            for path in self._commit_log.paths:
+                self._put_away(*path.rsplit("/", 1))
+            self._disk.sync_folder(COMMIT_FOLDER)
+            self._found.is_commit_log_repaired = True
+
+    def _redo(self, source: TopicPartition, folder: str) -> None:
+        """Put into a partition what the commit log has of it."""
+        pieces = self._commit_log.left_of(folder)
+        if not pieces:
+            return
+        redo(self._disk, folder, self.topic_ids.get(source.topic, NO_TOPIC), pieces)
+        for base_offset in find_bases(self._disk, folder):
+            file = self._disk.open_existing(f"{folder}/{base_offset:020d}{LOG_SUFFIX}")
+            try:
+                file.sync()
+            finally:
+                file.close()
+        self._disk.sync_folder(folder)
 
     def look_at(self, source: TopicPartition, *, must_exist: bool) -> None:
         folder = _folder(source)
         if self._is_applied:
             _finish_earlier(self._disk, folder)
-        if self._commit_log is not None and (pieces := self._commit_log.left_of(folder)):
-            redo(self._disk, folder, self.topic_ids.get(source.topic, NO_TOPIC), pieces)
+            self._redo(source, folder)
         inspected = inspect(self._disk, folder)
         self._found.partitions_looked_at += 1
         problem = _problem(inspected, must_exist=must_exist)

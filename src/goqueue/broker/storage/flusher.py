@@ -154,11 +154,12 @@ class Flusher:
             await asyncio.wait([busy])
             await asyncio.sleep(0)  # one that is done is let go of in the next turn
         self._upkeep = self._begun(work)
-        try:
-            await self._upkeep
-        finally:
-            self._upkeep = None
-            self._start()
+        self._upkeep.add_done_callback(self._end_upkeep)
+        await asyncio.shield(self._upkeep)  # whoever asked may go away: a thread is at work all the same
+
+    def _end_upkeep(self, upkeep: "asyncio.Future[None]") -> None:
+        self._upkeep = None
+        self._start()
 
     async def wait_under_way(self) -> None:
         """Return when the flushes that are under way now have ended."""

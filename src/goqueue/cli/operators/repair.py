@@ -39,6 +39,8 @@ class Repair(msgspec.Struct):
     derived: list[str]
     unknown_topics: list[str]
     kept_in: str
+    commit_log: str
+    is_commit_log_repaired: bool
 
 
 _decoder = msgspec.json.Decoder(Repair)
@@ -82,6 +84,8 @@ def repair(
 
 
 def _tell(found: Repair, *, is_applied: bool) -> None:
+    if found.commit_log:
+        print(found.commit_log + ("; the next start begins a new one" if is_applied else ""))
     if not found.damaged:
         text = f"{counted(found.partitions_looked_at, 'partition')} looked at: nothing is lost"
         show_done(Output.TABLE, text, found)
@@ -91,9 +95,10 @@ def _tell(found: Repair, *, is_applied: bool) -> None:
         print(f"{path} is spoilt; the next start makes it anew")
     for topic in found.unknown_topics:
         print(f"logs/{topic} belongs to no known topic; create {topic} to have its messages again")
-    if found.damaged and not is_applied:
+    is_damaged = bool(found.damaged or found.commit_log)
+    if is_damaged and not is_applied:
         print("nothing was changed; repair with --apply")
-    elif found.damaged and found.kept_in:
+    elif is_damaged and found.kept_in:
         print(f"what was replaced is kept in {found.kept_in}")
     for each in found.damaged:
         if is_applied and not each.is_repaired:
