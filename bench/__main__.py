@@ -17,6 +17,7 @@ import psutil
 
 from bench import (
     codec_rows,
+    commit_rows,
     delays,
     disk_rows,
     fairness_rows,
@@ -89,6 +90,8 @@ def groups(folder: Path, gigabytes: float) -> dict[str, Callable[[], list[Row]]]
         "queue-memory": queue_rows.lease_memory,
         "latency": with_broker("g", lambda b: kafka_rows.latency(b, folder)),
         "tail-latency": with_broker("y", lambda b: kafka_rows.tail_latency(b, folder)),
+        "commit-partitions": with_broker("z", commit_rows.over_partitions),
+        "commit-single": with_broker("aa", lambda b: commit_rows.one_at_a_time(b, folder)),
         "fairness": with_broker("x", fairness_rows.beside),
         "fairness-holds": fairness_rows.holds,
         "codec": lambda: [*codec_rows.decoding(), *codec_rows.encoding()],
