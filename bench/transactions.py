@@ -9,8 +9,8 @@ from confluent_kafka import Producer
 from bench.kafka_rows import create_topic
 from bench.measured import Row, at_least, at_most, fsync_latencies_ms, measuring, percentile, reported
 from bench.raw_client import RawClient, batch_of, produce_request
-from goqueue.broker.broker import LOGS_FOLDER
 from goqueue.broker.opening import close_broker, open_broker
+from goqueue.broker.storage.data_folder import LOGS_FOLDER
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.topics.verbs import create_topic as create_topic_here
 from goqueue.log.partition_log import CheckedBatch

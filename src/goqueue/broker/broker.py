@@ -23,6 +23,7 @@ from goqueue.broker.metadata_state import Event as MetadataEvent
 from goqueue.broker.queue.state import QueueState
 from goqueue.broker.schemas.state import SchemaState
 from goqueue.broker.sinks.state import SinkState
+from goqueue.broker.storage.data_folder import LOGS_FOLDER, has_logs, left_beside_logs
 from goqueue.broker.storage.flusher import Flusher
 from goqueue.broker.storage.journal import Journal
 from goqueue.broker.storage.partition import Partition
@@ -38,8 +39,6 @@ from goqueue.core.telemetry.telemetry import Telemetry
 from goqueue.log.commit_log import CommitLog
 from goqueue.log.file_shelf import FileShelf
 from goqueue.log.recovery import Recovered
-from goqueue.log.segment import LOG_SUFFIX
-from goqueue.log.snapshot import SUFFIX as SNAPSHOT_SUFFIX
 from goqueue.model.errors import (
     GoQueueError,
     InternalTopic,
@@ -59,7 +58,6 @@ from goqueue.model.telemetry import ExportStatus
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-LOGS_FOLDER = "logs"
 _OPEN_AT_ONCE = 8
 
 
@@ -294,15 +292,25 @@ class Broker:
 
     async def _open_journal_partition(self, partition: Partition) -> None:
         """Refuses a journal that is damaged: without what it held the broker would break its word."""
+        left = ""
         if partition is self.journal.partition:
-            must_exist = await self.threads.run(_has_logs, self.disk)
+            must_exist = await self.threads.run(has_logs, self.disk)
+            if not must_exist:
+                left = await self.threads.run(left_beside_logs, self.disk)
+                must_exist = bool(left)
         else:
             must_exist = str(partition.source) in self.metadata.journals
         await self.threads.run(self.disk.make_folder, partition.folder)
         recovered = await self.threads.run(partition.open, must_exist=must_exist)
         self.recovery.add(partition.source, recovered)
         if recovered.damage is not None:
-            raise JournalDamaged(*partition.source, str(recovered.damage))
+            reason = str(recovered.damage)
+            if left:
+                reason = (
+                    f"{LOGS_FOLDER}/ is gone, or holds nothing, and {left} shows that a broker has worked in "
+                    f"this folder; put {LOGS_FOLDER}/ back, or begin anew in an empty folder"
+                )
+            raise JournalDamaged(*partition.source, reason)
 
     async def _note_journal(self, partition: Partition) -> None:
         """Remember that there is this journal, so that its absence is noticed."""
@@ -354,16 +362,6 @@ async def remove_folder(broker: Broker, name: TopicName) -> None:
     """Remove what a deleted topic left on the disk, and free its name."""
     await broker.threads.run(_remove_topic_folder, broker.disk, name)
     await broker.journal.commit(TopicRemoved(name))
-
-
-def _has_logs(disk: Disk) -> bool:
-    """Whether partitions lie in the data folder: the metadata journal is older than all of them."""
-    return any(
-        name.endswith((LOG_SUFFIX, SNAPSHOT_SUFFIX))
-        for topic in disk.list(LOGS_FOLDER)
-        for partition in disk.list(f"{LOGS_FOLDER}/{topic}")
-        for name in disk.list(f"{LOGS_FOLDER}/{topic}/{partition}")
-    )
 
 
 def _remove_topic_folder(disk: Disk, name: TopicName) -> None:

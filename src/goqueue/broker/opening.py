@@ -5,7 +5,7 @@ import random
 from uuid import UUID
 
 from goqueue.broker.backup.store import BackupStore
-from goqueue.broker.broker import LOGS_FOLDER, Broker, OpenTopic, remove_folder
+from goqueue.broker.broker import Broker, OpenTopic, remove_folder
 from goqueue.broker.delays.keeper import DelayKeeper
 from goqueue.broker.delays.store import DelayStore
 from goqueue.broker.groups.coordinator import Coordinator
@@ -19,6 +19,7 @@ from goqueue.broker.queue.upkeep import keep_up_deliveries
 from goqueue.broker.schemas.state import SchemaState
 from goqueue.broker.sinks.epochs import recover_sinks
 from goqueue.broker.sinks.state import SinkState
+from goqueue.broker.storage.data_folder import LOGS_FOLDER
 from goqueue.broker.storage.flusher import Flusher
 from goqueue.broker.storage.journal import JOURNAL_SETTINGS, Journal
 from goqueue.broker.storage.journal_set import JOURNAL_COUNT

@@ -341,5 +341,10 @@ class CommitLog:
             file.close()
 
 
+def is_commit_file(name: str) -> bool:
+    """Whether a file in the folder of the commit log is one of its own."""
+    return name == _SPARE or _NAME.fullmatch(name) is not None
+
+
 def _path(number: int) -> str:
     return f"{COMMIT_FOLDER}/{number:020d}"

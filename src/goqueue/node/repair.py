@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from goqueue.broker.health.repair import REPAIR_FOLDER, repair
+from goqueue.broker.storage.data_folder import is_used
 from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
 from goqueue.node.lock import FolderInUse, FolderLock
@@ -27,8 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--apply", action="store_true", help="repair; else nothing is changed")
     parser.add_argument("--no-backup", action="store_true", help="do not keep what is replaced")
     given = parser.parse_args(arguments)
-    if not (given.folder / "logs").is_dir():
-        print(f"{given.folder} is no data folder: it has no logs/", file=sys.stderr)
+    if not given.folder.is_dir() or not is_used(FolderDisk(given.folder)):
+        print(f"{given.folder} is no data folder: no broker has left anything in it", file=sys.stderr)
         return _NOT_FOUND
     clock = SystemClock()
     second = datetime.fromtimestamp(clock.wall_ms() // _MS_PER_S, UTC).strftime("%Y-%m-%d-%H%M%S")

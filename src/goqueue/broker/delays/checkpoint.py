@@ -13,14 +13,14 @@ import msgspec
 from crc32c import crc32c
 
 from goqueue.broker.delays.runs import RunName
+from goqueue.broker.storage.data_folder import CHECKPOINT_FILE, DELAYS_FOLDER
 from goqueue.core.delays.delivered import Step
 from goqueue.core.delays.held import HeldMessage
 from goqueue.core.delays.marks import Mark
 from goqueue.model.errors import Corrupt
 from goqueue.model.ports import Disk
 
-DELAYS_FOLDER = "delays"
-_PATH = f"{DELAYS_FOLDER}/checkpoint"
+_PATH = f"{DELAYS_FOLDER}/{CHECKPOINT_FILE}"
 _CHECKSUM = Struct(">I")
 
 

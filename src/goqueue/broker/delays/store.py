@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from pyroaring import BitMap64
 
 from goqueue.broker.delays.checkpoint import (
-    DELAYS_FOLDER,
     Checkpoint,
     TargetState,
     Totals,
@@ -36,6 +35,7 @@ from goqueue.broker.delays.records import (
 )
 from goqueue.broker.delays.runs import InMemory, Run, Runs, SortedEntries, kept, unsorted, walk
 from goqueue.broker.delays.targets import Target, Targets
+from goqueue.broker.storage.data_folder import DELAYS_FOLDER
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.to_the_end import to_the_end
 from goqueue.core.delays.delivered import Delivered

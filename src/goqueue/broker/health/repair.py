@@ -13,10 +13,10 @@ from uuid import UUID
 
 import msgspec
 
-from goqueue.broker.broker import LOGS_FOLDER
-from goqueue.broker.delays.checkpoint import DELAYS_FOLDER, load_checkpoint
+from goqueue.broker.delays.checkpoint import load_checkpoint
 from goqueue.broker.delays.runs import Runs
 from goqueue.broker.metadata_state import EVENTS, METADATA_TOPIC, MetadataAndTenants
+from goqueue.broker.storage.data_folder import CHECKPOINT_FILE, DELAYS_FOLDER, LOGS_FOLDER, is_used
 from goqueue.broker.storage.journal import JOURNAL_SETTINGS
 from goqueue.broker.storage.partition import Partition
 from goqueue.core.access.tenants import Tenants
@@ -89,7 +89,7 @@ def repair(disk: Disk, clock: Clock, *, is_applied: bool, kept_in: str | None) -
     repairing = _Repairing(disk, clock, found, kept_in, is_applied=is_applied)
     journal = TopicPartition(METADATA_TOPIC, 0)
     repairing.open_commit_log()
-    repairing.look_at(journal, must_exist=any(True for _ in _partitions_on_disk(disk)))
+    repairing.look_at(journal, must_exist=is_used(disk))
     known = _read_metadata(disk, journal)
     repairing.topic_ids = {name: topic.topic_id for name, topic in known.topics.items()}
     expected = {TopicPartition(t.name, n) for t in known.topics.values() for n in range(t.partitions)}
@@ -145,6 +145,7 @@ class _Repairing:
         pieces = self._commit_log.left_of(folder)
         if not pieces:
             return
+        self._disk.make_folder(folder)
         redo(self._disk, folder, self.topic_ids.get(source.topic, NO_TOPIC), pieces)
         for base_offset in find_bases(self._disk, folder):
             file = self._disk.open_existing(f"{folder}/{base_offset:020d}{LOG_SUFFIX}")
@@ -294,12 +295,12 @@ def _partitions_on_disk(disk: Disk) -> Iterator[TopicPartition]:
 
 def _look_at_delays(disk: Disk, found: Repair) -> None:
     """What the delays keep beside their log. A start makes it anew by itself: here it is only told."""
-    if "checkpoint" not in disk.list(DELAYS_FOLDER):
+    if CHECKPOINT_FILE not in disk.list(DELAYS_FOLDER):
         return
     try:
         checkpoint = load_checkpoint(disk)
     except (Corrupt, msgspec.MsgspecError):
-        found.derived.append(f"{DELAYS_FOLDER}/checkpoint")
+        found.derived.append(f"{DELAYS_FOLDER}/{CHECKPOINT_FILE}")
         return
     for name in checkpoint.runs:
         try:

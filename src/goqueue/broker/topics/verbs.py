@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from goqueue.broker.broker import LOGS_FOLDER, Broker, OpenTopic, remove_folder
+from goqueue.broker.broker import Broker, OpenTopic, remove_folder
 from goqueue.broker.groups.upkeep import forget_topic
 from goqueue.broker.slices import Slices
 from goqueue.broker.storage.commit_written import commit_written
+from goqueue.broker.storage.data_folder import LOGS_FOLDER
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import admit_partitions, within_retention
 from goqueue.broker.topics.settings import change_settings, settings_from, view_settings
