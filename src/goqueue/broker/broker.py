@@ -70,8 +70,14 @@ class OpenTopic:
     """A number for each message without a key, one behind the other."""
 
     def take_turn(self) -> int:
-        """Where the next message without a key goes: every partition in its turn."""
-        return next(self.turns) % len(self.partitions)
+        """Where the next message without a key goes: each partition in its turn, if it takes any."""
+        return next(self.turns_past_those_out())
+
+    def turns_past_those_out(self) -> Iterator[int]:
+        """Where messages without a key go; when no partition takes any, as if all did: they tell why not."""
+        well = [at for at, partition in enumerate(self.partitions) if partition.takes_messages]
+        well = well or list(range(len(self.partitions)))
+        return (well[turn % len(well)] for turn in self.turns)
 
 
 @dataclass(slots=True)

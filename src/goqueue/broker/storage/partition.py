@@ -142,6 +142,11 @@ class Partition:
         """What of it is lost, when that is so and nobody has accepted it."""
         return None if self._stopped is not None else self._log.damage
 
+    @property
+    def takes_messages(self) -> bool:
+        """Whether it is neither stopped nor damaged."""
+        return self._stopped is None and self._log.damage is None
+
     def admit_write(self) -> None:
         """Refuse whatever would write to a partition that is damaged, before anything else is done for it."""
         if self._log.damage is not None:

@@ -107,6 +107,11 @@ async def _take_in(broker: Broker, command: Publish, topic: OpenTopic) -> _Taken
         problems = await misfits(broker, command.topic, settings, command.messages)
         topic = broker.topic(command.topic)  # it may be another one by now
     messages, routed, later = _route(broker, command, topic, settings, results)
+    # Looked at once for each partition that gets any, and not for each message.
+    for number in routed if not later else {*routed, *[number for _, number in later]}:
+        if not topic.partitions[number].takes_messages:
+            _pass_over(command, topic, routed, later)
+            break
     aside = _without_misfits(routed, later, problems) if problems else {}
     waiting: list[tuple[list[int], Awaitable[None]]] = []
     slices = Slices(broker.clock) if len(routed) > 1 else None
@@ -203,6 +208,36 @@ def _route(
     if changed:
         messages = [changed.get(index, message) for index, message in enumerate(messages)]
     return _new_placed(_Routed, (messages, routed, later))
+
+
+def _pass_over(
+    command: Publish, topic: OpenTopic, routed: dict[int, list[int]], later: list[tuple[int, int]]
+) -> None:
+    """Give messages that may go anywhere to other partitions, where theirs is damaged or stopped."""
+    chosen = {*routed, *[number for _, number in later]}
+    out = {number for number in chosen if not topic.partitions[number].takes_messages}
+    turns = topic.turns_past_those_out()
+
+    def goes_anywhere(index: int) -> bool:
+        message = command.messages[index]
+        return message.partition is None and not message.key
+
+    moved = [index for number in out for index in routed.get(number, ()) if goes_anywhere(index)]
+    for number in sorted(out):
+        if number in routed:
+            routed[number] = [index for index in routed[number] if not goes_anywhere(index)]
+            if not routed[number]:
+                del routed[number]
+    touched = {}
+    for index in sorted(moved):
+        number = next(turns)
+        touched[number] = routed.setdefault(number, [])
+        touched[number].append(index)
+    for indexes in touched.values():
+        indexes.sort()  # in the order in which they came
+    for at, (index, number) in enumerate(later):
+        if number in out and goes_anywhere(index):
+            later[at] = (index, next(turns))
 
 
 def _without_misfits(

@@ -19,6 +19,7 @@ from goqueue.broker.write.publish import publish
 from goqueue.core.telemetry.checks import Verdict
 from goqueue.log.snapshot import begin_at
 from goqueue.model.commands import Placed, Publish, ReadMessages
+from goqueue.model.delays import Postponed
 from goqueue.model.errors import Corrupt, JournalDamaged, NotDamaged, PartitionDamaged
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Message
@@ -108,6 +109,52 @@ def test_a_partition_that_has_lost_messages_is_told_and_not_written_to(
     live(tmp_path, look)
     live(tmp_path, look)  # a clean stop does not make it well
     assert "partition_damaged partition=orders/0" in caplog.text
+
+
+def test_messages_that_may_go_anywhere_pass_over_damaged_partitions(tmp_path: Path) -> None:
+    async def begin(broker: Broker) -> None:
+        await orders(broker, partitions=4)
+        await publish(broker, Publish(topic=ORDERS, messages=[Message(b"x")] * 8))
+
+    live(tmp_path, begin)
+    for number in (1, 2):
+        shutil.rmtree(tmp_path / f"logs/orders/{number}")
+
+    async def look(broker: Broker) -> None:
+        placed = await publish(
+            broker, Publish(topic=ORDERS, messages=[Message(b"%d" % n) for n in range(40)])
+        )
+        assert {each.partition for each in placed if isinstance(each, Placed)} == {0, 3}
+        for number in (0, 3):
+            offsets = [
+                each.offset for each in placed if isinstance(each, Placed) and each.partition == number
+            ]
+            assert offsets == list(range(offsets[0], offsets[0] + len(offsets))), "in the order they came"
+        assert len([each for each in placed if isinstance(each, Placed)]) == 40
+
+        for _ in range(8):
+            [alone] = await publish(broker, Publish(topic=ORDERS, messages=[Message(b"alone")]))
+            assert isinstance(alone, Placed)
+        assert {broker.topic(ORDERS).take_turn() for _ in range(8)} == {0, 3}
+
+        due_ms = broker.clock.wall_ms() + 60_000
+        later = [Message(b"later", due_ms=due_ms)] * 8
+        postponed = await publish(broker, Publish(topic=ORDERS, messages=later))
+        assert {each.partition for each in postponed if isinstance(each, Postponed)} == {0, 3}
+
+        keyed = [Message(b"x", b"%d" % n) for n in range(40)] + [Message(b"x", partition=1)]
+        refused = await publish(broker, Publish(topic=ORDERS, messages=keyed))
+        assert {each.partition for each in refused if isinstance(each, PartitionDamaged)} == {1, 2}
+        assert isinstance(refused[-1], PartitionDamaged), "whoever names a partition is told about it"
+
+    live(tmp_path, look)
+    shutil.rmtree(tmp_path / "logs/orders")
+
+    async def look_at_ruins(broker: Broker) -> None:
+        [refused] = await publish(broker, Publish(topic=ORDERS, messages=[Message(b"alone")]))
+        assert isinstance(refused, PartitionDamaged)
+
+    live(tmp_path, look_at_ruins)
 
 
 @pytest.mark.parametrize("how", ["emptied", "deleted", "cut in half"])

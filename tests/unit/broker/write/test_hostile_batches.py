@@ -136,7 +136,9 @@ def test_what_was_passed_over_stays_so_when_the_consumer_gives_up_meanwhile() ->
             assert values(await take(broker, ann)) == ["first", "second"]
         return passed
 
-    passed = [Lives(13).live(partial(story, turns=turns)) for turns in range(5, 80, 5)]
+    # How long the disk takes is a matter of chance: by one seed alone nobody may be caught in the middle.
+    lives = [(seed, turns) for seed in range(13, 17) for turns in range(5, 25, 5)]
+    passed = [Lives(seed).live(partial(story, turns=turns)) for seed, turns in lives]
 
     assert any(8 <= count < 20 for count in passed), "some gave up in the middle"
 
