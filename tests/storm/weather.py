@@ -2,6 +2,7 @@
 
 import signal
 import time
+from glob import glob
 from pathlib import Path
 from random import Random
 
@@ -51,13 +52,15 @@ class Weather:
 
     def _wait_for_a_write(self) -> None:
         """Until a busy log has grown: something is written then, and most likely not synced or answered."""
-        logs = sorted((self._broker.folder / "logs").glob("*/*/*.log"), key=_changed_ns)
+        # Unlike Path.glob it passes over what is deleted meanwhile.
+        paths = [Path(path) for path in glob(f"{self._broker.folder}/logs/*/*/*.log")]
+        logs = sorted(paths, key=_changed_ns)
         if not logs:
             return
         path = self._chance.choice(logs[-_BUSY:])
-        size = path.stat().st_size
+        changed_ns = _changed_ns(path)
         give_up_s = time.monotonic() + _WRITE_WITHIN_S
-        while path.exists() and path.stat().st_size == size and time.monotonic() < give_up_s:
+        while _changed_ns(path) == changed_ns and time.monotonic() < give_up_s:
             pass
 
     def _stop(self) -> None:

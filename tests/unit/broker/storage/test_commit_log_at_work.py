@@ -1,0 +1,161 @@
+"""The commit log at work: who goes through it, who does not, and when its files are used again."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.read.read import read_messages
+from goqueue.broker.topics.verbs import create_topic, delete_topic
+from goqueue.broker.write.publish import publish
+from goqueue.model.commands import CreateTopic, Placed, Publish, ReadMessages
+from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.messages import Message
+from goqueue.model.settings import BrokerConfig, CommitLogConfig, KiB
+from goqueue.node.disk import DiskPlacedFile, FolderDisk
+from goqueue.testing.disk import SimulatedDisk
+from tests.unit.broker.running import ORDERS, ORDERS_0, running, until
+
+SMALL = BrokerConfig(commit_log=CommitLogConfig(file_bytes=64 * KiB, files_max=3))
+
+
+async def put(broker: Broker, value: bytes = b"x", partition: int | None = None) -> None:
+    [outcome] = await publish(broker, Publish(topic=ORDERS, messages=[Message(value, partition=partition)]))
+    assert isinstance(outcome, Placed)
+
+
+def walk(
+    disk: FolderDisk | SimulatedDisk, work: Callable[[Broker], Awaitable[None]], config: BrokerConfig = SMALL
+) -> None:
+    async def open_and_work() -> None:
+        async with running(disk, config) as broker:
+            await work(broker)
+
+    asyncio.run(open_and_work())
+
+
+def fsyncs(broker: Broker) -> int:
+    return broker.counters.topic(ORDERS).fsyncs
+
+
+def test_partitions_that_are_written_together_share_rounds_and_sync_no_file_of_their_own(
+    tmp_path: Path,
+) -> None:
+    async def work(broker: Broker) -> None:
+        await create_topic(broker, CreateTopic(name=ORDERS, partitions=50))
+        rounds, synced = broker.commit_log.round_count, fsyncs(broker)
+
+        await asyncio.gather(*(put(broker, partition=number) for number in range(50)))
+
+        assert broker.commit_log.round_count - rounds <= 3
+        assert fsyncs(broker) == synced
+
+    walk(FolderDisk(tmp_path), work)
+
+
+def test_what_is_large_is_synced_in_its_own_file_and_not_written_twice(tmp_path: Path) -> None:
+    async def work(broker: Broker) -> None:
+        await create_topic(broker, CreateTopic(name=ORDERS, partitions=1))
+        written, synced = broker.commit_log.written_bytes, fsyncs(broker)
+
+        await put(broker, bytes(200_000))
+
+        assert fsyncs(broker) == synced + 1
+        assert broker.commit_log.written_bytes == written
+
+    walk(FolderDisk(tmp_path), work)
+
+
+def test_files_are_used_again_when_the_partitions_own_files_have_been_synced(tmp_path: Path) -> None:
+    async def work(broker: Broker) -> None:
+        await create_topic(broker, CreateTopic(name=ORDERS, partitions=2))
+        for number in range(40):
+            await put(broker, bytes(20_000), partition=number % 2)
+
+        assert broker.commit_log.written_bytes > 3 * 64 * KiB, "most went through it"
+        await until(lambda: len(broker.commit_log.paths) <= 2)
+
+    walk(FolderDisk(tmp_path), work)
+
+
+def test_a_commit_log_whose_files_cannot_be_written_leaves_the_work_to_the_partitions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(file: DiskPlacedFile, *_: object) -> None:
+        raise OSError(5, "the disk has failed")
+
+    async def work(broker: Broker) -> None:
+        await create_topic(broker, CreateTopic(name=ORDERS, partitions=1))
+        with monkeypatch.context() as patched:
+            patched.setattr(DiskPlacedFile, "write", broken)
+            await put(broker, b"a")
+        await put(broker, b"b")
+        assert not broker.partition(ORDERS_0).is_failed
+
+    walk(FolderDisk(tmp_path), work)
+
+
+def test_after_a_power_cut_what_only_the_commit_log_had_is_there() -> None:
+    disk = SimulatedDisk(Random(4))
+    left: list[SimulatedDisk] = []
+
+    async def work(broker: Broker) -> None:
+        await create_topic(broker, CreateTopic(name=ORDERS, partitions=3))
+        for number in range(30):
+            await put(broker, b"%d" % number, partition=number % 3)
+        left.append(disk.crash())
+
+    async def look(broker: Broker) -> None:
+        for number in range(3):
+            source = TopicPartition(ORDERS, number)
+            found = await read_messages(broker, ReadMessages(source=source, offset=0, limit=100))
+            assert [message.value for message in found.messages] == [b"%d" % n for n in range(number, 30, 3)]
+
+    walk(disk, work)
+    walk(left[0], look)
+
+
+def test_a_topic_that_is_made_anew_under_its_name_gets_nothing_of_the_one_before() -> None:
+    disk = SimulatedDisk(Random(4))
+    left: list[SimulatedDisk] = []
+
+    async def work(broker: Broker) -> None:
+        for value in (b"old", b"new"):
+            await create_topic(broker, CreateTopic(name=ORDERS, partitions=1))
+            for _ in range(3 if value == b"old" else 1):
+                await put(broker, value)
+            if value == b"old":
+                await delete_topic(broker, ORDERS)
+        left.append(disk.crash())
+
+    async def look(broker: Broker) -> None:
+        found = await read_messages(broker, ReadMessages(source=ORDERS_0, offset=0, limit=100))
+        assert [message.value for message in found.messages] == [b"new"]
+
+    walk(disk, work)
+    walk(left[0], look)
+
+
+def test_a_folder_with_a_commit_log_opens_without_one_and_the_other_way_round() -> None:
+    disk = SimulatedDisk(Random(4))
+    without = BrokerConfig(commit_log=CommitLogConfig(files_max=0))
+    other = TopicName("others")
+
+    async def work(broker: Broker) -> None:
+        await create_topic(broker, CreateTopic(name=ORDERS, partitions=1))
+        await put(broker, b"a")
+        left.append(disk.kill())
+
+    async def look(broker: Broker) -> None:
+        await put(broker, b"b")
+        found = await read_messages(broker, ReadMessages(source=ORDERS_0, offset=0, limit=100))
+        assert [message.value for message in found.messages] in ([b"a", b"b"], [b"a", b"b", b"b"])
+        await create_topic(broker, CreateTopic(name=f"{other}{len(found.messages)}", partitions=1))
+
+    left: list[SimulatedDisk] = []
+    walk(disk, work)
+    walk(left[0], look, without)
+    walk(left[0], look)
