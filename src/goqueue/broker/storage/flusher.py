@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from errno import EIO
 from functools import partial
+from operator import attrgetter
 from typing import NamedTuple
 
 from goqueue.broker.storage.partition import Partition
@@ -23,7 +24,7 @@ from goqueue.log.commit_log import CommitLog, NoRoomForRound
 from goqueue.log.commit_rounds import Piece
 from goqueue.log.flush import Flush
 from goqueue.model.ports import Clock, P, T, Threads
-from goqueue.model.settings import MiB
+from goqueue.model.settings import KiB, MiB
 
 log = logging.getLogger(__name__)
 _WORKERS = 4
@@ -31,6 +32,11 @@ _SHARE_MAX = 200
 """So many partitions a worker takes at once: the loop prepares their flushes in about a millisecond."""
 _CHECKPOINT_SHARE = 8
 """So many files are synced at once that nobody waits for: the disk serves the rounds in between."""
+_LONE_BYTES = 4 * KiB
+"""One partition with more than this syncs its own file: to write it twice costs more than it saves."""
+_SHARE_BYTES = 64 * KiB
+"""So much more may a round hold for each further partition, whose own sync it spares (figures in ADR 32)."""
+_unlogged_bytes = attrgetter("unlogged_bytes")
 _UNLOGGED_BYTES_MAX = 16 * MiB
 """When partitions hold more than this for the commit log, it gets it at once."""
 
@@ -40,7 +46,7 @@ class Aim(IntEnum):
 
     COMMITTED = 0
     SYNCED = 1
-    """In its own files, because the commit log has no room."""
+    """In its own files: the commit log has no room, or would cost more."""
     RECOVERY_POINT = 2
 
 
@@ -216,11 +222,14 @@ class Flusher:
 
     def _take_small(self) -> list[tuple[Partition, Flush]]:
         """What the commit log is to take in one round."""
+        small = [
+            partition
+            for partition, aim in self._wanted.items()
+            if aim is Aim.COMMITTED and partition not in self._in_flight and partition.is_small
+        ]
         work: list[tuple[Partition, Flush]] = []
         room_bytes = self._commit_log.round_bytes_max
-        for partition in [p for p, aim in self._wanted.items() if aim is Aim.COMMITTED]:
-            if partition in self._in_flight or not partition.is_small:
-                continue
+        for partition in self._worth_logging(small):
             del self._wanted[partition]
             flush = partition.begin_logged()
             if flush.has_work:  # else the last flush has covered it
@@ -229,6 +238,20 @@ class Flusher:
                 if room_bytes < 0:
                     break
         return work
+
+    def _worth_logging(self, small: list[Partition]) -> list[Partition]:
+        """Those for which a share of a round costs less than a sync of their own; the others get that."""
+        bound = _LONE_BYTES + _SHARE_BYTES * (len(small) - 1)
+        total = sum(partition.unlogged_bytes for partition in small)
+        if total <= bound:
+            return small
+        small.sort(key=_unlogged_bytes)
+        while small and total > bound:
+            largest = small.pop()
+            self._wanted[largest] = Aim.SYNCED
+            total -= largest.unlogged_bytes
+            bound -= _SHARE_BYTES
+        return small
 
     def _take_direct(self) -> list[tuple[Partition, Flush]]:
         """A worker's share of what is to reach the partitions' own files."""

@@ -304,6 +304,11 @@ class Partition:
         """The flusher's: whether the commit log can make it safe."""
         return self._stopped is None and self._log.is_small
 
+    @property
+    def unlogged_bytes(self) -> int:
+        """The flusher's: how much that would be."""
+        return self._log.unlogged_bytes
+
     def begin_logged(self) -> Flush:
         """The flusher's: what the commit log is to take now."""
         return self._log.begin_logged()

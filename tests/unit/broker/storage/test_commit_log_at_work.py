@@ -69,11 +69,26 @@ def test_what_is_large_is_synced_in_its_own_file_and_not_written_twice(tmp_path:
     walk(FolderDisk(tmp_path), work)
 
 
+def test_a_lone_partition_is_synced_directly_where_a_share_of_a_round_would_cost_less(tmp_path: Path) -> None:
+    async def work(broker: Broker) -> None:
+        await create_topic(broker, CreateTopic(name=ORDERS, partitions=10))
+        written, synced = broker.commit_log.written_bytes, fsyncs(broker)
+        await put(broker, bytes(20_000), partition=0)
+        assert (broker.commit_log.written_bytes, fsyncs(broker)) == (written, synced + 1)
+
+        await asyncio.gather(*(put(broker, bytes(20_000), partition=number) for number in range(10)))
+
+        assert broker.commit_log.written_bytes - written >= 9 * 20_000
+        assert fsyncs(broker) <= synced + 2
+
+    walk(FolderDisk(tmp_path), work, BrokerConfig())
+
+
 def test_files_are_used_again_when_the_partitions_own_files_have_been_synced(tmp_path: Path) -> None:
     async def work(broker: Broker) -> None:
         await create_topic(broker, CreateTopic(name=ORDERS, partitions=2))
-        for number in range(40):
-            await put(broker, bytes(20_000), partition=number % 2)
+        for number in range(100):
+            await put(broker, bytes(3_000), partition=number % 2)
 
         assert broker.commit_log.written_bytes > 3 * 64 * KiB, "most went through it"
         await until(lambda: len(broker.commit_log.paths) <= 2)
