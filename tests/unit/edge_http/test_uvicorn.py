@@ -35,6 +35,7 @@ def test_every_method_that_is_taken_over_is_still_called() -> None:
         "_decline",
         "_drop",
         "_end_stall",
+        "_give_back",
         "_leave",
         "_look",
         "_refuse",

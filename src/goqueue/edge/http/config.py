@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from goqueue.edge.admission import ConnectionLimits
+from goqueue.edge.http.transport.body_memory import BODIES_BYTES_MAX
 from goqueue.model.settings import KiB, Limits, MiB, require
 
 
@@ -14,6 +15,8 @@ class HttpConfig:
     """A larger request body is answered with 413 and never held in memory."""
     json_bytes: int = 4 * MiB
     """The same for a body that is JSON: to read it holds the loop, 1 to 4 ms a MiB."""
+    bodies_bytes: int = BODIES_BYTES_MAX
+    """Of all requests that are being read or answered. Beyond it, longer bodies are refused with 503."""
     head_bytes: int = 64 * KiB
     """A larger request line and headers are answered with 431."""
     messages_per_request: int = 100_000
@@ -55,6 +58,10 @@ class HttpConfig:
     def __post_init__(self) -> None:
         require(
             min(self.body_bytes, self.json_bytes) > 0, "a request body must have room for at least a byte"
+        )
+        require(
+            self.bodies_bytes >= max(self.body_bytes, self.json_bytes),
+            "the memory for the bodies of HTTP requests must have room for the largest of them",
         )
         require(self.head_bytes >= KiB, "a request's head must have room for 1 KiB")
         require(

@@ -17,6 +17,7 @@ from goqueue.edge.admission import Admission
 from goqueue.edge.http.app import create_app
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.parts.long_polls import LongPolls
+from goqueue.edge.http.transport.body_memory import BodyMemory
 from goqueue.edge.http.transport.connection import GuardedConnection
 from goqueue.edge.http.transport.page_rules import PageRules
 from goqueue.edge.limited_log import LimitedLog
@@ -34,6 +35,7 @@ class HttpDoor:
         self._config = config
         self._long_polls = LongPolls()
         self._state = ServerState()
+        self.bodies = BodyMemory(config.bodies_bytes)
         self._admission = Admission(config.connections, "http", broker.counters.connections_refused)
         self._log = LimitedLog(logger)
         self._rules = PageRules(

@@ -11,6 +11,7 @@ and a small request to cost little: what uvicorn makes for each and hardly ever 
 
 import asyncio
 import logging
+from http import HTTPStatus
 from typing import Protocol, cast
 from urllib.parse import unquote
 
@@ -23,11 +24,13 @@ from uvicorn.server import ServerState
 
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.errors import ErrorBody
+from goqueue.edge.http.transport.body_memory import BodyMemory
 from goqueue.edge.http.transport.caller import CALLER, Caller
 from goqueue.edge.http.transport.cycle import Cycle
 from goqueue.edge.http.transport.flow import Flow, LazyEvent, Pipeline
 from goqueue.edge.http.transport.leaving import PoliteTransport
 from goqueue.edge.http.transport.request_ids import HEADER, REQUEST_ID, request_id_for
+from goqueue.model.errors import Unavailable
 from goqueue.model.settings import KiB
 
 logger = logging.getLogger("goqueue.edge.http")
@@ -35,12 +38,15 @@ logger = logging.getLogger("goqueue.edge.http")
 _NO_STATE: dict[str, object] = {}
 _ASGI: ASGIVersions = {"version": "3.0", "spec_version": "2.3"}
 """The same for all: uvicorn makes one for each request."""
+_RETRY_SOON = b"retry-after: 1\r\n"
 _READ_AHEAD_BYTES = 64 * KiB
 """So much of a body may lie here before whoever serves the request has asked for it."""
 
 
 class Gate(Protocol):
-    """Who is let in."""
+    """Who is let in, and with how much."""
+
+    bodies: BodyMemory
 
     def admit(self, address: str) -> bool: ...
 
@@ -53,6 +59,8 @@ class GuardedConnection(HttpToolsProtocol):
     # With more than 30 attributes outside of slots, a connection's dict would be larger by 1,300 bytes.
     __slots__ = (
         "_address",
+        "_bodies",
+        "_body_bytes",
         "_bounds",
         "_caller",
         "_dropped_bytes",
@@ -77,6 +85,9 @@ class GuardedConnection(HttpToolsProtocol):
         self._served: RequestResponseCycle | None = None
         self._bounds = bounds
         self._gate = gate
+        self._bodies = gate.bodies
+        self._body_bytes = 0
+        """Of bodies that are not answered for yet."""
         self._address: str | None = None
         self._head_bytes = 0
         self._is_in_head = False
@@ -108,6 +119,7 @@ class GuardedConnection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._unset_keepalive_if_required()
         self._end_stall()
+        self._give_back()
         if self._address is not None:
             self._gate.leave(self._address)
         super().connection_lost(exc)
@@ -150,6 +162,13 @@ class GuardedConnection(HttpToolsProtocol):
                     431,
                     "head_too_large",
                     f"what frames a body, and its trailers, have at most {self._bounds.head_bytes} bytes",
+                )
+                return
+            if self._body_bytes and self._bodies.is_full:
+                self._refuse(
+                    503,
+                    Unavailable.code,
+                    f"all clients together have {self._bounds.bodies_bytes} bytes under way: try again",
                 )
                 return
             self._stall_bytes += len(data)
@@ -238,6 +257,9 @@ class GuardedConnection(HttpToolsProtocol):
         cycle = self.cycle
         if not cycle.response_complete:
             cycle.body += body
+            size = len(body)
+            self._body_bytes += size
+            self._bodies.held_bytes += size
             if len(cycle.body) > _READ_AHEAD_BYTES:
                 self.flow.pause_reading()
             cycle.message_event.set()
@@ -254,6 +276,7 @@ class GuardedConnection(HttpToolsProtocol):
             self.cycle.message_event.set()
 
     def on_response_complete(self) -> None:
+        self._give_back()
         if self.transport.is_closing():
             return
         self.flow.resume_reading()
@@ -263,6 +286,11 @@ class GuardedConnection(HttpToolsProtocol):
             self._start_asgi_task(cycle, app)
         elif self._is_whole:
             self._rest()
+
+    def _give_back(self) -> None:
+        """What was sent is answered for. What came ahead of the next request is little, and forgotten too."""
+        self._bodies.held_bytes -= self._body_bytes
+        self._body_bytes = 0
 
     def _rest(self) -> None:
         """Nothing is asked for. One timer serves many requests: a new one for each would cost 3 µs."""
@@ -345,6 +373,7 @@ class GuardedConnection(HttpToolsProtocol):
         Whoever waits for the reply to a request before it gets that, as the last one.
         """
         self._end_stall()
+        self._give_back()
         is_in_body = not (self._is_whole or self._is_in_head)
         self._is_whole = False  # it may be going on
         served = self._served
@@ -368,7 +397,15 @@ class GuardedConnection(HttpToolsProtocol):
         )
         body = msgspec.json.encode(ErrorBody(text, status, code)) + b"\n"
         self.transport.write(
-            b"%scontent-type: application/json\r\n%s: %s\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%s"
-            % (STATUS_LINE[status], HEADER, request_id, len(body), body)
+            b"%s%scontent-type: application/json\r\n%s: %s\r\n"
+            b"content-length: %d\r\nconnection: close\r\n\r\n%s"
+            % (
+                STATUS_LINE[status],
+                _RETRY_SOON if status == HTTPStatus.SERVICE_UNAVAILABLE else b"",
+                HEADER,
+                request_id,
+                len(body),
+                body,
+            )
         )
         self.transport.close()
