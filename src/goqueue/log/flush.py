@@ -1,11 +1,11 @@
 """One flush of one partition: the fsyncs, and behind them the recovery point. Runs in a thread."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from errno import ENOSPC
 
 from goqueue.log.commit_rounds import Piece
-from goqueue.log.segment import Segment
+from goqueue.log.sealed_segment import SealedSegment
 from goqueue.log.snapshot import Snapshot, save_snapshot
 from goqueue.model.ports import Disk, File
 
@@ -16,16 +16,16 @@ class Flush:
 
     disk: Disk
     folder: str
-    pieces: Sequence[Piece]
+    pieces: Sequence[Piece] = ()
     """What the commit log is to take, and nothing else is done then; empty: the files are synced."""
-    files: Sequence[File]
-    sealed: Sequence[Segment]
+    files: Sequence[File] = ()
+    sealed: Sequence[SealedSegment] = ()
     """Segments closed since the last recovery point: the new one vouches for their indexes."""
-    sync_folder: bool
-    snapshot: Snapshot | None
-    aborted_files: Mapping[str, bytes]
+    sync_folder: bool = False
+    snapshot: Snapshot | None = None
+    aborted_files: Mapping[str, bytes] = field(default_factory=dict)
     """Indexes of aborted transactions that the new recovery point will vouch for."""
-    removed: Sequence[Segment]
+    removed: Sequence[SealedSegment] = ()
     """Segments that the snapshot's start offset gives up; their files go once it is safe."""
     end_offset: int
 
@@ -58,12 +58,12 @@ class Flush:
         if self.snapshot is not None:
             save_snapshot(self.disk, self.folder, self.snapshot)
         for segment in self.removed:
-            segment.remove_files()
+            segment.remove()
         if self.removed:
             self.disk.sync_folder(self.folder)
 
 
-def _sync_indexes(segment: Segment) -> None:
+def _sync_indexes(segment: SealedSegment) -> None:
     if not segment.save_indexes():
         raise OSError(ENOSPC, "the indexes of a segment do not fit on the disk")
     for index in segment.open_indexes():

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from goqueue.log.recovery import find_bases
-from goqueue.log.segment import Segment
+from goqueue.log.segment import segment_path
 from goqueue.log.snapshot import load_snapshots, vouched_offset
 from goqueue.log.walk import walk_frames
 from goqueue.model.ports import Disk
@@ -78,7 +78,7 @@ def inspect(disk: Disk, folder: str) -> Inspected:
 
 def _walk(disk: Disk, folder: str, base_offset: int, end_offset: int | None) -> InspectedSegment:
     """Find what is good in a segment; in the last, which has no end yet, only whole appends."""
-    file = Segment(disk, folder, base_offset).file
+    file = disk.open_existing(segment_path(folder, base_offset))
     segment = InspectedSegment(base_offset, file.size())
     whole_count, whole_end = 0, GoodRun(base_offset, base_offset, 0, 0)
 

@@ -10,13 +10,16 @@ there at all are damage (`log/damage.py`): then nothing is changed on the disk.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from goqueue.log.aborted_index import ABORTED_INDEX_SUFFIX, AbortedIndex
+from goqueue.log.active_segment import ActiveSegment
 from goqueue.log.damage import Damage
-from goqueue.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Segment
+from goqueue.log.reindex import note_found, noting, reindex
+from goqueue.log.sealed_segment import SealedSegment, remove_segment
+from goqueue.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, segment_path
 from goqueue.log.snapshot import Snapshot, load_snapshots, remove_snapshots_after, vouched_offset
-from goqueue.log.walk import TOO_SHORT, OnFrame, walk_frames
+from goqueue.log.walk import TOO_SHORT, walk_frames
 from goqueue.model.ports import Disk
 from goqueue.records.frame import FRAME_BYTES, Frame
 from goqueue.records.layout import BatchHeader, read_header
@@ -33,16 +36,19 @@ _NAME = re.compile(rf"[0-9]{{20}}({'|'.join(map(re.escape, _SUFFIXES))})")
 class Recovered:
     """What a partition's folder holds, and what had to be done to it."""
 
-    segments: list[Segment]
     is_new: bool
     """There was nothing in the folder that tells of this partition."""
+    closed: list[SealedSegment] = field(default_factory=list)
+    active: ActiveSegment | None = None
+    """The last segment, to be written to; None: there is none at all."""
     start_offset: int = 0
     epochs: list[tuple[int, int]] = field(default_factory=list)
     safe_offset: int = 0
     """Everything before it was on the disk already; the rest wants an fsync."""
-    unsynced: list[Segment] = field(default_factory=list)
-    sealed: list[Segment] = field(default_factory=list)
-    """Segments whose indexes were written by this recovery: no recovery point vouches for them yet."""
+    touched: set[int] = field(default_factory=set)
+    """The base offsets of segments that were walked further than that, or cut."""
+    sealed: list[SealedSegment] = field(default_factory=list)
+    """Closed segments whose indexes were written by this recovery: no recovery point vouches for them yet."""
     checked_bytes: int = 0
     cut_bytes: int = 0
     cut_reason: str = ""
@@ -52,6 +58,16 @@ class Recovered:
     point_offset: int = 0
     """The end offset of the recovery point that was taken."""
     damage: Damage | None = None
+
+    @property
+    def segments(self) -> list[SealedSegment | ActiveSegment]:
+        """All there are, in order."""
+        return [*self.closed] if self.active is None else [*self.closed, self.active]
+
+    @property
+    def unsynced(self) -> list[SealedSegment | ActiveSegment]:
+        """Those that may not be on the disk as they are now."""
+        return [segment for segment in self.segments if segment.base_offset in self.touched]
 
 
 def recover(
@@ -71,54 +87,53 @@ def recover(
     After a failed fsync `end_limit` is where the disk's last word was: what lies behind it may look
     good in memory and yet be lost, so it is cut off.
     """
-    segments = _find_segments(disk, folder)
+    found = _find_logs(disk, folder)
+    bases = list(found)
     snapshots = load_snapshots(disk, folder)
     vouched_ends = [end for end in (vouched_offset(disk, folder), vouched_end) if end is not None]
     vouched_end = max(vouched_ends, default=None)
-    snapshot = _newest_fitting(snapshots, segments)
-    recovered = Recovered(segments=segments, is_new=not segments and vouched_end is None)
+    snapshot = _newest_fitting(snapshots, found)
+    recovered = Recovered(is_new=not bases and vouched_end is None)
     if snapshot is not None:
         restore_producers(snapshot.producers)
         recovered.epochs = list(snapshot.epochs)
         recovered.safe_offset = recovered.point_offset = snapshot.end_offset
         recovered.is_aborted_index_lost = not aborted.load(
-            [segment.base_offset for segment in segments],
+            bases,
             start_offset=snapshot.start_offset,
             end_offset=snapshot.end_offset,
             vouched=snapshot.aborted,
         )
-    elif segments:
-        recovered.safe_offset = segments[0].base_offset
+    elif bases:
+        recovered.safe_offset = bases[0]
     if snapshots:
         recovered.start_offset = snapshots[0].start_offset
-    elif segments:
-        recovered.start_offset = segments[0].base_offset
+    elif bases:
+        recovered.start_offset = bases[0]
     accepted = {end: first for known in snapshots for first, end in known.gaps}
     problem = ""
-    for at, segment in enumerate(segments):
-        is_last = at == len(segments) - 1
-        if snapshot is not None and segment.base_offset < snapshot.segment_base:
-            _open_sealed(segment, segments[at + 1], recovered, accepted)
+    for base, follower in zip_longest(bases, bases[1:]):
+        if snapshot is not None and base < snapshot.segment_base:
+            _open_sealed(disk, folder, base, found[base], follower, recovered, accepted)
             continue
-        if snapshot is not None and segment.base_offset == snapshot.segment_base:
-            _restore_safe_part(segment, snapshot)
-        else:
-            segment.begin_indexes()
-            segment.rewind(segment.base_offset, 0)
+        segment = _open_active(disk, folder, base, snapshot)
         problem = _check_tail(segment, recovered, on_batch, end_limit)
-        follows = is_last or (not problem and segments[at + 1].base_offset == segment.end_offset)
-        if follows and not problem:
-            if not is_last:
-                segment.seal()
-                recovered.sealed.append(segment)
+        if not problem and follower in (None, segment.end_offset):
+            _keep(segment, recovered, is_last=follower is None)
             continue
         if vouched_end is None or segment.end_offset < vouched_end:
             # Before the recovery point, or without any, which no crash explains: this may be damage to data
             # that was acknowledged long ago. Keep everything; what is missing is told below.
-            if not is_last:
-                _open_sealed(segment, segments[at + 1], recovered, accepted)
+            if follower is None:
+                recovered.active = segment
+            else:
+                segment.close()
+                _open_sealed(disk, folder, base, found[base], follower, recovered, accepted)
             continue
-        _cut(disk, folder, recovered, at, problem or f"offset {segment.end_offset} is missing")
+        recovered.active = segment
+        behind = [later for later in bases if later > base]
+        recovered.cut_bytes += sum(found[later] for later in behind)
+        _cut(segment, recovered, behind, problem or f"offset {segment.end_offset} is missing")
         problem = ""
         break
     _tell_losses(disk, folder, recovered, vouched_end, accepted, problem)
@@ -145,21 +160,21 @@ def _tell_losses(
             lost.append(gap)
     if vouched_end is not None and end_offset < vouched_end:
         lost.append((end_offset, vouched_end))
-        phantom = Segment(disk, folder, vouched_end)
-        phantom.stand_for_lost()
-        segments.append(phantom)
+        if recovered.active is not None:
+            recovered.closed.append(recovered.active.seal(saves_indexes=False))
+        recovered.active = ActiveSegment.without_file(disk, folder, vouched_end)
     if lost:
         recovered.damage = Damage("bytes that a recovery point vouches for are gone", tuple(lost))
     elif problem and vouched_end is None:
         recovered.damage = Damage(f"all recovery points are gone, and behind offset {end_offset} {problem}")
     if recovered.damage is not None:
-        recovered.unsynced, recovered.sealed = [], []
-    if not segments:
+        recovered.touched, recovered.sealed = set(), []
+    if recovered.active is None:
         recovered.safe_offset = recovered.start_offset
-    elif recovered.damage is not None:
-        recovered.safe_offset = segments[-1].end_offset
-    if segments:
-        recovered.start_offset = min(recovered.start_offset, segments[-1].end_offset)
+        return
+    if recovered.damage is not None:
+        recovered.safe_offset = recovered.active.end_offset
+    recovered.start_offset = min(recovered.start_offset, recovered.active.end_offset)
 
 
 def find_bases(disk: Disk, folder: str) -> list[int]:
@@ -168,48 +183,74 @@ def find_bases(disk: Disk, folder: str) -> list[int]:
     return sorted(int(name.removesuffix(LOG_SUFFIX)) for name in names if name.endswith(LOG_SUFFIX))
 
 
-def _find_segments(disk: Disk, folder: str) -> list[Segment]:
-    names = [name for name in disk.list(folder) if _NAME.fullmatch(name)]
+def _find_logs(disk: Disk, folder: str) -> dict[int, int]:
+    """The segments in a folder, rising: base offset and size of each. What has no log any more goes."""
     bases = find_bases(disk, folder)
     known = set(bases)
-    for name in names:
-        if int(name.partition(".")[0]) not in known:
+    for name in disk.list(folder):
+        if _NAME.fullmatch(name) and int(name.partition(".")[0]) not in known:
             disk.remove(f"{folder}/{name}")
-    segments = [Segment(disk, folder, base) for base in bases]
-    for segment, follower in pairwise(segments):
-        segment.rewind(follower.base_offset, segment.file.size())
-        segment.close()
-    return segments
+    sizes: dict[int, int] = {}
+    for base in bases:
+        file = disk.open_existing(segment_path(folder, base))
+        sizes[base] = file.size()
+        file.close()
+    return sizes
 
 
-def _newest_fitting(snapshots: list[Snapshot], segments: list[Segment]) -> Snapshot | None:
+def _newest_fitting(snapshots: list[Snapshot], found: Mapping[int, int]) -> Snapshot | None:
     """A recovery point fits when the bytes it vouches for are there."""
-    by_base = {segment.base_offset: segment for segment in segments}
     for snapshot in snapshots:
-        segment = by_base.get(snapshot.segment_base)
-        if segment is None:
-            if snapshot.position == 0 and not segments:
+        size = found.get(snapshot.segment_base)
+        if size is None:
+            if snapshot.position == 0 and not found:
                 return snapshot
-        elif segment.file.size() >= snapshot.position:
+        elif size >= snapshot.position:
             return snapshot
     return None
 
 
 def _open_sealed(
-    segment: Segment, follower: Segment, recovered: Recovered, accepted: Mapping[int, int]
+    disk: Disk,
+    folder: str,
+    base_offset: int,
+    size: int,
+    follower_base: int,
+    recovered: Recovered,
+    accepted: Mapping[int, int],
 ) -> None:
     """Take a segment before the recovery point as it is; only an index that cannot be its own is rebuilt."""
-    segment.forget_indexes()
-    segment.rewind(follower.base_offset, segment.file.size())
+    segment = SealedSegment(disk, folder, base_offset, end_offset=follower_base, size=size)
     if not segment.is_indexed():
         reindex(segment)
         recovered.sealed.append(segment)
         recovered.rebuilt_indexes += 1
-    _find_end(segment, accepted.get(follower.base_offset, follower.base_offset))
+    _find_end(segment, accepted.get(follower_base, follower_base))
     segment.close()
+    recovered.closed.append(segment)
 
 
-def _find_end(segment: Segment, due_offset: int) -> None:
+def _open_active(disk: Disk, folder: str, base_offset: int, snapshot: Snapshot | None) -> ActiveSegment:
+    """A segment that has to be walked: from its start, or from where the recovery point saw it."""
+    segment = ActiveSegment(disk, folder, base_offset)
+    if snapshot is not None and base_offset == snapshot.segment_base:
+        _restore_safe_part(segment, snapshot)
+    else:
+        segment.begin_indexes()
+    return segment
+
+
+def _keep(segment: ActiveSegment, recovered: Recovered, *, is_last: bool) -> None:
+    """A walk came through to its end, where the next segment begins if there is one."""
+    if is_last:
+        recovered.active = segment
+        return
+    sealed = segment.seal()
+    recovered.closed.append(sealed)
+    recovered.sealed.append(sealed)
+
+
+def _find_end(segment: SealedSegment, due_offset: int) -> None:
     """See whether a sealed segment goes up to an offset, from its last indexed frame on; if not, up to where.
 
     Bytes that have gone bad are another matter: they are there, and reading them says so. Where a loss was
@@ -219,7 +260,7 @@ def _find_end(segment: Segment, due_offset: int) -> None:
     if offset > due_offset:
         offset, position = segment.position_at_or_before(due_offset)
     if offset >= due_offset:
-        segment.rewind(offset, position, max_timestamp_ms=segment.max_timestamp_ms)
+        segment.end_at(offset, position)
         return
 
     def follow(_piece: memoryview, frame: Frame, frame_position: int) -> bool:
@@ -232,48 +273,10 @@ def _find_end(segment: Segment, due_offset: int) -> None:
         segment.file, position=position, end_position=segment.size, offset=offset, on_frame=follow
     )
     if offset >= due_offset or not problem or problem in TOO_SHORT:
-        segment.rewind(offset, position, max_timestamp_ms=segment.max_timestamp_ms)
+        segment.end_at(offset, position)
 
 
-def reindex(segment: Segment) -> None:
-    """Write a sealed segment's indexes anew, from a walk over what is good in it.
-
-    The walk uses a twin, so that readers of the segment see its size and end unchanged meanwhile.
-    """
-    twin = segment.twin()
-    twin.begin_indexes()
-    walk_frames(
-        twin.file,
-        position=0,
-        end_position=segment.size,
-        offset=twin.base_offset,
-        on_frame=_noting(twin),
-        pass_damage=True,
-    )
-    twin.seal()
-    twin.close()
-    segment.forget_indexes()
-    segment.rewind(segment.end_offset, segment.size)
-
-
-def _noting(segment: Segment) -> OnFrame:
-    def note(_piece: memoryview, frame: Frame, position: int) -> bool:
-        _note(segment, frame, position)
-        return False
-
-    return note
-
-
-def _note(segment: Segment, frame: Frame, position: int) -> None:
-    segment.note_frame(
-        position,
-        frame.body_end - frame.body_start + FRAME_BYTES,
-        offsets=range(frame.base_offset, frame.end_offset),
-        max_timestamp_ms=frame.max_timestamp_ms,
-    )
-
-
-def _restore_safe_part(segment: Segment, snapshot: Snapshot) -> None:
+def _restore_safe_part(segment: ActiveSegment, snapshot: Snapshot) -> None:
     """Bring a segment to where the recovery point saw it, with its indexes."""
     last = segment.trust_indexes(snapshot.indexes)
     if last is None:
@@ -286,13 +289,13 @@ def _restore_safe_part(segment: Segment, snapshot: Snapshot) -> None:
         position=position,
         end_position=snapshot.position,
         offset=offset,
-        on_frame=_noting(segment),
+        on_frame=noting(segment),
         pass_damage=True,
     )
     segment.rewind(snapshot.end_offset, snapshot.position, max_timestamp_ms=snapshot.max_timestamp_ms)
 
 
-def _check_tail(segment: Segment, recovered: Recovered, on_batch: OnBatch, end_limit: int) -> str:
+def _check_tail(segment: ActiveSegment, recovered: Recovered, on_batch: OnBatch, end_limit: int) -> str:
     """Walk from where the segment is known to be good to its end; says what is wrong, if anything.
 
     Frames that were written in one step count together or not at all.
@@ -308,7 +311,7 @@ def _check_tail(segment: Segment, recovered: Recovered, on_batch: OnBatch, end_l
             for part, part_position, body in step:
                 if not recovered.epochs or part.leader_epoch > recovered.epochs[-1][0]:
                     recovered.epochs.append((part.leader_epoch, part.base_offset))
-                _note(segment, part, part_position)
+                note_found(segment, part, part_position)
                 on_batch(read_header(body), body, part.lane)
             step.clear()
         return False
@@ -327,20 +330,16 @@ def _check_tail(segment: Segment, recovered: Recovered, on_batch: OnBatch, end_l
         problem = f"{what} behind offset {segment.end_offset}"
     recovered.checked_bytes += segment.size - start
     if segment.size > start or problem:
-        recovered.unsynced.append(segment)
+        recovered.touched.add(segment.base_offset)
     return problem
 
 
-def _cut(disk: Disk, folder: str, recovered: Recovered, at: int, problem: str) -> None:
-    """Drop everything behind the last good frame of segment `at`, later segments first."""
+def _cut(last: ActiveSegment, recovered: Recovered, behind: list[int], problem: str) -> None:
+    """Drop everything behind the last good frame of what is now the last segment, later segments first."""
     recovered.cut_reason = problem
-    for segment in reversed(recovered.segments[at + 1 :]):
-        recovered.cut_bytes += segment.file.size()
-        segment.close()
-        segment.remove_files()
-    disk.sync_folder(folder)
-    del recovered.segments[at + 1 :]
-    last = recovered.segments[at]
+    for base_offset in reversed(behind):
+        remove_segment(last.disk, last.folder, base_offset)
+    last.disk.sync_folder(last.folder)
     recovered.cut_bytes += last.cut()
     last.file.sync()
-    remove_snapshots_after(disk, folder, last.end_offset)
+    remove_snapshots_after(last.disk, last.folder, last.end_offset)

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from goqueue.log.segment import Segment
+from goqueue.log.sealed_segment import SealedSegment
 from goqueue.log.walk import next_frame
 from goqueue.records.frame import scan_frames
 
@@ -19,7 +19,7 @@ class Scrubbed(NamedTuple):
     """What is wrong with the first frame that is bad; empty: nothing is."""
 
 
-def scrub(segment: Segment, position: int) -> Scrubbed:
+def scrub(segment: SealedSegment, position: int) -> Scrubbed:
     """Check the frames that begin in the next piece of a segment. Raises OSError when it cannot be read."""
     end_position = segment.size
     wanted = min(PIECE_BYTES, end_position - position)

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 
 from goqueue.log.aborted_index import AbortedIndex
 from goqueue.log.file_shelf import FileShelf
-from goqueue.log.partition_log import CheckedBatch, PartitionLog, from_disk
+from goqueue.log.partition_log import CheckedBatch, PartitionLog
+from goqueue.log.reading import from_disk
 from goqueue.log.recovery import NO_LIMIT, Recovered
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Message

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from goqueue.log.partition_log import NotCached, from_disk, from_memory
+from goqueue.log.reading import NotCached, from_disk, from_memory
 from goqueue.model.errors import Corrupt, OffsetOutOfRange
 from goqueue.model.ports import File
 from goqueue.model.settings import TopicSettings

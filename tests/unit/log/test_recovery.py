@@ -5,7 +5,8 @@ from random import Random
 
 import pytest
 
-from goqueue.log.partition_log import CheckedBatch, from_disk
+from goqueue.log.partition_log import CheckedBatch
+from goqueue.log.reading import from_disk
 from goqueue.model.errors import Corrupt, StorageFull
 from goqueue.model.messages import Lane, Message
 from goqueue.model.settings import TopicSettings

@@ -1,7 +1,8 @@
 """What a partition's own log tells of the delayed messages that were appended to it."""
 
 from goqueue.core.delays.delivered import Step
-from goqueue.log.partition_log import PartitionLog, from_disk
+from goqueue.log.partition_log import PartitionLog
+from goqueue.log.reading import from_disk
 from goqueue.model.errors import Corrupt, OffsetOutOfRange
 from goqueue.model.ids import ProducerId
 from goqueue.records.layout import SEQUENCE_MASK, read_header

@@ -44,7 +44,8 @@ from goqueue.core.delays.held import Held, HeldMessage
 from goqueue.core.delays.marks import Mark, Marks
 from goqueue.core.delays.near import Row
 from goqueue.core.delays.schedules import Schedules
-from goqueue.log.partition_log import CheckedBatch, from_disk, storage_error
+from goqueue.log.partition_log import CheckedBatch, storage_error
+from goqueue.log.reading import from_disk
 from goqueue.model.errors import Corrupt, GoQueueError, OffsetOutOfRange
 from goqueue.model.ports import Clock, Disk, Threads
 from goqueue.model.settings import DelayConfig

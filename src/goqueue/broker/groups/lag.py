@@ -19,7 +19,8 @@ from goqueue.broker.storage.commit_written import commit_written
 from goqueue.broker.storage.partition import Partition
 from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.core.groups.groups import GroupRecord
-from goqueue.log.partition_log import PartitionLog, from_disk
+from goqueue.log.partition_log import PartitionLog
+from goqueue.log.reading import from_disk
 from goqueue.model.errors import GoQueueError, GroupNotFound, ShuttingDown
 from goqueue.model.groups import GroupKind, GroupLag, PartitionLag
 from goqueue.model.ids import ProducerId, TopicPartition

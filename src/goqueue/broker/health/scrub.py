@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from goqueue.log.scrub import scrub
-from goqueue.log.segment import Segment
+from goqueue.log.sealed_segment import SealedSegment
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ids import TopicPartition
 
@@ -88,7 +88,7 @@ async def scrub_all(broker: "Broker") -> None:
     broker.scrub.end_pass(seen)
 
 
-async def _scrub_segment(broker: "Broker", partition: "Partition", segment: Segment) -> None:
+async def _scrub_segment(broker: "Broker", partition: "Partition", segment: SealedSegment) -> None:
     problems: list[str] = []
     position = 0
     while position < segment.size:
@@ -111,7 +111,7 @@ async def _scrub_segment(broker: "Broker", partition: "Partition", segment: Segm
         broker.scrub.note((partition.source, segment.base_offset), problems)
 
 
-def _is_there(partition: "Partition", segment: Segment) -> bool:
+def _is_there(partition: "Partition", segment: SealedSegment) -> bool:
     try:
         return segment in partition.log.sealed_segments
     except GoQueueError:

@@ -2,7 +2,8 @@
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.storage.commit_written import commit_written
-from goqueue.log.partition_log import Chunk, PartitionLog, from_disk, storage_error
+from goqueue.log.partition_log import PartitionLog, storage_error
+from goqueue.log.reading import Chunk, from_disk
 from goqueue.model.commands import FoundOffset, Spot
 from goqueue.model.errors import InvalidRecord
 from goqueue.model.ids import TopicPartition

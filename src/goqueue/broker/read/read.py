@@ -13,7 +13,8 @@ from goqueue.broker.storage.commit_written import commit_written
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.storage.waiters import ReadWaiter
 from goqueue.broker.tenants.quotas import admit_owner, admit_reader, charge_reader
-from goqueue.log.partition_log import Chunk, NotCached, PartitionLog, from_disk, from_memory
+from goqueue.log.partition_log import PartitionLog
+from goqueue.log.reading import Chunk, NotCached, from_disk, from_memory
 from goqueue.model.commands import (
     BatchesRead,
     MessagesRead,

@@ -12,7 +12,8 @@ from typing import Generic, Protocol, TypeVar
 
 from goqueue.broker.storage.event_codec import EventCodec
 from goqueue.broker.storage.partition import Partition
-from goqueue.log.partition_log import CheckedBatch, from_disk
+from goqueue.log.partition_log import CheckedBatch
+from goqueue.log.reading import from_disk
 from goqueue.model.messages import Message, StoredMessage
 from goqueue.model.settings import UNLIMITED, TopicSettings
 from goqueue.records.batch import encode, open_batch

@@ -27,7 +27,8 @@ from goqueue.log.commit_rounds import NO_TOPIC
 from goqueue.log.damage import Damage
 from goqueue.log.file_shelf import FileShelf
 from goqueue.log.flush import Flush
-from goqueue.log.partition_log import CheckedBatch, PartitionLog, from_disk, storage_error
+from goqueue.log.partition_log import CheckedBatch, PartitionLog, storage_error
+from goqueue.log.reading import from_disk
 from goqueue.log.recovery import NO_LIMIT, Recovered
 from goqueue.log.redo import redo
 from goqueue.model.errors import Corrupt, GoQueueError, PartitionDamaged, StorageFailed, StorageFull

@@ -12,7 +12,8 @@ from goqueue.broker.tracing.delays import delayed_tale
 from goqueue.broker.tracing.places import context_of, ids_of
 from goqueue.core.telemetry.telemetry import DELAYED
 from goqueue.core.telemetry.trace_ids import PartitionIds
-from goqueue.log.partition_log import PartitionLog, from_disk
+from goqueue.log.partition_log import PartitionLog
+from goqueue.log.reading import from_disk
 from goqueue.model.errors import InvalidRecord, OffsetOutOfRange
 from goqueue.model.ids import TopicPartition
 from goqueue.model.telemetry import TraceContext

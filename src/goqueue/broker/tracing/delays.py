@@ -13,7 +13,8 @@ from goqueue.core.telemetry.ring_search import covering
 from goqueue.core.telemetry.spans import SpanMaker, spans_of
 from goqueue.core.telemetry.telemetry import DELAYED
 from goqueue.core.telemetry.traces import Event, Kind
-from goqueue.log.partition_log import PartitionLog, from_disk
+from goqueue.log.partition_log import PartitionLog
+from goqueue.log.reading import from_disk
 from goqueue.model.errors import OffsetOutOfRange
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import StoredMessage

@@ -17,7 +17,8 @@ from goqueue.broker.tracing.log import US_PER_MS, origin_of, story_of
 from goqueue.broker.tracing.places import TracePlace, context_in
 from goqueue.core.telemetry.spans import SpanMaker
 from goqueue.core.telemetry.telemetry import DELAYED
-from goqueue.log.partition_log import PartitionLog, from_disk
+from goqueue.log.partition_log import PartitionLog
+from goqueue.log.reading import from_disk
 from goqueue.model.errors import GoQueueError, InvalidRecord
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import StoredMessage
