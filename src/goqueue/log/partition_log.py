@@ -332,6 +332,7 @@ class PartitionLog:
     def begin_flush(self, *, producers: object = None, with_snapshot: bool = False) -> Flush:
         """The work that makes all of the present log safe; run it in a thread, then `finish_flush`."""
         segments, active = self._segments, self._segments.active
+        snapshot = self._recovery_point(producers) if with_snapshot else None
         grown = [active.file] if active is not None and self.is_dirty else []
         flush = Flush(
             disk=self._disk,
@@ -339,7 +340,7 @@ class PartitionLog:
             files=[*segments.take_unsynced(), *grown],
             sealed=segments.sealed if with_snapshot else [],
             sync_folder=segments.folder_changed,
-            snapshot=self._recovery_point(producers) if with_snapshot else None,
+            snapshot=snapshot,
             aborted_files=self.aborted.unsaved(segments.bases) if with_snapshot else {},
             removed=segments.removed if with_snapshot else [],
             end_offset=self.end_offset,

@@ -146,7 +146,9 @@ class FrameReader:
                 # offset, which then is lost with it, or back, where bytes only look like a frame.
                 behind = find_behind(data, scan.consumed_bytes)
                 if behind is None and position + want < segment_bytes:
-                    # The bad frame may be longer than what was read.
+                    # The bad frame may be longer than what was read. Read on from where it begins: that is
+                    # where `expected` is due, now that the good frames before it are counted.
+                    position += scan.consumed_bytes
                     want *= _GROWTH
                 elif behind is None or not expected < behind[1] <= offset:
                     next_offset = stop_offset if behind is None else min(behind[1], stop_offset)

@@ -31,7 +31,7 @@ def with_a_bad_frame(root: Path, *, behind: int, bad_byte: int = LARGE_BYTES // 
     return log
 
 
-@pytest.mark.parametrize("bad_byte", [LARGE_BYTES // 2], ids=["body"])
+@pytest.mark.parametrize("bad_byte", [0, LARGE_BYTES // 2], ids=["head", "body"])
 @pytest.mark.parametrize("max_bytes", [1, LARGE_BYTES - 4 * KiB, LARGE_BYTES, 1 << 20])
 def test_a_bad_frame_larger_than_what_was_asked_for_is_told_with_the_way_past_it(
     tmp_path: Path, max_bytes: int, bad_byte: int
