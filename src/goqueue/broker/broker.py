@@ -225,7 +225,11 @@ class Broker:
         return UUID(int=self.chance.getrandbits(128), version=4)
 
     async def carry_out(self, change: Coroutine[Any, Any, T], lock: asyncio.Lock | None = None) -> T:
-        """Make a change to its end, also when whoever asked for it goes away.
+        """Make a change to its end, also when whoever asked for it goes away."""
+        return await to_the_end(self.begin(change, lock))
+
+    def begin(self, change: Coroutine[Any, Any, T], lock: asyncio.Lock | None = None) -> "asyncio.Task[T]":
+        """Have a change made to its end, of which nobody need hear.
 
         One at a time: of topics without a lock given, else of what that lock stands for.
         """
@@ -240,7 +244,7 @@ class Broker:
         task = asyncio.get_running_loop().create_task(in_turn())
         self.changes[task] = None
         task.add_done_callback(self.changes.pop)
-        return await to_the_end(task)
+        return task
 
     def keep(self, task: "asyncio.Task[None]") -> None:
         """Hold on to a background task until it is done."""

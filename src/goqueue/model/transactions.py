@@ -69,6 +69,15 @@ class TransactionalPartition(NamedTuple):
         return TopicPartition(self.topic, self.partition)
 
 
+class Reach(NamedTuple):
+    """How far a decision reaches: what lies behind these offsets is of a later transaction."""
+
+    end_offsets: tuple[int, ...]
+    """Where each of its partitions ended when it was decided."""
+    delayed_end: int
+    """The same of the delayed messages."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitProducer:
     """A transactional producer begins, or begins anew: whoever had the id before is fenced."""

@@ -5,6 +5,8 @@ A message that is let go is written anew. Its due time may have passed meanwhile
 says of everything due by then, and stored before, that it is done with.
 """
 
+import sys
+
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays.keeper import Change
 from goqueue.broker.delays.records import HELD_MS, Cancelled, Record, Waiting
@@ -18,10 +20,15 @@ _AT_ONCE = 1_000
 """So many messages are read and written together."""
 
 
-async def decide_held(broker: Broker, producer_id: int, *, is_committed: bool) -> None:
-    """Carry a decision to all that a producer's transaction has delayed; returns when that is on the disk."""
+async def decide_held(
+    broker: Broker, producer_id: int, *, is_committed: bool, end_number: int = sys.maxsize
+) -> None:
+    """Carry a decision to all that a producer's transaction has delayed; returns when that is on the disk.
+
+    What has `end_number` or a higher one was delayed by the next transaction.
+    """
     store = broker.delays.store
-    while some := store.held.of_producer(producer_id)[:_AT_ONCE]:
+    while some := store.held.of_producer(producer_id, end_number)[:_AT_ONCE]:
         places = {store.moved.get(message.number, message.number): message for message in some}
         found: dict[int, Waiting] = {}
         if is_committed:

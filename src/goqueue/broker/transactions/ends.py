@@ -7,6 +7,7 @@ the id's lock.
 
 import asyncio
 import logging
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -15,7 +16,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.delays.held import cancel_hanging, decide_held
 from goqueue.broker.queue.settle import pledge_again, settle
 from goqueue.broker.storage.partition import Partition
-from goqueue.broker.transactions.markers import append_marker, carry_decision, place_of
+from goqueue.broker.transactions.markers import append_marker, carry_decision, place_of, reach_of
 from goqueue.core.transactions.transactions import Transaction
 from goqueue.model.delivery import Action, Settle
 from goqueue.model.errors import GoQueueError, PartitionDamaged
@@ -31,7 +32,7 @@ _TURNS_OF_A_REPLY = 3
 async def decide(broker: Broker, prepared: Transaction) -> None:
     """Journal how a transaction ends and carry that to all it has touched, where readers see it at once.
 
-    Whether that is on the disk too is waited for behind the reply: until then the id is not at rest.
+    That this is on the disk too is left to `finish`: until then the id is not at rest.
     """
     journal = await broker.transactions.ensure(prepared.transactional_id)
     await journal.commit(prepared)
@@ -39,20 +40,28 @@ async def decide(broker: Broker, prepared: Transaction) -> None:
         carry_decision(broker, prepared)
     except GoQueueError as error:
         log.warning("markers_delayed transaction=%s reason=%s", prepared.transactional_id, error)
-    broker.keep(asyncio.get_running_loop().create_task(_finish_behind(broker, prepared.transactional_id)))
+
+
+def finish_behind(broker: Broker, transactional_id: str) -> None:
+    """Have what is decided finished when the reply has left: a client waits for that, nobody yet for this."""
+    broker.begin(_finish_behind(broker, transactional_id), broker.transactions.lock(transactional_id))
 
 
 async def _finish_behind(broker: Broker, transactional_id: str) -> None:
-    """Finish when the reply has left: a client waits for that, and nobody yet for this."""
     for _ in range(_TURNS_OF_A_REPLY):
         await asyncio.sleep(0)
-    await finish_later(broker, transactional_id)
+    await _try_to_finish(broker, transactional_id)
 
 
 async def finish_later(broker: Broker, transactional_id: str) -> None:
     """Finish what is decided. What cannot be finished now is tried again with the next upkeep."""
+    lock = broker.transactions.lock(transactional_id)
+    await broker.carry_out(_try_to_finish(broker, transactional_id), lock)
+
+
+async def _try_to_finish(broker: Broker, transactional_id: str) -> None:
     try:
-        await broker.carry_out(finish(broker, transactional_id), broker.transactions.lock(transactional_id))
+        await finish(broker, transactional_id)
     except GoQueueError as error:
         log.warning("transaction_unfinished transaction=%s reason=%s", transactional_id, error)
 
@@ -62,17 +71,23 @@ async def finish(broker: Broker, transactional_id: str) -> None:
     known = broker.transactions.get(transactional_id)
     if known is None or not known.state.is_prepared:
         return
+    is_committed = known.marker is Marker.COMMIT
     written = OwnWrites(carry_decision(broker, known))
     await _settle_receipts(broker, known)
-    await decide_held(broker, known.producer_id, is_committed=known.marker is Marker.COMMIT)
+    delayed_end = sys.maxsize if known.reach is None else known.reach.delayed_end
+    await decide_held(broker, known.producer_id, is_committed=is_committed, end_number=delayed_end)
     await written.durable()
     journal = await broker.transactions.ensure(transactional_id)
-    # Only the next transaction waits for this one on the disk: a start that finds this one decided and not
-    # complete would carry the decision to what the next one has written.
-    journal.begin(journal.transactions.complete(transactional_id, now_ms=broker.clock.wall_ms()))
+    # Not before the markers are on the disk, for with this the decision is forgotten. Nobody waits for it:
+    # a start that does not find it takes the same steps again, and stops at the decision's reach.
+    journal.note(journal.transactions.complete(transactional_id, now_ms=broker.clock.wall_ms()))
     broker.transactions.counts.note_end(
-        is_committed=known.marker is Marker.COMMIT, duration_ms=max(known.changed_ms - known.started_ms, 0)
+        is_committed=is_committed, duration_ms=max(known.changed_ms - known.started_ms, 0)
     )
+    if not is_committed or known.reach is None:
+        # What is aborted need not have been on the disk. A partition that has lost it meanwhile fills up to
+        # the decision's reach with what the next transaction writes.
+        await journal.durable()
 
 
 async def _settle_receipts(broker: Broker, known: Transaction) -> None:
@@ -92,7 +107,9 @@ async def fence(broker: Broker, transactional_id: str) -> None:
     journal = await broker.transactions.ensure(transactional_id)
     known = journal.transactions.get(transactional_id)
     if known is not None and known.state is TransactionState.ONGOING:
-        await journal.commit(journal.transactions.fence(transactional_id, now_ms=broker.clock.wall_ms()))
+        reach = reach_of(broker, known)
+        now_ms = broker.clock.wall_ms()
+        await journal.commit(journal.transactions.fence(transactional_id, reach=reach, now_ms=now_ms))
         await finish(broker, transactional_id)
 
 
@@ -104,8 +121,9 @@ async def recover_transactions(broker: Broker) -> None:
         with _damage_told(known.transactional_id):
             await finish(broker, known.transactional_id)
     partitions = [p for topic in broker.topics.values() for p in topic.partitions]
-    # A crash may have taken what the journal was about to say of a batch, but not the batch. Nobody was told
-    # that it is stored; and a transaction that lost one batch must not be committed without it.
+    # A crash may have taken what the journal was about to say of a batch, but not the batch. Its producer may
+    # have been told that it is stored, but not that it counts: the whole transaction is aborted, and the
+    # producer hears of it by its next epoch.
     torn = [
         *await _abort_hanging(broker, partitions),
         *_drop_hanging_offsets(broker),

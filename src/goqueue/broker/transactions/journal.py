@@ -57,8 +57,6 @@ class TransactionJournal(SharedJournal[Event]):
         self.transactions = self._kept.transactions
         self._expect = expect
         """Told when what was begun must have ended."""
-        self._unsafe: dict[str, int] = {}
-        """Where in the journal the last step of an id ends that was begun and may not be on the disk."""
 
     def note(self, *events: Event) -> None:
         super().note(*events)
@@ -70,22 +68,6 @@ class TransactionJournal(SharedJournal[Event]):
 
     def _restore(self, event: Event, written_ms: int) -> None:
         self._kept.restore(event, written_ms)
-
-    def begin(self, step: Transaction) -> None:
-        """Write and apply a step and ask the disk for it. Whatever builds on it waits until it is `safe`."""
-        self.note(step)
-        self._unsafe[step.transactional_id] = self.partition.log.end_offset
-        self.partition.flusher.request(self.partition)
-
-    def safe(self, transactional_id: str) -> "asyncio.Future[None] | None":
-        """Done when the disk has the last step of an id that was begun; None when it has it already."""
-        end_offset = self._unsafe.get(transactional_id)
-        if end_offset is None:
-            return None
-        waiter = self.partition.committed(end_offset)
-        if waiter is None:
-            del self._unsafe[transactional_id]
-        return waiter
 
 
 @dataclass(slots=True)

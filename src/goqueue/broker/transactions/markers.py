@@ -1,8 +1,12 @@
 """How a decision reaches what a transaction has touched: markers in partitions, offsets of groups.
 
 All of it is idempotent. A partition in which nothing of the producer is open needs no marker (any more),
-a group that holds nothing of it has heard already: so whatever crashes, it can simply be done again.
+a group that holds nothing of it has heard already: so whatever crashes, it can simply be done again. What
+lies behind a decision's reach is of the next transaction, whose first step a crash may have taken.
 """
+
+import sys
+from itertools import repeat
 
 from goqueue.broker.appending import append_once, checked
 from goqueue.broker.broker import Broker
@@ -11,18 +15,28 @@ from goqueue.core.transactions.transactions import Transaction
 from goqueue.model.errors import StorageFailed
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Lane
-from goqueue.model.transactions import ProducerEpoch, TransactionalPartition
+from goqueue.model.transactions import ProducerEpoch, Reach, TransactionalPartition
 from goqueue.records.batch import LaneBatch
 from goqueue.records.control import Marker, encode_marker
+
+
+def reach_of(broker: Broker, known: Transaction) -> Reach:
+    """How far a decision reaches that is made now."""
+    partitions = [still_there(broker, target) for target in known.partitions]
+    return Reach(
+        tuple(0 if partition is None else partition.log.end_offset for partition in partitions),
+        broker.delays.store.partition.log.end_offset,
+    )
 
 
 def carry_decision(broker: Broker, prepared: Transaction) -> list[Partition]:
     """Mark everything at once, without waiting; the partitions that must be on the disk before it counts."""
     touched = []
-    for target in prepared.partitions:
+    ends = repeat(sys.maxsize) if prepared.reach is None else prepared.reach.end_offsets
+    for target, end_offset in zip(prepared.partitions, ends, strict=False):
         partition = still_there(broker, target)
         if partition is not None:
-            append_marker(broker, partition, prepared.producer, prepared.marker)
+            append_marker(broker, partition, prepared.producer, prepared.marker, end_offset)
             touched.append(partition)
     for group in prepared.groups:
         journal = broker.coordinator.journals.find(group)
@@ -39,12 +53,18 @@ def carry_decision(broker: Broker, prepared: Transaction) -> list[Partition]:
     return touched
 
 
-def append_marker(broker: Broker, partition: Partition, producer: ProducerEpoch, marker: Marker) -> None:
-    """Close what a producer has open in a partition, if it has."""
+def append_marker(
+    broker: Broker,
+    partition: Partition,
+    producer: ProducerEpoch,
+    marker: Marker,
+    end_offset: int = sys.maxsize,
+) -> None:
+    """Close what a producer has open in a partition, if it has and that begins before an offset."""
     if partition.is_failed:
         # What is open there is being read back from the disk: nobody can tell now.
         raise StorageFailed(f"{partition.source} is being opened anew")
-    if producer.producer_id not in partition.transactions:
+    if not partition.transactions.is_open_before(producer.producer_id, end_offset):
         return
     body = encode_marker(
         marker,

@@ -9,9 +9,9 @@ from goqueue.broker.queue.settle import all_leased, pledge
 from goqueue.broker.slices import Slices
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import admit_group_owner, admit_new_group
-from goqueue.broker.transactions.ends import decide, fence, finish
+from goqueue.broker.transactions.ends import decide, fence, finish, finish_behind
 from goqueue.broker.transactions.journal import TransactionJournal
-from goqueue.broker.transactions.markers import append_marker, place_of, still_there
+from goqueue.broker.transactions.markers import append_marker, place_of, reach_of, still_there
 from goqueue.broker.transactions.views import describe_transaction
 from goqueue.broker.transactions.writes import new_transaction_id
 from goqueue.core.transactions.transactions import Transaction
@@ -87,8 +87,8 @@ async def add_partitions(
 ) -> None:
     """Partitions that the transaction will write to. All of them must exist.
 
-    Returns before the disk has it: the reply to the first batch in each of them waits for that. Until then
-    the producer has been promised nothing, and a crash takes the batch back.
+    Returns before the disk has it, and nobody waits for that: the decision names all of them again. Where a
+    power failure takes this step and leaves a batch, the transaction is aborted when the broker opens.
     """
     slices = Slices(broker.clock)
     for target in targets:
@@ -100,7 +100,6 @@ async def add_partitions(
         places.append(place_of(broker, target))
         await slices.pause()
     journal = await _at_rest(broker, transactional_id)
-    await _last_one_safe(journal, transactional_id)
     added = journal.transactions.add(
         transactional_id,
         producer,
@@ -109,7 +108,7 @@ async def add_partitions(
         now_ms=broker.clock.wall_ms(),
     )
     if added is not journal.transactions.get(transactional_id):
-        journal.begin(added)
+        journal.note(added)
 
 
 async def verify_partition(
@@ -181,6 +180,8 @@ async def pend_offsets(
         await add_group(broker, transactional_id, producer, who.group)
     group_journal = await broker.coordinator.journals.ensure(who.group)
     journal = await broker.transactions.ensure(transactional_id)
+    # Of offsets alone nobody could tell after a crash whether they are of this transaction or the last one.
+    await journal.durable()
     if not journal.transactions.held_by(transactional_id, producer).is_open_for(who.group):
         raise InvalidTransactionState(f"group {who.group} is not part of an open transaction")
     refusals: Refusals = {}
@@ -203,16 +204,23 @@ async def end_transaction(
 ) -> None:
     """Commit or abort all that was done since the transaction began. The same again is no error.
 
-    `until_complete`: for a producer whose partitions become part of the next transaction with its batches.
-    A crash must not find such a batch and believe that it belongs to this one.
+    `until_complete`: for a producer that writes on at once, without a step that would wait for the markers.
     """
     _admit(broker)
-    journal = await broker.transactions.ensure(transactional_id)
+    await broker.transactions.ensure(transactional_id)
     lock = broker.transactions.lock(transactional_id)
-    await broker.carry_out(_end(broker, transactional_id, producer, marker), lock)
+    change = _end_and_finish(broker, transactional_id, producer, marker, until_complete=until_complete)
+    await broker.carry_out(change, lock)
+
+
+async def _end_and_finish(
+    broker: Broker, transactional_id: str, producer: ProducerEpoch, marker: Marker, *, until_complete: bool
+) -> None:
+    await _end(broker, transactional_id, producer, marker)
     if until_complete:
-        await broker.carry_out(finish(broker, transactional_id), lock)
-        await journal.durable()
+        await finish(broker, transactional_id)
+    else:
+        finish_behind(broker, transactional_id)
 
 
 async def end_and_bump(
@@ -241,11 +249,12 @@ async def _end_and_bump(
             await _end(broker, transactional_id, producer, marker, is_bumped=True)
             await finish(broker, transactional_id)
         else:
-            journal.begin(transactions.abort_nothing(transactional_id, now_ms=broker.clock.wall_ms()))
+            now_ms = broker.clock.wall_ms()
+            await journal.commit(transactions.abort_nothing(transactional_id, now_ms=now_ms))
     if transactions.has_used_up_epochs(transactional_id):
         fresh_id = await init_producer(broker)
-        journal.begin(transactions.renew(transactional_id, fresh_id=fresh_id, now_ms=broker.clock.wall_ms()))
-    await journal.durable()
+        now_ms = broker.clock.wall_ms()
+        await journal.commit(transactions.renew(transactional_id, fresh_id=fresh_id, now_ms=now_ms))
     ended = transactions.get(transactional_id)
     assert ended is not None, f"{transactional_id} was forgotten while its transaction ended"
     return ended.producer
@@ -268,7 +277,12 @@ async def _end(
         await _messages_safe(broker, known)
         all_leased(broker, known.receipts)
     decided = transactions.prepare(
-        transactional_id, producer, marker, is_bumped=is_bumped, now_ms=broker.clock.wall_ms()
+        transactional_id,
+        producer,
+        marker,
+        is_bumped=is_bumped,
+        reach=reach_of(broker, transactions.held_by(transactional_id, producer)),
+        now_ms=broker.clock.wall_ms(),
     )
     if decided.state.is_prepared:
         await decide(broker, decided)
@@ -315,15 +329,6 @@ async def _at_rest(broker: Broker, transactional_id: str) -> TransactionJournal:
     if known is not None and known.state.is_prepared:
         await broker.carry_out(finish(broker, transactional_id), broker.transactions.lock(transactional_id))
     return journal
-
-
-async def _last_one_safe(journal: TransactionJournal, transactional_id: str) -> None:
-    """Return when the disk knows how the last transaction of an id ended, or another is open by now."""
-    while (safe := journal.safe(transactional_id)) is not None:
-        known = journal.transactions.get(transactional_id)
-        if known is None or known.state is TransactionState.ONGOING:
-            return
-        await safe
 
 
 def _keep(journal: TransactionJournal, added: Transaction) -> Awaitable[None]:

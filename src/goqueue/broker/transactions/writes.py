@@ -1,14 +1,13 @@
 """Which batches may be written: those of a transaction while it is open, by the producer that holds it."""
 
-import asyncio
 from collections.abc import Sequence
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.transactions.markers import place_of
-from goqueue.model.errors import InvalidRecord, InvalidTransactionState, ProducerNotFound, TransactionBusy
+from goqueue.model.errors import InvalidRecord, InvalidTransactionState, ProducerNotFound
 from goqueue.model.ids import ProducerId
-from goqueue.model.transactions import ProducerEpoch, TransactionState
+from goqueue.model.transactions import ProducerEpoch
 from goqueue.records.layout import TRANSACTIONAL, BatchHeader
 
 
@@ -19,11 +18,10 @@ def admit_batches(
     *,
     may_join: bool,
     transactional_id: str | None = None,
-) -> "asyncio.Future[None] | None":
+) -> None:
     """Refuse batches that belong to no open transaction though they should, or the other way round.
 
-    `may_join`: the partition becomes part of the transaction by this. There may be something to wait for
-    before the producer is told that its batches are stored: that the journal has the partition on the disk.
+    `may_join`: the partition becomes part of the transaction by this.
     """
     header = headers[0]
     if not header.attributes & TRANSACTIONAL:
@@ -32,10 +30,10 @@ def admit_batches(
                 f"producer {header.producer_id} has a transaction open in {partition.source}, "
                 "and this batch is not part of it"
             )
-        return None
+        return
     if any(_producer_of(other) != _producer_of(header) for other in headers):
         raise InvalidRecord("the batches of one publish must be of the same transaction")
-    return join_transaction(
+    join_transaction(
         broker, partition, _producer_of(header), may_join=may_join, transactional_id=transactional_id
     )
 
@@ -47,8 +45,13 @@ def join_transaction(
     *,
     may_join: bool,
     transactional_id: str | None = None,
-) -> "asyncio.Future[None] | None":
-    """Check that a producer may write to a partition within its open transaction."""
+) -> None:
+    """Check that a producer may write to a partition within its open transaction.
+
+    Nobody waits for the disk to know that the partition is part of it: a batch that is found without is
+    aborted when the broker opens, and so is the transaction. But the journal is asked to share the batch's
+    way to the disk, so that a transaction whose batches are stored outlives a power failure if it can.
+    """
     known = broker.transactions.of_producer(producer.producer_id)
     journal = None if known is None else broker.transactions.find(known.transactional_id)
     if known is None or journal is None:
@@ -59,14 +62,12 @@ def join_transaction(
     journal.transactions.held_by(known.transactional_id, producer)
     place = place_of(broker, partition.source)
     if known.is_open_in(place):
-        return journal.safe(known.transactional_id)
+        journal.partition.hurry()
+        return
     if not may_join:
         raise InvalidTransactionState(
             f"{partition.source} is not part of an open transaction of {known.transactional_id}"
         )
-    if known.state is not TransactionState.ONGOING and journal.safe(known.transactional_id) is not None:
-        # A start that finds the last transaction decided and not complete would decide so on this batch too.
-        raise TransactionBusy(known.transactional_id)
     added = journal.transactions.add(
         known.transactional_id,
         producer,
@@ -74,8 +75,8 @@ def join_transaction(
         transaction_id=new_transaction_id(broker),
         now_ms=broker.clock.wall_ms(),
     )
-    journal.begin(added)
-    return journal.safe(known.transactional_id)  # batches that follow at once wait for it as well
+    journal.note(added)
+    journal.partition.hurry()
 
 
 def new_transaction_id(broker: Broker) -> str:

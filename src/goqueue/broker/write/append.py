@@ -1,6 +1,5 @@
 """append: record batches that a client built go into the log as they are."""
 
-from goqueue.broker.appending import await_all
 from goqueue.broker.broker import Broker
 from goqueue.broker.schemas.check import Looked, look, look_long
 from goqueue.broker.tenants.quotas import take_batches
@@ -8,7 +7,6 @@ from goqueue.broker.transactions.writes import admit_batches
 from goqueue.broker.write.incoming import admit_partition, in_lanes, read_incoming
 from goqueue.broker.write.take_in import take_in
 from goqueue.model.commands import Append, Appended
-from goqueue.model.messages import Acks
 from goqueue.model.schemas import SchemaValidation
 
 
@@ -25,7 +23,7 @@ def append(broker: Broker, command: Append, looked: Looked | None = None) -> App
         looked = None
     elif looked is None:
         looked = look(broker, command.target.topic, settings, in_lanes(incoming))
-    joined = admit_batches(
+    admit_batches(
         broker,
         partition,
         incoming.headers,
@@ -34,10 +32,7 @@ def append(broker: Broker, command: Append, looked: Looked | None = None) -> App
     )
     if partition.account is not None:
         take_batches(broker, partition.account, incoming.headers, incoming.bodies)
-    outcome = take_in(broker, partition, incoming, command.acks, looked)
-    if joined is None or command.acks is not Acks.ALL:
-        return outcome
-    return outcome._replace(committed=await_all(joined, outcome.committed))
+    return take_in(broker, partition, incoming, command.acks, looked)
 
 
 async def append_when_checked(broker: Broker, command: Append) -> Appended:

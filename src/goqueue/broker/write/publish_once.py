@@ -114,7 +114,7 @@ def _check_quotas(broker: Broker, command: PublishOnce) -> None:
 
 
 async def _joins(broker: Broker, command: PublishOnce, partition: Partition) -> bool:
-    """Whether the message is part of a transaction, which by then the disk knows to include the partition."""
+    """Whether the message is part of a transaction, which then includes the partition."""
     producer = command.producer
     known = broker.transactions.of_producer(producer.producer_id)
     if known is None:
@@ -127,8 +127,7 @@ async def _joins(broker: Broker, command: PublishOnce, partition: Partition) -> 
     journal = await broker.transactions.ensure(known.transactional_id)
     if journal.transactions.held_by(known.transactional_id, producer).state is not TransactionState.ONGOING:
         return False
-    while (joined := join_transaction(broker, partition, producer, may_join=True)) is not None:
-        await joined  # and look again: it may have been aborted meanwhile
+    join_transaction(broker, partition, producer, may_join=True)
     return True
 
 

@@ -4,6 +4,7 @@ Which they are is told by the records of `__delayed` alone, like what is open in
 batches: a message is held from its first record on, until one lets it go or cancels it.
 """
 
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -27,9 +28,10 @@ class Held:
     def __iter__(self) -> Iterator[HeldMessage]:
         return iter(self._messages.values())
 
-    def of_producer(self, producer_id: int) -> list[HeldMessage]:
-        """What a producer's open transaction has delayed, in the order it came."""
-        return list(self._by_producer.get(producer_id, {}).values())
+    def of_producer(self, producer_id: int, end_number: int = sys.maxsize) -> list[HeldMessage]:
+        """What a producer's open transaction has delayed, in the order it came, with lower numbers."""
+        mine = self._by_producer.get(producer_id, {}).values()
+        return [message for message in mine if message.number < end_number]
 
     def count(self, target: int) -> int:
         """How many are held for a target."""

@@ -38,6 +38,11 @@ class OpenTransactions:
         """Where the oldest open transaction begins."""
         return next(iter(self._open.values())).first_offset if self._open else None
 
+    def is_open_before(self, producer_id: int, end_offset: int) -> bool:
+        """Whether a producer has something open that begins before an offset."""
+        opened = self._open.get(producer_id)
+        return opened is not None and opened.first_offset < end_offset
+
     def newest_ms(self, producer_id: int) -> int:
         """The time of a transaction's newest message here."""
         return self._open[producer_id].newest_ms

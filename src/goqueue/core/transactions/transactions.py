@@ -17,6 +17,7 @@ from goqueue.model.transactions import (
     NO_EPOCH,
     InitProducer,
     ProducerEpoch,
+    Reach,
     TransactionalPartition,
     TransactionState,
 )
@@ -64,6 +65,9 @@ class Transaction:
     """Consumer groups whose offsets are committed with it."""
     receipts: tuple[str, ...] = ()
     """Of messages that are acknowledged with it."""
+    reach: Reach | None = None
+    """From the decision until it is complete. None then: decided by a version that knew the journal to be on
+    the disk before the next transaction wrote anything, so whatever its producer has open is meant."""
 
     @property
     def producer(self) -> ProducerEpoch:
@@ -224,6 +228,7 @@ class Transactions:
         marker: Marker,
         *,
         is_bumped: bool = False,
+        reach: Reach | None = None,
         now_ms: int,
     ) -> Transaction:
         """Decide how a transaction ends. The same record comes back when that was decided before.
@@ -237,9 +242,8 @@ class Transactions:
             return known
         if known.state is not ONGOING:
             raise _cannot_end(known)
-        if is_bumped:
-            return _moved(known, wanted, epoch=known.epoch + 1, previous=known.producer, changed_ms=now_ms)
-        return _moved(known, wanted, changed_ms=now_ms)
+        epoch, previous = (known.epoch + 1, known.producer) if is_bumped else (known.epoch, known.previous)
+        return _moved(known, wanted, epoch=epoch, previous=previous, reach=reach, changed_ms=now_ms)
 
     def has_ended(self, transactional_id: str, producer: ProducerEpoch, marker: Marker) -> bool:
         """Whether this is about a transaction that has ended, and a bumped epoch with it: asked once more."""
@@ -262,15 +266,23 @@ class Transactions:
         known = self._transactions[transactional_id]
         return _moved(known, known.state, producer_id=fresh_id, epoch=0, changed_ms=now_ms)
 
-    def fence(self, transactional_id: str, *, now_ms: int) -> Transaction:
+    def fence(self, transactional_id: str, *, reach: Reach | None = None, now_ms: int) -> Transaction:
         """Abort a transaction without its producer, which is a zombie from here on."""
         known = self._transactions[transactional_id]
-        return _moved(known, PREPARE_ABORT, epoch=known.epoch + 1, changed_ms=now_ms)
+        return _moved(known, PREPARE_ABORT, epoch=known.epoch + 1, reach=reach, changed_ms=now_ms)
 
     def complete(self, transactional_id: str, *, now_ms: int) -> Transaction:
         """The decision has reached all that the transaction has touched."""
         known = self._transactions[transactional_id]
-        return _moved(known, COMPLETED[known.state], partitions=(), groups=(), receipts=(), changed_ms=now_ms)
+        return _moved(
+            known,
+            COMPLETED[known.state],
+            partitions=(),
+            groups=(),
+            receipts=(),
+            reach=None,
+            changed_ms=now_ms,
+        )
 
     def overdue(self, *, now_ms: int) -> list[str]:
         """Ids whose transaction has been open for too long."""

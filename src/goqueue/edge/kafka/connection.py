@@ -34,6 +34,9 @@ class Outlet(Protocol):
 
     def send(self, buffers: Sequence[Buffer]) -> None: ...
 
+    def gather(self) -> None:
+        """More than one reply may be due in this turn of the loop: they are to leave together."""
+
     def make_room(self) -> None:
         """Requests were answered: more may be received."""
 
@@ -304,6 +307,8 @@ class Connection:
         elif error is not None:
             self._fail(error, slot.request)
         if not slot.commits and self._is_open:
+            if len(self._slots) > 1:
+                self._outlet.gather()
             self._fill(slot, [reply.encode()])
             # Replies that stood behind this one have left too, and may have made room to begin more.
             self._advance()

@@ -106,7 +106,8 @@ class KafkaProtocol(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         # The replies to requests that came together leave together: a write costs more than a reply.
-        self._gathered = []
+        if self._gathered is None:
+            self._gathered = []
         try:
             self._take_in(nbytes)
         finally:
@@ -129,6 +130,12 @@ class KafkaProtocol(asyncio.BufferedProtocol):
             self._transport.writelines(buffers)
         else:
             self._gathered += buffers
+
+    def gather(self) -> None:
+        # One round of the disk answers requests that came one behind the other.
+        if self._gathered is None:
+            self._gathered = []
+            asyncio.get_running_loop().call_soon(self._send_gathered)
 
     def make_room(self) -> None:
         if not self._is_paused or not self._connection.has_room or self._transport.is_closing():

@@ -3,37 +3,28 @@
 import asyncio
 from pathlib import Path
 
-from goqueue.broker.storage.partition import FlushRequests, Partition
+import pytest
+
+from goqueue.broker.broker import Broker
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.transactions.journal import TransactionJournal
-from goqueue.broker.write.append import append
-from goqueue.model.commands import Append, CreateTopic
-from goqueue.model.messages import Acks
+from goqueue.model.commands import CreateTopic
+from goqueue.model.errors import ProducerFenced
 from goqueue.node.disk import FolderDisk
+from tests.unit.broker.lives import Lives
 from tests.unit.broker.running import ORDERS, ORDERS_0, running, until
-from tests.unit.broker.transactions.transaction_steps import WRITER, Writer, new_writer, transactional_batch
-
-
-class IdleFlusher(FlushRequests):
-    """A disk that takes its time."""
-
-    def request(self, partition: Partition) -> None:
-        pass
-
-    def request_snapshot(self, partition: Partition) -> None:
-        pass
-
-    def note_dirty(self, partition: Partition, size: int) -> None:
-        pass
+from tests.unit.broker.transactions.transaction_steps import (
+    IdleFlusher,
+    Writer,
+    journal_of,
+    new_writer,
+    values,
+)
 
 
 def unsafe_count(journal: TransactionJournal) -> int:
     """How many events at the end of a journal a power failure could take."""
     return journal.partition.log.end_offset - journal.partition.log.flushed_offset
-
-
-async def journal_of(writer: Writer) -> TransactionJournal:
-    return await writer.broker.transactions.ensure(WRITER)
 
 
 def test_added_partitions_are_answered_before_the_disk_has_them(tmp_path: Path) -> None:
@@ -50,46 +41,77 @@ def test_added_partitions_are_answered_before_the_disk_has_them(tmp_path: Path) 
     asyncio.run(walk())
 
 
-def test_a_batch_is_told_as_stored_when_the_disk_knows_that_its_partition_was_added(tmp_path: Path) -> None:
-    async def walk() -> None:
-        async with running(FolderDisk(tmp_path)) as broker:
-            await create_topic(broker, CreateTopic(name=ORDERS, partitions=2))
-            writer = await new_writer(broker)
-            journal = await journal_of(writer)
-            journal.partition.flusher = IdleFlusher()
+def test_a_transaction_of_which_only_batches_reached_the_disk_is_aborted_with_them() -> None:
+    """The producer was told that they are stored, and hears by its epoch that they do not count."""
+    lives = Lives(11)
+
+    async def write(broker: Broker) -> Writer:
+        await create_topic(broker, CreateTopic(name=ORDERS, partitions=2))
+        writer = await new_writer(broker)
+        (await journal_of(writer)).partition.flusher = IdleFlusher()
+        await writer.add(0, 1)
+        await writer.put(0, "a")
+        return writer
+
+    async def go_on(broker: Broker) -> list[str]:
+        writer.broker = broker
+        with pytest.raises(ProducerFenced):
+            await writer.commit()
+        assert broker.partition(ORDERS_0).last_stable_offset == broker.partition(ORDERS_0).commit_mark
+        return await values(broker, 0)
+
+    writer = lives.live(write)
+
+    assert lives.live(go_on) == []
+
+
+@pytest.mark.parametrize("may_join", [False, True], ids=["added", "joined"])
+def test_a_decision_whose_completion_was_lost_does_not_reach_the_next_transaction(may_join: bool) -> None:
+    lives = Lives(12)
+
+    async def write(broker: Broker) -> None:
+        await create_topic(broker, CreateTopic(name=ORDERS, partitions=2))
+        writer = await new_writer(broker)
+        await writer.add(0, 1)
+        await writer.put(0, "first")
+        await writer.put(1, "first")
+        await writer.commit()
+        (await journal_of(writer)).partition.flusher = IdleFlusher()
+        await until(lambda: broker.partition(ORDERS_0).last_stable_offset == 2)
+        if not may_join:
             await writer.add(0)
-            partition = broker.partition(ORDERS_0)
+        await writer.put(0, "next", may_join=may_join)
 
-            body = transactional_batch(writer.producer, "a", 0)
-            appended = append(broker, Append(ORDERS_0, body, Acks.ALL))
-            assert appended.committed is not None
-            told = asyncio.ensure_future(appended.committed)
-            await until(lambda: partition.log.is_safe)
-            assert unsafe_count(journal) == 1
-            assert not told.done()
+    async def look(broker: Broker) -> tuple[list[str], list[str]]:
+        await new_writer(broker)
+        return await values(broker, 0), await values(broker, 1)
 
-            journal.partition.flusher = broker.flusher
-            broker.flusher.request(journal.partition)
-            await told
+    lives.live(write)
 
-            assert unsafe_count(journal) == 0
-            assert journal.safe(WRITER) is None
-
-    asyncio.run(walk())
+    assert lives.live(look) == (["first"], ["first"])
 
 
-def test_a_transaction_begins_when_the_disk_knows_how_the_last_one_ended(tmp_path: Path) -> None:
-    """Else a start could find the last one decided, and commit what the next one has written."""
+def test_the_next_transaction_begins_when_the_disk_has_the_markers_of_the_last_one(tmp_path: Path) -> None:
+    """Its first step takes the decision's place in the journal, and nobody would write the markers again."""
 
     async def walk() -> None:
         async with running(FolderDisk(tmp_path)) as broker:
             await create_topic(broker, CreateTopic(name=ORDERS, partitions=2))
             writer = await new_writer(broker)
-            journal = await journal_of(writer)
-            for number in range(5):
-                await writer.add(0, 1)
-                assert unsafe_count(journal) == 1  # itself alone, not the end of the one before
-                await writer.put(0, f"{number}")
-                await writer.commit()
+            partition = broker.partition(ORDERS_0)
+            await writer.add(0)
+            await writer.put(0, "a")
+            partition.flusher = IdleFlusher()
+            await writer.commit()
+
+            begun = asyncio.ensure_future(writer.add(0))
+            for _ in range(10):
+                await asyncio.sleep(0)
+            assert not begun.done()
+
+            partition.flusher = broker.flusher
+            broker.flusher.request(partition)
+            await begun
+            assert partition.log.is_safe
 
     asyncio.run(walk())

@@ -28,7 +28,13 @@ from tests.unit.broker.delays.delayed_world import (
     values,
 )
 from tests.unit.broker.lives import NEVER, Lives, PowerLost
-from tests.unit.broker.transactions.transaction_steps import WRITER, Writer, new_writer
+from tests.unit.broker.transactions.transaction_steps import (
+    WRITER,
+    IdleFlusher,
+    Writer,
+    journal_of,
+    new_writer,
+)
 
 SOON_MS = 500
 
@@ -381,3 +387,20 @@ def test_what_a_transaction_delayed_comes_whole_or_not_at_all_wherever_it_is_cut
         if work.ended == 3:
             break
     assert seen == {0, 1, 3}
+
+
+def test_a_decision_whose_completion_was_lost_lets_go_of_nothing_that_was_delayed_behind_it() -> None:
+    lives = Lives(13)
+
+    async def write(broker: Broker) -> None:
+        await prepare(broker)
+        writer = await begun(broker)
+        await put(writer, "first", 10, sequence=0)
+        await commit(writer)
+        (await journal_of(writer)).partition.flusher = IdleFlusher()
+        await writer.add(0)
+        await put(writer, "next", 10, sequence=1)
+
+    lives.live(write)
+
+    assert lives.live(look) == ["first"]

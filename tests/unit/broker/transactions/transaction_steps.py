@@ -5,6 +5,8 @@ from collections import Counter
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.offsets import fetch_offsets
 from goqueue.broker.read.read import read_messages
+from goqueue.broker.storage.partition import FlushRequests, Partition
+from goqueue.broker.transactions.journal import TransactionJournal
 from goqueue.broker.transactions.verbs import (
     add_group,
     add_partitions,
@@ -26,6 +28,19 @@ from tests.unit.broker.running import ORDERS
 WRITER = "writer"
 GROUP = "readers"
 MINUTE_MS = 60_000
+
+
+class IdleFlusher(FlushRequests):
+    """A disk that takes its time."""
+
+    def request(self, partition: Partition) -> None:
+        pass
+
+    def request_snapshot(self, partition: Partition) -> None:
+        pass
+
+    def note_dirty(self, partition: Partition, size: int) -> None:
+        pass
 
 
 class Writer:
@@ -71,6 +86,10 @@ class Writer:
 async def new_writer(broker: Broker, name: str = WRITER, *, timeout_ms: int = MINUTE_MS) -> Writer:
     command = InitProducer(transactional_id=name, timeout_ms=timeout_ms)
     return Writer(broker, await init_transactional(broker, command), name)
+
+
+async def journal_of(writer: Writer) -> TransactionJournal:
+    return await writer.broker.transactions.ensure(writer.name)
 
 
 def transactional_batch(producer: ProducerEpoch, value: str, sequence: int) -> memoryview:
