@@ -13,10 +13,16 @@ def listed(client: httpx.Client, path: str, rows: str, **query: object) -> list[
     while True:
         params = {**query, **({} if after is None else {"after": after})}
         reply = client.get(path, params=params).raise_for_status().json()  # type: ignore[arg-type]  # plain values
-        pages.append([row if isinstance(row, str) else row["id"] for row in reply[rows]])
+        pages.append([name_of(row) for row in reply[rows]])
         after = reply.get("next")
         if after is None:
             return pages
+
+
+def name_of(row: str | dict[str, str]) -> str:
+    if isinstance(row, str):
+        return row
+    return next(row[field] for field in ("transactional_id", "id", "name") if field in row)
 
 
 @pytest.fixture
@@ -43,6 +49,36 @@ def test_a_listing_is_whole_without_a_limit_and_the_same_by_pages(
     pages = listed(client, path, rows, limit=2)
     assert [name for page in pages for name in page] == whole
     assert {len(page) for page in pages[:-1]} == {2}
+
+
+@pytest.fixture
+def kept(client: httpx.Client) -> list[str]:
+    """Five transactional ids, five sinks and five schedules of the same names."""
+    names = [f"name{number}" for number in range(5)]
+    client.post("/topics", json={"name": "orders", "num_partitions": 1}).raise_for_status()
+    for name in reversed(names):
+        client.post("/producers/init", json={"transactional_id": name}).raise_for_status()
+        client.post(f"/sinks/{name}/generations").raise_for_status()
+        schedule = {"name": name, "cron": "0 9 * * *", "message": {"value": "wake up"}}
+        client.post("/topics/orders/schedules", json=schedule).raise_for_status()
+    return names
+
+
+@pytest.mark.parametrize(
+    ("path", "rows", "query"),
+    [
+        ("/transactions", "transactions", {"state": "all"}),
+        ("/sinks", "sinks", {}),
+        ("/topics/orders/schedules", "schedules", {}),
+    ],
+)
+def test_so_are_listings_of_what_clients_leave_behind(
+    client: httpx.Client, kept: list[str], path: str, rows: str, query: dict[str, str]
+) -> None:
+    assert listed(client, path, rows, **query) == [kept]
+    assert listed(client, path, rows, limit=2, **query) == [kept[:2], kept[2:4], kept[4:]]
+    assert listed(client, path, rows, limit=5, **query) == [kept]
+    assert client.get(path, params={"limit": 0, **query}).status_code == 400
 
 
 def test_a_page_goes_on_behind_a_name_that_has_gone(client: httpx.Client, names: list[str]) -> None:

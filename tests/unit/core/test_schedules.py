@@ -109,4 +109,4 @@ def test_a_schedule_that_has_ended_is_gone() -> None:
 
     with pytest.raises(ScheduleNotFound):
         schedules.find(TOPIC_ID, "orders", "daily")
-    assert not schedules.of_topic(TOPIC_ID)
+    assert schedules.names_of(TOPIC_ID) == []

@@ -65,11 +65,10 @@ async def _check_schema(broker: Broker, command: CreateSchedule) -> None:
         raise SchemaMismatch(problems)
 
 
-def list_schedules(broker: Broker, topic: str) -> list[ScheduleView]:
-    """The schedules of a topic, by name."""
+def schedule_names(broker: Broker, topic: str) -> list[str]:
+    """The names of a topic's schedules, sorted."""
     broker.topic(topic)
-    topic_id = broker.metadata.topic(topic).topic_id
-    return [_view(broker, schedule) for schedule in broker.delays.store.schedules.of_topic(topic_id)]
+    return broker.delays.store.schedules.names_of(broker.metadata.topic(topic).topic_id)
 
 
 def describe_schedule(broker: Broker, topic: str, name: str) -> ScheduleView:

@@ -1,8 +1,12 @@
-"""Transactions as people and doors see them: one, all, and in numbers."""
+"""Transactions as people and doors see them: one, all, and in numbers.
+
+There may be very many, and of partitions too: whoever walks over all of them lets others have their turn.
+"""
 
 from collections import Counter
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.slices import Slices
 from goqueue.core.transactions.transactions import Transaction
 from goqueue.model.errors import ShuttingDown, TransactionNotFound
 from goqueue.model.transactions import ProducerEpoch, TransactionState, TransactionStats, TransactionView
@@ -24,18 +28,23 @@ def describe_transaction(broker: Broker, transactional_id: str) -> TransactionVi
     return _view(known)
 
 
-def list_transactions(broker: Broker) -> list[TransactionView]:
+async def list_transactions(broker: Broker) -> list[TransactionView]:
     """All transactional ids, by name."""
     _admit(broker)
-    return sorted(map(_view, broker.transactions.all()), key=lambda view: view.transactional_id)
+    slices = Slices(broker.clock)
+    views = []
+    for known in tuple(broker.transactions.all()):
+        views.append(_view(known))
+        await slices.pause()
+    return sorted(views, key=lambda view: view.transactional_id)
 
 
-def transaction_stats(broker: Broker) -> TransactionStats:
+async def transaction_stats(broker: Broker) -> TransactionStats:
     """How many there are and how they ended, and those that are open."""
-    views = list_transactions(broker)
+    views = await list_transactions(broker)
     counts = broker.transactions.counts
     ended = counts.committed + counts.aborted
-    partitions = [partition for topic in broker.topics.values() for partition in topic.partitions]
+    sequence_states = await _sequence_states(broker)
     logs = [journal.partition.log for journal in broker.transactions]
     unused = broker.producer_ids
     return TransactionStats(
@@ -43,7 +52,7 @@ def transaction_stats(broker: Broker) -> TransactionStats:
         committed=counts.committed,
         aborted=counts.aborted,
         average_ms=counts.duration_ms / ended if ended else 0.0,
-        sequence_states=sum(len(partition.producers) for partition in partitions),
+        sequence_states=sequence_states,
         next_producer_id=unused[0] if unused else broker.metadata.producer_ids_end,
         journal_bytes=sum(log.size_bytes for log in logs),
         journal_events=sum(journal.event_count for journal in broker.transactions),
@@ -53,6 +62,16 @@ def transaction_stats(broker: Broker) -> TransactionStats:
             key=lambda view: view.started_ms,
         ),
     )
+
+
+async def _sequence_states(broker: Broker) -> int:
+    slices = Slices(broker.clock)
+    count = 0
+    for topic in tuple(broker.topics.values()):
+        for partition in topic.partitions:
+            count += len(partition.producers)
+            await slices.pause()
+    return count
 
 
 def _view(known: Transaction) -> TransactionView:

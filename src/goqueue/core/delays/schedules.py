@@ -83,8 +83,9 @@ class Schedules:
             raise ScheduleNotFound(topic, name)
         return schedule
 
-    def of_topic(self, topic_id: UUID) -> list[Schedule]:
-        return [schedule for key, schedule in sorted(self.schedules.items()) if key[0] == topic_id]
+    def names_of(self, topic_id: UUID) -> list[str]:
+        """The names of a topic's schedules, sorted."""
+        return sorted(name for owner, name in self.schedules if owner == topic_id)
 
     def create(self, created: ScheduleCreated) -> ScheduleCreated:
         """Refuses a name that is taken, and times that never come."""

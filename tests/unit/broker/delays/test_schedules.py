@@ -9,9 +9,9 @@ from goqueue.broker.delays.schedules import (
     create_schedule,
     describe_schedule,
     end_schedule,
-    list_schedules,
     pause_schedule,
     resume_schedule,
+    schedule_names,
 )
 from goqueue.broker.delays.verbs import cancel_delayed, delay_stats, list_delayed
 from goqueue.broker.topics.verbs import alter_settings, create_topic, delete_topic
@@ -102,7 +102,7 @@ def test_a_schedule_that_was_deleted_publishes_no_more() -> None:
         await end_schedule(broker, ORDERS, "each")
         await sleep_ms(2 * MINUTE_MS)
         assert [await values(broker, n) for n in range(2)] == [[], []]
-        assert list_schedules(broker, ORDERS) == []
+        assert schedule_names(broker, ORDERS) == []
         with pytest.raises(ScheduleNotFound):
             await pause_schedule(broker, ORDERS, "each")
 
@@ -117,7 +117,7 @@ def test_the_schedules_of_a_deleted_topic_end_with_it() -> None:
         await delete_topic(broker, ORDERS)
         await create_topic(broker, CreateTopic(name=ORDERS, partitions=2))
         await sleep_ms(2 * MINUTE_MS)
-        assert list_schedules(broker, ORDERS) == []
+        assert schedule_names(broker, ORDERS) == []
         assert not broker.delays.store.schedules.schedules
 
     world.run(first)
@@ -164,7 +164,7 @@ def test_what_makes_no_sense_is_refused() -> None:
             with pytest.raises(InvalidName):
                 await create_schedule(broker, replace(EACH_MINUTE, name=name))
         with pytest.raises(TopicNotFound):
-            list_schedules(broker, "nowhere")
+            schedule_names(broker, "nowhere")
 
     World().run(life)
 

@@ -15,7 +15,7 @@ import pytest
 
 from goqueue.broker.backup.verbs import create_backup
 from goqueue.broker.broker import Broker
-from goqueue.broker.delays.schedules import create_schedule, list_schedules
+from goqueue.broker.delays.schedules import create_schedule, schedule_names
 from goqueue.broker.delays.verbs import list_delayed
 from goqueue.broker.health.repair import repair
 from goqueue.broker.read.read import read_messages
@@ -225,7 +225,7 @@ async def look(broker: Broker) -> str:
     is_damaged = isinstance(stored, PartitionDamaged)
     assert is_damaged or (isinstance(stored, Placed) and stored.offset >= COUNT + 2)
     assert floor(broker) == 5
-    assert [view.name for view in list_schedules(broker, ORDERS)] == ["yearly"]
+    assert schedule_names(broker, ORDERS) == ["yearly"]
     delayed = await delayed_messages(broker)
     delivered = await read_messages(broker, ReadMessages(source=ORDERS_1, limit=100))
     assert [message.value for message in delivered.messages] == [b"soon"], "nothing is delivered twice"

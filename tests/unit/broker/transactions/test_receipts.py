@@ -75,9 +75,9 @@ def test_a_message_is_hidden_as_long_as_an_open_transaction_has_it_wherever_it_i
         lives.clock.advance_ms(LEASE_MS)
 
         async def look(broker: Broker, consumer: Consumer = consumer) -> tuple[int, int, list[str]]:
-            held = sum(view.receipt_count for view in list_transactions(broker))
+            held = sum(view.receipt_count for view in await list_transactions(broker))
             before = len(await take(broker, consumer))
-            for view in list_transactions(broker):
+            for view in await list_transactions(broker):
                 if view.state is TransactionState.ONGOING:
                     await abort_transaction(broker, view.transactional_id)
             return held, before, values(await take(broker, consumer, wait_ms=10_000)) if held else []
@@ -166,7 +166,7 @@ def test_a_lease_that_ran_out_cannot_be_held() -> None:
         lives.clock.advance_ms(LEASE_MS)
         with pytest.raises(LeaseLost) as refused:
             await add_receipts(broker, WRITER, writer.producer, [one.receipt for one in taken])
-        return refused.value, sum(view.receipt_count for view in list_transactions(broker))
+        return refused.value, sum(view.receipt_count for view in await list_transactions(broker))
 
     error, held = lives.live(come_late)
 

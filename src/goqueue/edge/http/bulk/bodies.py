@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from goqueue.edge.http.parts.times import DURATION_PATTERN
+from goqueue.wire.pages import Next
 
 _INT64_MAX = 2**63 - 1
 _TOPICS_MAX = 10_000
@@ -78,8 +79,9 @@ class AbortReply(Struct):
     aborted: Annotated[int, Meta(description="How many stages were dropped.")]
 
 
-class SinkList(Struct):
+class SinkList(Struct, omit_defaults=True):
     sinks: list[str]
+    next: Next = None
 
 
 class StageBody(Struct):

@@ -32,6 +32,7 @@ from goqueue.edge.http.bulk.bodies import (
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.parts.decoding import decode, read_buffer
 from goqueue.edge.http.parts.openapi import TakingBytes, errors, takes
+from goqueue.edge.http.parts.paging import ALL, After, Limit, names_in_page
 from goqueue.model.commands import EndEpoch, StageBatches
 from goqueue.model.names import PLAIN_NAME_PATTERN
 
@@ -125,9 +126,11 @@ async def abort_route(broker: NamedDependency[Broker], sink: _Sink, body: RawBod
     return AbortReply(await abort_stages(broker, _ending(sink, body)))
 
 
-@get("/sinks", operation_id="listSinks", summary="Names of all sinks", tags=_TAGS)
-async def list_sinks_route(broker: NamedDependency[Broker]) -> SinkList:
-    return SinkList(list_sinks(broker))
+@get("/sinks", operation_id="listSinks", summary="Names of all sinks", tags=_TAGS, responses=errors(400))
+async def list_sinks_route(
+    broker: NamedDependency[Broker], limit: Limit = ALL, after: After = None
+) -> SinkList:
+    return SinkList(*names_in_page(list_sinks(broker), limit, after))
 
 
 @get(

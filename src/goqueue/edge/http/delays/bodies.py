@@ -6,6 +6,7 @@ from msgspec import Meta, Struct, field
 
 from goqueue.edge.http.parts.bodies import EncodingWord
 from goqueue.wire import delays as wire
+from goqueue.wire.pages import Next
 
 DelayedMessage = wire.Delayed[str]
 
@@ -77,9 +78,10 @@ class CreateScheduleBody(Struct):
 ScheduleBody = wire.Schedule[str]
 
 
-class ScheduleList(Struct):
+class ScheduleList(Struct, omit_defaults=True):
     topic: str
     schedules: list[ScheduleBody]
+    next: Next = None
 
 
 class ScheduleDeleted(Struct):

@@ -12,9 +12,9 @@ from goqueue.broker.delays.schedules import (
     create_schedule,
     describe_schedule,
     end_schedule,
-    list_schedules,
     pause_schedule,
     resume_schedule,
+    schedule_names,
 )
 from goqueue.edge.http.delays.bodies import (
     CreateScheduleBody,
@@ -28,6 +28,7 @@ from goqueue.edge.http.messages.reading import base64_of, shown_headers
 from goqueue.edge.http.parts.bodies import PRIORITY_OF_LANE, MessageBody
 from goqueue.edge.http.parts.decoding import decode
 from goqueue.edge.http.parts.openapi import errors, takes
+from goqueue.edge.http.parts.paging import ALL, After, Limit, names_in_page, shown_in_slices
 from goqueue.edge.http.parts.times import format_time
 from goqueue.model.delays import CreateSchedule, ScheduledMessage, ScheduleView
 from goqueue.model.ids import TopicName
@@ -75,8 +76,14 @@ async def create_schedule_route(
     tags=_TAGS,
     responses=errors(400, 404),
 )
-async def list_schedules_route(broker: NamedDependency[Broker], topic: _Topic) -> ScheduleList:
-    return ScheduleList(topic, [_body_of(view) for view in list_schedules(broker, topic)])
+async def list_schedules_route(
+    broker: NamedDependency[Broker], topic: _Topic, limit: Limit = ALL, after: After = None
+) -> ScheduleList:
+    page = names_in_page(schedule_names(broker, topic), limit, after)
+    schedules = await shown_in_slices(
+        broker, page.rows, lambda name: _body_of(describe_schedule(broker, topic, name))
+    )
+    return ScheduleList(topic, schedules, page.next)
 
 
 @get(

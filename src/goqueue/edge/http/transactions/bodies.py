@@ -12,6 +12,7 @@ from msgspec import Meta, Struct, field
 from goqueue.edge.http.groups.bodies import OffsetBody, OffsetMap
 from goqueue.edge.http.parts.bodies import MessageBody
 from goqueue.wire import transactions as wire
+from goqueue.wire.pages import Next
 from goqueue.wire.times import Time
 
 _INT32 = Meta(ge=-(2**31), le=2**31 - 1)
@@ -148,9 +149,10 @@ class TransactionRow(wire.TransactionView[Time], Generic[Time], frozen=True, kw_
     start_time: Time
 
 
-class TransactionList(Struct):
+class TransactionList(Struct, omit_defaults=True):
     transactions: list[TransactionRow[str]]
     count: int
+    next: Next = None
 
 
 class ProducerStatsBody(Struct):

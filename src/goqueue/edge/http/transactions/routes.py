@@ -26,6 +26,7 @@ from goqueue.edge.http.groups.offsets import offsets_in
 from goqueue.edge.http.messages.publishing import message_of
 from goqueue.edge.http.parts.decoding import decode, decode_if_any
 from goqueue.edge.http.parts.openapi import errors, takes
+from goqueue.edge.http.parts.paging import ALL, After, Limit, names_in_page, shown_in_slices
 from goqueue.edge.http.parts.times import ZERO_TIME, format_average, format_time
 from goqueue.edge.http.transactions.bodies import (
     AddOffsetsBody,
@@ -145,10 +146,18 @@ async def list_transactions_route(
             name="state", description="all: every transactional id and how its last one ended, too."
         ),
     ] = "open",
+    limit: Limit = ALL,
+    after: After = None,
 ) -> TransactionList:
     now_ms = broker.clock.wall_ms()
-    views = [view for view in list_transactions(broker) if listed == "all" or view.state in _UNFINISHED]
-    return TransactionList([_row(view, now_ms) for view in views], len(views))
+    views = {
+        view.transactional_id: view
+        for view in await list_transactions(broker)
+        if listed == "all" or view.state in _UNFINISHED
+    }
+    page = names_in_page(list(views), limit, after)
+    rows = await shown_in_slices(broker, page.rows, lambda name: _row(views[name], now_ms))
+    return TransactionList(rows, len(rows), page.next)
 
 
 @get(
@@ -159,7 +168,7 @@ async def list_transactions_route(
     responses=errors(503),
 )
 async def transaction_stats_route(broker: NamedDependency[Broker]) -> TransactionStatsReply[str]:
-    stats = transaction_stats(broker)
+    stats = await transaction_stats(broker)
     now_ms = broker.clock.wall_ms()
     open_count = stats.by_state.get(TransactionState.ONGOING, 0)
     ids = sum(stats.by_state.values())

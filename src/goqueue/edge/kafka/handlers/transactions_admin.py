@@ -112,7 +112,7 @@ async def list_transactional_ids(
 ) -> ListTransactionsReply:
     """Transactional ids, by state, by producer, by how long they have been open."""
     try:
-        views = list_transactions(context.broker)
+        views = await list_transactions(context.broker)
     except GoQueueError as error:
         return ListTransactionsReply(error_code=transaction_code(error))
     now_ms = context.broker.clock.wall_ms()
