@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from random import Random
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -96,6 +97,14 @@ def _produce(partitions: Sequence[int], records: bytes | None, *, acks: int = -1
     return {**fields, "topic_data": (SimpleNamespace(name=ORDERS, topic_id=None, partition_data=data),)}
 
 
+def _fetch(partitions: Sequence[int], *, topics: int = 1) -> Fields:
+    fields = requests.fetch(ORDERS, 0, min_bytes=0)
+    [topic] = cast(tuple[SimpleNamespace], fields["topics"])
+    [wanted] = topic.partitions
+    topic.partitions = tuple(SimpleNamespace(**{**vars(wanted), "partition": n}) for n in partitions)
+    return {**fields, "topics": (topic,) * topics}
+
+
 def _add_partitions(topic: str, producer: ProducerEpoch) -> Fields:
     return {
         "v3_and_below_transactional_id": "t",
@@ -115,6 +124,9 @@ def _requests(producer: ProducerEpoch) -> dict[str, tuple[ApiKey, int, Fields]]:
     )
     again = [0, 1] * (MANY // 2)
     return {
+        "fetch": (ApiKey.FETCH, 12, _fetch(again)),
+        "fetch in vain": (ApiKey.FETCH, 12, _fetch(range(MANY))),
+        "fetch of very many topics": (ApiKey.FETCH, 12, _fetch([0], topics=MANY // 2)),
         "produce in vain": (ApiKey.PRODUCE, 9, _produce(range(MANY), b"")),
         "produce of nothing": (ApiKey.PRODUCE, 9, _produce(range(MANY), None)),
         "produce": (ApiKey.PRODUCE, 9, _produce(again, record_batch(b"x"))),

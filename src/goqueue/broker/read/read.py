@@ -49,6 +49,8 @@ SHARE_BYTES = 4 * MiB
 Smaller ones would cost more than they spare: memory in pieces of 1 MiB goes back to the system and is
 cleared for us anew each time, which takes thrice as long as the copy.
 """
+_SHARE_COUNT = 500
+"""So many partitions are looked at before others may have their turn."""
 _FIRST_BYTES = 256 * KiB
 """Messages are mostly small: a reader of a thousand needs little of all that it might have."""
 COLD_SHARE_BYTES = 8 * MiB
@@ -65,7 +67,7 @@ async def read(broker: Broker, command: Read) -> list[ReadOutcome]:
         has_failure = any(isinstance(outcome, PartitionReadFailed) for outcome in outcomes)
         if size < max(command.min_bytes, 1) and is_first_time:
             is_first_time = False
-            if hidden := _hidden_from(broker, command):
+            if hidden := await _hidden_from(broker, command):
                 await commit_written(hidden)
                 continue
         left_ns = deadline_ns - broker.clock.monotonic_ns()
@@ -260,7 +262,8 @@ async def _read_one(
             admit_owner(partition.account, part.source.topic)
         log = partition.log
     except GoQueueError as error:
-        return PartitionReadFailed(error)
+        # Without the frames that it came through: tens of thousands of them are let go in one go.
+        return PartitionReadFailed(error.with_traceback(None))
     framed = command.framed
     begun_ns = broker.clock.monotonic_ns()
     try:
@@ -311,10 +314,13 @@ async def _read_chunk(
         )
 
 
-def _hidden_from(broker: Broker, command: Read) -> list[Partition]:
+async def _hidden_from(broker: Broker, command: Read) -> list[Partition]:
     """Partitions in which something is written that the command would show if it were committed."""
     hidden = []
-    for part in command.partitions:
+    slices = Slices(broker.clock)
+    for number, part in enumerate(command.partitions):
+        if number % _SHARE_COUNT == _SHARE_COUNT - 1:
+            await slices.pause()
         topic = broker.topics.get(part.source.topic)
         if topic is not None and 0 <= part.source.partition < len(topic.partitions):
             partition = topic.partitions[part.source.partition]

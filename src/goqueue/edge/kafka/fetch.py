@@ -1,6 +1,7 @@
 """Fetch: batches from given offsets on, unopened, with a long poll.
 
 The reply is a list of buffers: a few bytes packed here around the batches as the log handed them over.
+A request may name very many partitions: it is read, and its reply packed, in shares with pauses in between.
 There are no fetch sessions. That is said honestly: every reply carries session id 0, at which clients
 name all their partitions in each request, and a session id from elsewhere is refused.
 """
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from kio.schema.errors import ErrorCode
 
 from goqueue.broker.read.read import read
+from goqueue.broker.slices import Slices
 from goqueue.broker.tenants.quotas import consume_wait_ms, within_rates
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code
@@ -23,6 +25,8 @@ from goqueue.model.ports import Buffer
 from goqueue.model.transactions import Isolation
 
 FIRST_FLEXIBLE = 12
+_SHARE_COUNT = 250
+"""So many partitions are read or packed before others may have their turn: about half a millisecond."""
 _WITH_START_OFFSET = 5
 _WITH_SESSION = 7
 _WITH_LEADER_EPOCH = 9
@@ -72,7 +76,7 @@ class FetchRequest(NamedTuple):
     topics: list[TopicFetch]
 
 
-def read_fetch(context: Context, version: int, reader: Reader) -> FetchRequest:
+async def read_fetch(context: Context, version: int, reader: Reader) -> FetchRequest:
     """The whole request. What follows the topics is about sessions and racks, and there are neither."""
     flexible = version >= FIRST_FLEXIBLE
     if version < _WITHOUT_REPLICA_ID:
@@ -82,13 +86,28 @@ def read_fetch(context: Context, version: int, reader: Reader) -> FetchRequest:
     layout = _partition_layout(version)
     by_id = version >= _WITH_TOPIC_ID
     topics = []
+    slices = Slices(context.broker.clock)
+    read_count = 0
     for _ in range(reader.count(flexible=flexible)):
         topic = read_topic(context, reader, by_id=by_id, flexible=flexible)
-        partitions = [_read_partition(topic, layout, reader) for _ in range(reader.count(flexible=flexible))]
+        partitions: list[PartitionRead] = []
+        for share in _shares(reader.count(flexible=flexible)):
+            partitions += [_read_partition(topic, layout, reader) for _ in share]
+            read_count += len(share) + 1
+            if read_count >= _SHARE_COUNT:
+                read_count = 0
+                await slices.pause()
         if flexible:
             reader.skip_tags()
         topics.append(TopicFetch(topic, partitions))
     return FetchRequest(wait_ms, min_bytes, max_bytes, isolation, session_id, topics)
+
+
+def _shares(total: int) -> Sequence[range]:
+    """So many things, a share at a time."""
+    if total <= _SHARE_COUNT:
+        return (range(total),)
+    return [range(first, min(first + _SHARE_COUNT, total)) for first in range(0, total, _SHARE_COUNT)]
 
 
 def _partition_layout(version: int) -> PartitionLayout:
@@ -113,7 +132,7 @@ def _read_partition(topic: TopicReference, layout: PartitionLayout, reader: Read
 
 async def fetch(context: Context, version: int, reader: Reader) -> list[Buffer]:
     """The body of the reply, as buffers to be written one behind the other."""
-    request = read_fetch(context, version, reader)
+    request = await read_fetch(context, version, reader)
     if request.session_id != _NO_SESSION:
         return [_encode_start(version, ErrorCode.fetch_session_id_not_found, topic_count=0), *_end(version)]
     wanted = [wanted for topic, partitions in request.topics if topic.name for wanted in partitions]
@@ -137,10 +156,11 @@ async def fetch(context: Context, version: int, reader: Reader) -> list[Buffer]:
         topics = (topic.name for topic, _ in request.topics if topic.name)
         throttle_ms = max(throttle_ms, consume_wait_ms(context.broker, topics))
         context.throttle.ask(throttle_ms)
-    return encode_fetched(version, request, replies, throttle_ms)
+    return await encode_fetched(context, version, request, replies, throttle_ms)
 
 
-def encode_fetched(
+async def encode_fetched(
+    context: Context,
     version: int,
     request: FetchRequest,
     replies: Sequence[BatchesRead | PartitionReadFailed],
@@ -151,6 +171,8 @@ def encode_fetched(
     encode = _PartitionEncoder(version, read_committed=request.isolation == _READ_COMMITTED)
     reply_of_next = iter(replies)
     buffers: list[Buffer] = []
+    slices = Slices(context.broker.clock)
+    packed_count = 0
     topic_count = len(request.topics)
     packed = [_encode_start(version, ErrorCode.none, topic_count=topic_count, throttle_ms=throttle_ms)]
     for topic, partitions in request.topics:
@@ -162,6 +184,10 @@ def encode_fetched(
                 buffers += (b"".join(packed), *reply.batches)
                 packed.clear()
             packed += encode.end
+            packed_count += 1
+            if packed_count >= _SHARE_COUNT:
+                packed_count = 0
+                await slices.pause()
         if flexible:
             packed.append(NO_TAGS)
     packed += _end(version)
