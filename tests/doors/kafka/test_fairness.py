@@ -105,6 +105,10 @@ def _fetch(partitions: Sequence[int], *, topics: int = 1) -> Fields:
     return {**fields, "topics": (topic,) * topics}
 
 
+def _fetch_offsets(group: str, topics: tuple[SimpleNamespace, ...]) -> Fields:
+    return {"group_id": group, "topics": topics, "require_stable": True}
+
+
 def _add_partitions(topic: str, producer: ProducerEpoch) -> Fields:
     return {
         "v3_and_below_transactional_id": "t",
@@ -127,6 +131,8 @@ def _requests(producer: ProducerEpoch) -> dict[str, tuple[ApiKey, int, Fields]]:
         "fetch": (ApiKey.FETCH, 12, _fetch(again)),
         "fetch in vain": (ApiKey.FETCH, 12, _fetch(range(MANY))),
         "fetch of very many topics": (ApiKey.FETCH, 12, _fetch([0], topics=MANY // 2)),
+        "fetch offsets": (ApiKey.OFFSET_FETCH, 7, _fetch_offsets("g", everywhere)),
+        "fetch offsets of a name that is none": (ApiKey.OFFSET_FETCH, 7, _fetch_offsets("", everywhere)),
         "produce in vain": (ApiKey.PRODUCE, 9, _produce(range(MANY), b"")),
         "produce of nothing": (ApiKey.PRODUCE, 9, _produce(range(MANY), None)),
         "produce": (ApiKey.PRODUCE, 9, _produce(again, record_batch(b"x"))),

@@ -1,7 +1,8 @@
 """What a group has committed: OffsetFetch, OffsetDelete. OffsetCommit is hot and has a module of its own."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
@@ -9,10 +10,10 @@ from kio.schema.errors import ErrorCode
 from goqueue.broker.groups.offsets import delete_offsets, fetch_offsets, unstable_offsets
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import coordinator_code
-from goqueue.edge.kafka.once import once
+from goqueue.edge.kafka.once import done_to_each, each, once
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.errors import GoQueueError
-from goqueue.model.groups import NO_GENERATION, Membership, OffsetRow
+from goqueue.model.groups import NO_GENERATION, Membership, OffsetRow, TopicCommit
 from goqueue.model.ids import TopicName, TopicPartition
 
 if TYPE_CHECKING:
@@ -91,28 +92,28 @@ async def _committed(
     except GoQueueError as error:
         # The oldest version has room for an error only next to a partition.
         code = coordinator_code(error)
-        refused = tuple(
-            CommittedTopic(
-                name=name,
-                partitions=tuple(CommittedPartition(partition_index=p, error_code=code) for p in partitions),
-            )
-            for name, partitions in wanted or ()
-        )
+
+        async def refuse(topic: tuple[TopicName, Sequence[int]]) -> CommittedTopic:
+            tell = partial(_refused, code)
+            return CommittedTopic(name=topic[0], partitions=await each(context, topic[1], tell))
+
+        refused = await done_to_each(context, wanted or (), refuse)
         return CommittedGroup(group_id=group, topics=refused, error_code=code)
     unstable = unstable_offsets(context.broker, group) if stable else set()
-    return CommittedGroup(
-        group_id=group,
-        topics=tuple(
-            CommittedTopic(
-                name=commit.topic,
-                partitions=tuple(
-                    _unstable(row[0]) if TopicPartition(commit.topic, row[0]) in unstable else _partition(row)
-                    for row in commit.rows
-                ),
-            )
-            for commit in found
-        ),
-    )
+
+    async def tell(commit: TopicCommit) -> CommittedTopic:
+        tell_row = partial(_told, commit.topic, unstable) if unstable else _partition
+        return CommittedTopic(name=commit.topic, partitions=await each(context, commit.rows, tell_row))
+
+    return CommittedGroup(group_id=group, topics=await done_to_each(context, found, tell))
+
+
+def _told(topic: TopicName, unstable: Collection[TopicPartition], row: OffsetRow) -> CommittedPartition:
+    return _unstable(row[0]) if TopicPartition(topic, row[0]) in unstable else _partition(row)
+
+
+def _refused(code: ErrorCode, partition: int) -> CommittedPartition:
+    return CommittedPartition(partition_index=partition, error_code=code)
 
 
 def _partition(row: OffsetRow) -> CommittedPartition:
