@@ -5,9 +5,11 @@ into the loop. ThreadPoolExecutor adds a future with a lock and two more callbac
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from itertools import cycle
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, NamedTuple, ParamSpec, TypeVar
@@ -20,48 +22,22 @@ class _Work(NamedTuple):
     call: Callable[[], object]
     done: "asyncio.Future[Any]"
     loop: asyncio.AbstractEventLoop
+    finish: Callable[..., None]
+    """Told on the loop what came of it."""
 
 
-class WorkerThreads:
-    """So many threads at most, each started when the others are busy. For use from one loop."""
+class _Worker:
+    """A thread and the work that it is given, one piece at a time."""
 
-    def __init__(self, *, count: int = 8) -> None:
-        self._count_max = count
-        self._threads: list[Thread] = []
-        self._queue: SimpleQueue[_Work | None] = SimpleQueue()
-        self._unfinished = 0
-        self._is_closed = False
-
-    def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
-        """Do something in a thread. Given up before a thread was free for it, it is not done at all."""
-        if self._is_closed:
-            raise RuntimeError("these threads have ended")
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[T] = loop.create_future()
-        self._unfinished += 1
-        if len(self._threads) < min(self._unfinished, self._count_max):
-            self._start_thread()
-        self._queue.put(_Work(partial(work, *args, **kwargs), done, loop))
-        return done
-
-    def close(self) -> None:
-        """Finish what was begun, and end."""
-        self._is_closed = True
-        for _ in self._threads:
-            self._queue.put(None)
-        for thread in self._threads:
-            thread.join()
-        self._threads.clear()
-
-    def _start_thread(self) -> None:
-        # A process that is told to end at once does not wait for them: what was not answered is not promised.
-        thread = Thread(target=self._serve, name=f"disk_{len(self._threads)}", daemon=True)
-        self._threads.append(thread)
-        thread.start()
+    def __init__(self, number: int) -> None:
+        self.given: SimpleQueue[_Work | None] = SimpleQueue()
+        # A process that is told to end at once does not wait for it: what was not answered is not promised.
+        self.thread = Thread(target=self._serve, name=f"disk_{number}", daemon=True)
+        self.thread.start()
 
     def _serve(self) -> None:
-        while (work := self._queue.get()) is not None:
-            call, done, loop = work
+        while (work := self.given.get()) is not None:
+            call, done, loop, finish = work
             result: object = None
             failure: BaseException | None = None
             if not done.cancelled():
@@ -70,12 +46,61 @@ class WorkerThreads:
                 except BaseException as error:  # whatever it is, it belongs to whoever waits
                     failure = error
             with suppress(RuntimeError):  # the loop has been closed: nobody waits
-                loop.call_soon_threadsafe(self._finish, done, result, failure)
+                loop.call_soon_threadsafe(finish, self, done, result, failure)
             # An idle thread holds on to nothing, or a large read would stay in memory.
-            del work, call, done, loop, result, failure
+            del work, call, done, loop, finish, result, failure
 
-    def _finish(self, done: "asyncio.Future[object]", result: object, failure: BaseException | None) -> None:
-        self._unfinished -= 1
+
+class WorkerThreads:
+    """So many threads at most, each started when the others are busy. For use from one loop.
+
+    Work goes to the thread that was busy last: what it needs is still in the processor's caches.
+    """
+
+    def __init__(self, *, count: int = 8) -> None:
+        self._count_max = count
+        self._workers: list[_Worker] = []
+        self._idle: list[_Worker] = []
+        self._waiting: deque[_Work] = deque()
+        """What is to be done when a thread is free."""
+        self._is_closed = False
+
+    def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
+        """Do something in a thread. Given up before a thread was free for it, it is not done at all."""
+        if self._is_closed:
+            raise RuntimeError("these threads have ended")
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+        asked = _Work(partial(work, *args, **kwargs), done, loop, self._finish)
+        if not self._idle and len(self._workers) < self._count_max:
+            self._workers.append(_Worker(len(self._workers)))
+            self._idle.append(self._workers[-1])
+        if self._idle:
+            self._idle.pop().given.put(asked)
+        else:
+            self._waiting.append(asked)
+        return done
+
+    def close(self) -> None:
+        """Finish what was begun, and end."""
+        self._is_closed = True
+        for worker, work in zip(cycle(self._workers), self._waiting, strict=False):
+            worker.given.put(work)
+        self._waiting.clear()
+        for worker in self._workers:
+            worker.given.put(None)
+        for worker in self._workers:
+            worker.thread.join()
+        self._workers.clear()
+        self._idle.clear()
+
+    def _finish(
+        self, worker: _Worker, done: "asyncio.Future[object]", result: object, failure: BaseException | None
+    ) -> None:
+        if self._waiting:
+            worker.given.put(self._waiting.popleft())
+        else:
+            self._idle.append(worker)
         if done.cancelled():
             return
         if failure is None:

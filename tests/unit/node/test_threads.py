@@ -76,6 +76,42 @@ def test_a_thread_is_started_only_when_all_others_are_busy(threads: WorkerThread
     assert held == "held"
 
 
+def test_work_goes_to_the_thread_that_was_busy_last(threads: WorkerThreads) -> None:
+    gate = Gate()
+
+    async def main() -> tuple[int, set[int]]:
+        held = asyncio.ensure_future(threads.run(gate.pass_through, "held"))
+        await gate.begun()
+        last = await threads.run(threading.get_ident)
+        gate.open()
+        await held
+        assert gate.thread is not None
+        assert gate.thread.ident != last
+        return gate.thread.ident or 0, {await threads.run(threading.get_ident) for _ in range(5)}
+
+    busy_last, idents = asyncio.run(main())
+
+    assert idents == {busy_last}
+
+
+def test_what_finds_all_threads_busy_is_done_in_its_turn_also_while_they_close() -> None:
+    threads = WorkerThreads(count=1)
+    gate = Gate()
+    done: list[int] = []
+
+    async def main() -> None:
+        held = threads.run(gate.pass_through, "held")
+        waiting = [threads.run(done.append, number) for number in range(3)]
+        await gate.begun()
+        gate.open()
+        threads.close()
+        await asyncio.gather(held, *waiting)
+
+    asyncio.run(main())
+
+    assert done == [0, 1, 2]
+
+
 def test_what_is_given_up_before_a_thread_is_free_is_not_done() -> None:
     threads = WorkerThreads(count=1)
     gate = Gate()

@@ -275,7 +275,8 @@ async def _end(
     if marker is Marker.COMMIT:
         known = transactions.held_by(transactional_id, producer)
         await _messages_safe(broker, known)
-        all_leased(broker, known.receipts)
+        if known.receipts:
+            all_leased(broker, known.receipts)
     decided = transactions.prepare(
         transactional_id,
         producer,
