@@ -3,14 +3,17 @@
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.transactions.journal import TransactionJournal
+from goqueue.core.transactions.transactions import Transaction
 from goqueue.model.commands import CreateTopic
 from goqueue.model.errors import ProducerFenced
 from goqueue.node.disk import FolderDisk
+from goqueue.records.control import Marker
 from tests.unit.broker.lives import Lives
 from tests.unit.broker.running import ORDERS, ORDERS_0, running, until
 from tests.unit.broker.transactions.transaction_steps import (
@@ -89,6 +92,29 @@ def test_a_decision_whose_completion_was_lost_does_not_reach_the_next_transactio
     lives.live(write)
 
     assert lives.live(look) == (["first"], ["first"])
+
+
+def test_a_decision_of_an_earlier_version_reaches_all_that_is_open() -> None:
+    lives = Lives(14)
+
+    async def write(broker: Broker) -> None:
+        await create_topic(broker, CreateTopic(name=ORDERS, partitions=2))
+        writer = await new_writer(broker)
+        await writer.add(0, 1)
+        await writer.put(0, "a")
+        await writer.put(1, "b")
+        journal = await journal_of(writer)
+        decided = journal.transactions.prepare(writer.name, writer.producer, Marker.COMMIT, now_ms=1)
+        written = msgspec.json.decode(msgspec.json.encode(decided))
+        del written["reach"]
+        await journal.commit(msgspec.convert(written, Transaction))
+
+    async def look(broker: Broker) -> tuple[list[str], list[str]]:
+        return await values(broker, 0), await values(broker, 1)
+
+    lives.live(write)
+
+    assert lives.live(look) == (["a"], ["b"])
 
 
 def test_the_next_transaction_begins_when_the_disk_has_the_markers_of_the_last_one(tmp_path: Path) -> None:
