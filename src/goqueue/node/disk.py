@@ -17,7 +17,7 @@ _sync_data = getattr(os, "fdatasync", os.fsync)
 _allocate = getattr(os, "posix_fallocate", None)
 
 
-class _OpenFile:
+class OpenFile:
     """What can be done with any open file. The descriptor is closed with the last reference."""
 
     def __init__(self, path: Path, flags: int) -> None:
@@ -54,7 +54,7 @@ class _OpenFile:
             self.close()
 
 
-class DiskPlacedFile(_OpenFile):
+class DiskPlacedFile(OpenFile):
     """A file that is written at places."""
 
     def __init__(self, path: Path) -> None:
@@ -74,7 +74,7 @@ class DiskPlacedFile(_OpenFile):
             rest, position = rest[written:], position + written
 
 
-class DiskFile(_OpenFile):
+class DiskFile(OpenFile):
     """A file that grows at its end. A reader that holds it outlives its removal."""
 
     def __init__(self, path: Path, *, create: bool) -> None:

@@ -13,7 +13,7 @@ from kio.schema.errors import ErrorCode
 from goqueue.broker.groups.verbs import describe_group
 from goqueue.edge.kafka.apis import ApiKey
 from goqueue.model.settings import BrokerConfig, GroupConfig
-from goqueue.node.disk import DiskFile
+from goqueue.node.disk import OpenFile
 from tests.doors.kafka import group_requests as ask
 from tests.doors.kafka import requests
 from tests.doors.kafka.conftest import OpenDoor
@@ -49,13 +49,13 @@ def test_a_request_behind_a_commit_begins_while_the_disk_is_still_at_work(
     own = {"member_id": joined.member_id, "generation": joined.generation_id}
     raw.ask(ApiKey.SYNC_GROUP, 3, **ask.sync("readers", joined.member_id, joined.generation_id))
     disk_works = threading.Event()
-    really_sync = DiskFile.sync
+    really_sync = OpenFile.sync
 
-    def slow_sync(file: DiskFile) -> None:
+    def slow_sync(file: OpenFile) -> None:
         assert disk_works.wait(PATIENCE_S)
         really_sync(file)
 
-    monkeypatch.setattr(DiskFile, "sync", slow_sync)
+    monkeypatch.setattr(OpenFile, "sync", slow_sync)
 
     asked = [
         raw.send(ApiKey.OFFSET_COMMIT, 8, **ask.commit("readers", "orders", {0: 7}, **own)),
@@ -80,13 +80,13 @@ def test_commits_sent_one_behind_the_other_share_an_fsync_and_the_last_one_holds
     ]
     frames.append(encode_request(ApiKey.OFFSET_FETCH, 7, COMMITS, **ask.fetch("readers", {"orders": (0,)})))
     syncs: list[None] = []
-    really_sync = DiskFile.sync
+    really_sync = OpenFile.sync
 
-    def counted_sync(file: DiskFile) -> None:
+    def counted_sync(file: OpenFile) -> None:
         syncs.append(None)
         really_sync(file)
 
-    monkeypatch.setattr(DiskFile, "sync", counted_sync)
+    monkeypatch.setattr(OpenFile, "sync", counted_sync)
 
     raw.socket.sendall(b"".join(struct.pack(">i", len(frame)) + frame for frame in frames))
 
@@ -98,10 +98,10 @@ def test_commits_sent_one_behind_the_other_share_an_fsync_and_the_last_one_holds
 
 
 def test_a_commit_that_the_disk_fails_is_refused(raw: RawClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing_sync(_file: DiskFile) -> None:
+    def failing_sync(_file: OpenFile) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(DiskFile, "sync", failing_sync)
+    monkeypatch.setattr(OpenFile, "sync", failing_sync)
 
     reply = raw.ask(ApiKey.OFFSET_COMMIT, 8, **ask.commit("readers", "orders", {0: 7, 1: 8}))
 

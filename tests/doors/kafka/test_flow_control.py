@@ -14,7 +14,7 @@ from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.edge.kafka.protocol import WRITE_BUFFER_BYTES
 from goqueue.edge.limited_log import LINES_AT_ONCE
 from goqueue.model.settings import Limits, MiB
-from goqueue.node.disk import DiskFile
+from goqueue.node.disk import OpenFile
 from tests.doors.kafka import requests
 from tests.doors.kafka.conftest import NewTopic, OpenDoor
 from tests.doors.kafka.door_thread import DoorThread
@@ -204,13 +204,13 @@ def test_requests_sent_one_behind_the_other_share_an_fsync(
         for number in range(40)
     ]
     syncs: list[None] = []
-    really_sync = DiskFile.sync
+    really_sync = OpenFile.sync
 
-    def counted_sync(file: DiskFile) -> None:
+    def counted_sync(file: OpenFile) -> None:
         syncs.append(None)
         really_sync(file)
 
-    monkeypatch.setattr(DiskFile, "sync", counted_sync)
+    monkeypatch.setattr(OpenFile, "sync", counted_sync)
 
     raw.socket.sendall(b"".join(struct.pack(">i", len(frame)) + frame for frame in frames))
 
@@ -223,16 +223,16 @@ def test_replies_behind_a_slow_disk_are_held_back_and_then_all_leave(
 ) -> None:
     door = open_door(kafka_config=KafkaConfig(limits=Limits(message_bytes=MiB, request_bytes=MiB)))
     disk_works = threading.Event()
-    really_sync = DiskFile.sync
+    really_sync = OpenFile.sync
 
-    def slow_sync(file: DiskFile) -> None:
+    def slow_sync(file: OpenFile) -> None:
         assert disk_works.wait(PATIENCE_S)
         really_sync(file)
 
     with RawClient(door.port) as raw:
         raw.ask(ApiKey.METADATA, 9, **requests.metadata("slow", create=True))
         fill(raw, "slow")
-        monkeypatch.setattr(DiskFile, "sync", slow_sync)
+        monkeypatch.setattr(OpenFile, "sync", slow_sync)
 
         asked = [raw.send(ApiKey.PRODUCE, 9, **requests.produce("slow", record_batch(b"a"), acks=-1))]
         asked += [
