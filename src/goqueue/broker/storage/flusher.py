@@ -3,7 +3,7 @@
 A publish with acks=all asks for a flush and waits; one with acks=leader leaves its partition dirty,
 and a timer sees to it that nothing stays so for longer than the flush interval.
 
-What is little goes through the commit log, all partitions in one round with one sync. What is much, a
+What is little goes through the commit log, very many partitions in one round with one sync. What is much, a
 recovery point, and what the commit log is to forget goes to the partition's own files, a few at a time
 beside the rounds. A partition is in one of them at a time: that is what makes `flushed_offset` true.
 """
@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from errno import EIO
 from functools import partial
+from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -30,6 +31,8 @@ log = logging.getLogger(__name__)
 _WORKERS = 4
 _SHARE_MAX = 200
 """So many partitions a worker takes at once: the loop prepares their flushes in about a millisecond."""
+_ROUND_MAX = 2_000
+"""So many partitions a round takes: the loop prepares it, and tells of its end, in less than 10 ms each."""
 _CHECKPOINT_SHARE = 8
 """So many files are synced at once that nobody waits for: the disk serves the rounds in between."""
 _LONE_BYTES = 4 * KiB
@@ -81,6 +84,7 @@ class Flusher:
         """What nobody waits for, but the commit log: it wants to use a file again."""
         self._checkpoint: asyncio.Future[list[Flushed]] | None = None
         self._dirty: dict[Partition, None] = {}
+        """Those that have something which no flush has taken yet, and nobody may have asked for."""
         self._dirty_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
         self._starting: asyncio.Handle | None = None
@@ -222,22 +226,30 @@ class Flusher:
 
     def _take_small(self) -> list[tuple[Partition, Flush]]:
         """What the commit log is to take in one round."""
-        small = [
-            partition
-            for partition, aim in self._wanted.items()
-            if aim is Aim.COMMITTED and partition not in self._in_flight and partition.is_small
-        ]
         work: list[tuple[Partition, Flush]] = []
         room_bytes = self._commit_log.round_bytes_max
+        small = self._ready_for_log()
         for partition in self._worth_logging(small):
             del self._wanted[partition]
             flush = partition.begin_logged()
             if flush.has_work:  # else the last flush has covered it
+                self._dirty.pop(partition, None)
                 work.append((partition, flush))
                 room_bytes -= sum(len(piece.data) for piece in flush.pieces)
                 if room_bytes < 0:
                     break
+        if small and not work:
+            self._start()  # no round will end and have those looked at who were left out
         return work
+
+    def _ready_for_log(self) -> list[Partition]:
+        """Those that have waited longest, as many as a round takes."""
+        small = (
+            partition
+            for partition, aim in self._wanted.items()
+            if aim is Aim.COMMITTED and partition not in self._in_flight and partition.is_small
+        )
+        return list(islice(small, _ROUND_MAX))
 
     def _worth_logging(self, small: list[Partition]) -> list[Partition]:
         """Those for which a share of a round costs less than a sync of their own; the others get that."""
@@ -263,6 +275,7 @@ class Flusher:
             flush = partition.begin_flush(with_snapshot=self._wanted.pop(partition) is Aim.RECOVERY_POINT)
             # None: it has stopped. And what was asked for during the last flush that may have covered.
             if flush is not None and flush.has_work:
+                self._dirty.pop(partition, None)
                 work.append((partition, flush))
                 if len(work) * _WORKERS >= len(ready) or len(work) >= _SHARE_MAX:
                     break

@@ -9,11 +9,14 @@ import pytest
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.read.read import read_messages
+from goqueue.broker.storage import flusher
+from goqueue.broker.storage.partition import Partition
 from goqueue.broker.topics.verbs import create_topic, delete_topic
 from goqueue.broker.write.publish import publish
+from goqueue.log.flush import Flush
 from goqueue.model.commands import CreateTopic, Placed, Publish, ReadMessages
 from goqueue.model.ids import TopicName, TopicPartition
-from goqueue.model.messages import Message
+from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import BrokerConfig, CommitLogConfig, KiB
 from goqueue.node.disk import DiskPlacedFile, FolderDisk
 from goqueue.testing.disk import SimulatedDisk
@@ -37,6 +40,17 @@ def walk(
     asyncio.run(open_and_work())
 
 
+def watch_begin(partition: Partition, began: list[int]) -> None:
+    """Note the number of the partition whenever a round asks for what it has."""
+    begin_logged = partition.begin_logged
+
+    def begin_and_note() -> Flush:
+        began.append(partition.source.partition)
+        return begin_logged()
+
+    partition.begin_logged = begin_and_note  # type: ignore[method-assign]  # its own, for this test
+
+
 def fsyncs(broker: Broker) -> int:
     return broker.counters.topic(ORDERS).fsyncs
 
@@ -54,6 +68,55 @@ def test_partitions_that_are_written_together_share_rounds_and_sync_no_file_of_t
         assert fsyncs(broker) == synced
 
     walk(FolderDisk(tmp_path), work)
+
+
+def test_a_round_takes_so_many_partitions_and_the_next_ones_take_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flusher, "_ROUND_MAX", 10)
+
+    async def work(broker: Broker) -> None:
+        await create_topic(broker, CreateTopic(name=ORDERS, partitions=50))
+        rounds, synced = broker.commit_log.round_count, fsyncs(broker)
+
+        await asyncio.gather(*(put(broker, partition=number) for number in range(50)))
+
+        assert broker.commit_log.round_count - rounds >= 5
+        assert fsyncs(broker) == synced
+
+    walk(FolderDisk(tmp_path), work)
+
+
+def test_those_who_have_nothing_to_write_keep_nobody_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flusher, "_ROUND_MAX", 1)
+
+    async def work(broker: Broker) -> None:
+        await create_topic(broker, CreateTopic(name=ORDERS, partitions=50))
+        for number in range(49):
+            partition = broker.partition(TopicPartition(ORDERS, number))
+            partition.flusher.request(partition)
+
+        await asyncio.wait_for(put(broker, partition=49), timeout=2)
+
+    walk(FolderDisk(tmp_path), work, BrokerConfig(flush_interval_ms=3_600_000, upkeep_interval_ms=3_600_000))
+
+
+def test_what_a_round_has_taken_is_not_looked_at_again_when_the_interval_is_over(tmp_path: Path) -> None:
+    async def work(broker: Broker) -> None:
+        await create_topic(broker, CreateTopic(name=ORDERS, partitions=2))
+        await put(broker, partition=0)
+        await publish(broker, Publish(topic=ORDERS, messages=[Message(b"x", partition=1)], acks=Acks.LEADER))
+        began: list[int] = []
+        for partition in broker.topics[ORDERS].partitions:
+            watch_begin(partition, began)
+
+        await until(lambda: not broker.partition(TopicPartition(ORDERS, 1)).has_hidden)
+
+        assert began == [1]
+
+    walk(FolderDisk(tmp_path), work, BrokerConfig(flush_interval_ms=200))
 
 
 def test_what_is_large_is_synced_in_its_own_file_and_not_written_twice(tmp_path: Path) -> None:
