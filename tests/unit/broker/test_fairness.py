@@ -104,6 +104,29 @@ async def _holds_of_use(broker: Broker, ann: Consumer) -> dict[str, float]:
     }
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("sharing", Sharing)
+def test_members_that_join_a_group_over_thousands_of_partitions_hold_the_loop_for_nothing(
+    sharing: Sharing,
+) -> None:
+    async def walk() -> None:
+        async with running(SimulatedDisk(Random(1)), NO_UPKEEP) as broker:
+            await create_topic(broker, CreateTopic(name=ORDERS, partitions=PARTITIONS))
+
+            async def join_three(group: str) -> list[float]:
+                return [
+                    await longest_hold(lambda: join(broker, group=group, sharing=sharing), runs=1)
+                    for _ in range(3)
+                ]
+
+            holds = zip(*[await join_three(group) for group in ("workers", "helpers", "others")], strict=True)
+            best = list(map(min, holds))
+        assert max(best) < HOLD_MS_MAX * 0.75, best
+
+    with _undisturbed():
+        asyncio.run(walk())
+
+
 def test_a_look_through_all_dead_letters_holds_the_loop_for_a_slice(tmp_path: Path) -> None:
     async def walk() -> None:
         async with running(FolderDisk(tmp_path)) as broker:

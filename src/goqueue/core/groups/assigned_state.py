@@ -184,11 +184,7 @@ class AssignedState:
         shared: dict[frozenset[TopicName], Partitions] = {}
         for member_id, topics in subscriptions(self._kept(), self._topics).items():
             if topics not in shared:
-                shared[topics] = frozenset(
-                    TopicPartition(topic, partition)
-                    for topic in topics
-                    for partition in range(self._topics[topic])
-                )
+                shared[topics] = from_topics((topic, range(self._topics[topic])) for topic in topics)
             self.members[member_id].target = shared[topics]
 
     def _drop(self, member_id: str) -> None:

@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from heapq import heapify, heapreplace
 from itertools import cycle
+from operator import itemgetter
 
-from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.ids import TopicName, TopicPartition, places_of
 
 TopicCounts = Mapping[TopicName, int]
 """How many partitions each topic has."""
@@ -19,6 +20,8 @@ Subscriptions = Mapping[str, Collection[TopicName]]
 Holdings = Mapping[str, Collection[TopicPartition]]
 Assignment = dict[str, frozenset[TopicPartition]]
 Assignor = Callable[[Subscriptions, TopicCounts, Holdings], Assignment]
+_topic_of: Callable[[TopicPartition], TopicName] = itemgetter(0)
+_number_of: Callable[[TopicPartition], int] = itemgetter(1)
 
 
 def sticky(subscriptions: Subscriptions, counts: TopicCounts, previous: Holdings) -> Assignment:
@@ -26,11 +29,12 @@ def sticky(subscriptions: Subscriptions, counts: TopicCounts, previous: Holdings
     free = {topic: set(range(count)) for topic, count in counts.items()}
     held: dict[str, list[TopicPartition]] = {}
     for member, topics in subscriptions.items():
-        held[member] = []
-        for place in previous.get(member, ()):
-            if place.topic in topics and place.partition in free.get(place.topic, ()):
-                free[place.topic].remove(place.partition)
-                held[member].append(place)
+        left = {topic: free[topic] for topic in topics if topic in free}
+        held[member] = [
+            place for place in previous.get(member, ()) if place.partition in left.get(place.topic, ())
+        ]
+        for topic, partition in held[member]:
+            left[topic].remove(partition)
     readers = _readers(subscriptions, {topic: len(numbers) for topic, numbers in free.items()})
     # Topics that few can read come first: the others can still make up for what those do to the loads.
     for topic in sorted(readers, key=lambda topic: (len(readers[topic]), topic)):
@@ -47,7 +51,7 @@ def range_by_topic(subscriptions: Subscriptions, counts: TopicCounts, _previous:
         first = 0
         for position, member in enumerate(sorted(readers)):
             end = first + share + (position < longer_count)
-            given[member].update(TopicPartition(topic, partition) for partition in range(first, end))
+            given[member].update(places_of(topic, range(first, end)))
             first = end
     return {member: frozenset(partitions) for member, partitions in given.items()}
 
@@ -86,26 +90,34 @@ def _fill(
     topic: TopicName, partitions: list[int], readers: list[str], held: dict[str, list[TopicPartition]]
 ) -> None:
     """Give partitions that nobody has, one by one, to the reader that has least."""
+    if len(readers) == 1:
+        held[readers[0]] += places_of(topic, partitions)
+        return
     least = [(len(held[member]), position, member) for position, member in enumerate(readers)]
     heapify(least)
-    for partition in partitions:
+    for place in places_of(topic, partitions):
         count, position, member = least[0]
-        held[member].append(TopicPartition(topic, partition))
+        held[member].append(place)
         heapreplace(least, (count + 1, position, member))
 
 
 def _level(subscriptions: Subscriptions, held: dict[str, list[TopicPartition]]) -> None:
-    """Move partitions one by one from whoever has most to whoever has least, while that makes a difference.
+    """Move partitions from whoever has most to whoever has least, while that makes a difference.
 
-    The most never grows by that and the least never shrinks, so nobody gives what it was given here: no
-    more moves than needed when all subscribe to the same.
+    The most never grows by that and the least never shrinks, so nobody gives what it was given here: no more
+    moves than needed when all subscribe to the same. Then as many move at once as bring neither of the two
+    past the average; else one by one, because who can still give what to whom depends on every move.
     """
     load = {member: len(places) for member, places in held.items()}
     if max(load.values(), default=0) - min(load.values(), default=0) < 2:
         return
-    topics_of = {member: Counter(place.topic for place in places) for member, places in held.items()}
+    is_alike = _is_alike(subscriptions)
+    least, rest = divmod(sum(load.values()), len(load))
+    most = least + (rest > 0)
+    topics_of = {member: Counter(map(_topic_of, places)) for member, places in held.items()}
     for places in held.values():
-        places.sort(key=_by_number)
+        places.sort(key=_topic_of)
+        places.sort(key=_number_of)
     has_moved = True
     while has_moved:
         has_moved = False
@@ -117,13 +129,21 @@ def _level(subscriptions: Subscriptions, held: dict[str, list[TopicPartition]]) 
             if giver is None:
                 del takers[taker]
                 continue
-            place = _give(held[giver], topics)
-            held[taker].append(place)
-            _count_down(topics_of[giver], place.topic)
-            topics_of[taker][place.topic] += 1
-            load[giver] -= 1
-            load[taker] += 1
+            count = max(min(load[giver] - most, least - load[taker]), 1) if is_alike else 1
+            given = _give(held[giver], topics, count)
+            held[taker] += given
+            for topic, moved_count in Counter(map(_topic_of, given)).items():
+                _count_down(topics_of[giver], topic, moved_count)
+                topics_of[taker][topic] += moved_count
+            load[giver] -= len(given)
+            load[taker] += len(given)
             has_moved = True
+
+
+def _is_alike(subscriptions: Subscriptions) -> bool:
+    """Whether all members subscribe to the same topics."""
+    first, *others = subscriptions.values()
+    return all(topics is first or topics == first for topics in others)
 
 
 def _giver(
@@ -137,17 +157,18 @@ def _giver(
     return giver
 
 
-def _give(places: list[TopicPartition], topics: Collection[TopicName]) -> TopicPartition:
-    """Take away the last partition of these topics. The topics take turns: see how places are sorted."""
-    last = next(index for index in range(len(places) - 1, -1, -1) if places[index].topic in topics)
-    return places.pop(last)
+def _give(places: list[TopicPartition], topics: Collection[TopicName], count: int) -> list[TopicPartition]:
+    """Take away the last partitions of these topics. The topics take turns: see how places are sorted."""
+    given: list[TopicPartition] = []
+    others: list[TopicPartition] = []
+    while places and len(given) < count:
+        place = places.pop()
+        (given if place.topic in topics else others).append(place)
+    places += reversed(others)
+    return given
 
 
-def _by_number(place: TopicPartition) -> tuple[int, TopicName]:
-    return place.partition, place.topic
-
-
-def _count_down(topics: Counter[TopicName], topic: TopicName) -> None:
-    topics[topic] -= 1
+def _count_down(topics: Counter[TopicName], topic: TopicName, count: int) -> None:
+    topics[topic] -= count
     if not topics[topic]:
         del topics[topic]

@@ -1,15 +1,20 @@
 """A member that the broker assigns partitions to, and what it holds."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain, starmap
+from operator import itemgetter
 
 from goqueue.core.groups.events import HolderKept, PartitionsOf
 from goqueue.core.groups.patterns import topic_pattern
-from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.ids import TopicName, TopicPartition, places_of
 
 NS_PER_MS = 1_000_000
 Partitions = frozenset[TopicPartition]
 NONE: Partitions = frozenset()
+_topic_of: Callable[[TopicPartition], TopicName] = itemgetter(0)
+_number_of: Callable[[TopicPartition], int] = itemgetter(1)
 
 
 @dataclass(slots=True)
@@ -49,7 +54,7 @@ class Holder:
 
     def hold(self, owned: Partitions, revoking: Partitions = NONE) -> None:
         self.owned, self.revoking = owned, revoking
-        self.readable = tuple(sorted(self.held))
+        self.readable = tuple(in_order(self.held))
         if not revoking:
             self.revocation_ns = None
 
@@ -88,14 +93,21 @@ def _matching(
         yield from filter(topic_pattern(pattern).fullmatch, topics)
 
 
+def in_order(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """Sorted, a third as long as pairs would take to compare: there may be very many."""
+    found = sorted(partitions, key=_number_of)
+    found.sort(key=_topic_of)
+    return found
+
+
 def by_topic(partitions: Iterable[TopicPartition]) -> PartitionsOf:
     """Partitions in the shape of the journal."""
-    numbers: dict[TopicName, list[int]] = {}
-    for topic, partition in sorted(partitions):
-        numbers.setdefault(topic, []).append(partition)
-    return tuple((topic, tuple(found)) for topic, found in numbers.items())
+    numbers: defaultdict[TopicName, list[int]] = defaultdict(list)
+    for topic, partition in partitions:
+        numbers[topic].append(partition)
+    return tuple((topic, tuple(sorted(numbers[topic]))) for topic in sorted(numbers))
 
 
-def from_topics(topics: PartitionsOf) -> Partitions:
+def from_topics(topics: Iterable[tuple[TopicName, Iterable[int]]]) -> Partitions:
     """And back."""
-    return frozenset(TopicPartition(topic, number) for topic, numbers in topics for number in numbers)
+    return frozenset(chain.from_iterable(starmap(places_of, topics)))
