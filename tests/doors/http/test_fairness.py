@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -28,14 +29,15 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDoor]:
         door.client.post("/topics", json={"name": "bulk", "num_partitions": 1})
         for _ in range(10):
             publish(door.client, ["x" * 100] * 1000)
-        for _ in range(50):
+        for _ in range(49):
             publish(door.client, ["y" * MB])
+        publish(door.client, ["y" * MB], acks="all")  # readers are shown all of it from here on
         yield door
 
 
-def publish(client: httpx.Client, values: list[str], topic: str = "bulk") -> None:
+def publish(client: httpx.Client, values: list[str], topic: str = "bulk", acks: str = "leader") -> None:
     body = json.dumps({"messages": [{"value": value} for value in values]})
-    reply = client.post(f"/topics/{topic}/messages", params={"acks": "leader"}, content=body)
+    reply = client.post(f"/topics/{topic}/messages", params={"acks": acks}, content=body)
     assert reply.status_code == 200, reply.text
 
 
@@ -44,8 +46,9 @@ def fill_with_crumbs(door: RunningDoor) -> None:
 
     async def fill() -> None:
         one = Publish(topic=TopicName("crumbs"), messages=[Message(b"x")], acks=Acks.NONE)
-        for _ in range(5_000):
+        for _ in range(4_999):
             await publish_verb(door.broker, one)
+        await publish_verb(door.broker, replace(one, acks=Acks.ALL))
 
     if door.client.post("/topics", json={"name": "crumbs", "num_partitions": 1}).status_code == 201:
         for _ in range(6):
