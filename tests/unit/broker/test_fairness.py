@@ -127,6 +127,26 @@ def test_members_that_join_a_group_over_thousands_of_partitions_hold_the_loop_fo
         asyncio.run(walk())
 
 
+@pytest.mark.slow
+def test_a_journal_with_thousands_of_deliveries_is_written_anew_in_slices() -> None:
+    async def walk() -> None:
+        async with running(SimulatedDisk(Random(1)), NO_UPKEEP) as broker:
+            await create_topic(broker, CreateTopic(name=ORDERS, partitions=PARTITIONS))
+            ann = await join(broker)
+            await take(broker, ann, 1)
+            journal = await broker.coordinator.journals.ensure(ann.group)
+            await put(broker, "a")
+            await take(broker, ann, 1)
+            start_offset = journal.partition.log.start_offset
+            assert journal.is_long
+            hold_ms = await longest_hold(journal.shorten, runs=1)
+            assert journal.partition.log.start_offset > start_offset
+        assert hold_ms < HOLD_MS_MAX
+
+    with _undisturbed():
+        asyncio.run(walk())
+
+
 def test_a_look_through_all_dead_letters_holds_the_loop_for_a_slice(tmp_path: Path) -> None:
     async def walk() -> None:
         async with running(FolderDisk(tmp_path)) as broker:

@@ -72,5 +72,6 @@ class GroupsAndDeliveries:
 
     def whole_state(self) -> Iterable[Event]:
         """The groups first: their offsets then agree with the floors that follow."""
+        ahead_ms = self._running.ahead_ms()  # of the time that all of it is written with
         yield from self._groups.whole_state()
-        yield from self._deliveries.whole_state(ahead_ms=self._running.ahead_ms())
+        yield from self._deliveries.whole_state(ahead_ms=ahead_ms)

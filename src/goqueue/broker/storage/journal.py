@@ -7,7 +7,8 @@ anew behind a reset, and what came before is given up.
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Generic, Protocol, TypeVar
 
 from goqueue.broker.storage.event_codec import EventCodec
@@ -25,6 +26,10 @@ JOURNAL_SETTINGS = TopicSettings(retention_ms=UNLIMITED)
 """A journal gives up nothing for its age: it is written anew when it has grown long."""
 EVENTS_MAX = 10_000
 _READ_BYTES = 1024 * 1024
+_STATE_SHARE = 100
+"""So many events of the state are made ready between two pauses, in about a millisecond."""
+_TRIES_MAX = 3
+"""So often that is tried. A journal that is written all the time is shortened all the same."""
 E = TypeVar("E")
 
 
@@ -99,22 +104,50 @@ class Journal(Generic[E]):
         """Write the state anew if the journal has become long."""
         if not self.is_long:
             return
+        state = await self._state_in_slices() or list(self._encoded_state())
         log = self.partition.log
         log.roll()
         state_offset = log.end_offset
         self._event_count = 0
-        self._append(self._machine.whole_state())
+        self._append_encoded(state)
         waiter = self.partition.committed(log.end_offset)
         if waiter is not None:
             await waiter
         log.move_start(state_offset)
         await self.partition.save_recovery_point()
 
-    def _append(self, events: Iterable[E]) -> None:
-        messages = [Message(self._events.encode(event)) for event in events]
+    async def _state_in_slices(self) -> list[CheckedBatch]:
+        """The state as it is when this returns: made ready again from the start if it changes meanwhile.
+
+        Nothing where it does so all the time: who asked then takes it in one step, which holds the loop.
+        """
+        for _ in range(_TRIES_MAX):
+            slices = self.partition.slices()
+            end_offset = self.partition.log.end_offset
+            state: list[CheckedBatch] = []
+            for batch in self._encoded_state():
+                state.append(batch)
+                await slices.pause()
+                if self.partition.log.end_offset != end_offset:
+                    break  # an event has changed what is being walked through
+            else:
+                return state
+        return []
+
+    def _encoded_state(self) -> Iterator[CheckedBatch]:
+        """A share at a time. All of it has the time of the first share, which its deadlines refer to."""
         now_ms = self.partition.now_ms()
-        batches = [
-            CheckedBatch(read_header(body), body, lane) for body, lane in encode(messages, now_ms=now_ms)
-        ]
+        events = iter(self._machine.whole_state())
+        while share := list(islice(events, _STATE_SHARE)):
+            yield from self._encoded(share, now_ms=now_ms)
+
+    def _encoded(self, events: Iterable[E], *, now_ms: int) -> list[CheckedBatch]:
+        messages = [Message(self._events.encode(event)) for event in events]
+        return [CheckedBatch(read_header(body), body, lane) for body, lane in encode(messages, now_ms=now_ms)]
+
+    def _append(self, events: Iterable[E]) -> None:
+        self._append_encoded(self._encoded(events, now_ms=self.partition.now_ms()))
+
+    def _append_encoded(self, batches: Sequence[CheckedBatch]) -> None:
         self.partition.append(batches)
-        self._event_count += len(messages)
+        self._event_count += sum(batch.header.record_count for batch in batches)

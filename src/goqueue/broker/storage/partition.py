@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Protocol
 from uuid import UUID
 
+from goqueue.broker.slices import Slices
 from goqueue.broker.storage.waiters import ReadWaiter, answer, tell_in_turn
 from goqueue.core.access.account import Account
 from goqueue.core.telemetry.counters import TopicCounters
@@ -219,6 +220,10 @@ class Partition:
 
     def now_ms(self) -> int:
         return self._clock.wall_ms()
+
+    def slices(self) -> Slices:
+        """For long work on what it holds."""
+        return Slices(self._clock)
 
     def change_settings(self, settings: TopicSettings) -> None:
         self._settings = self._log.settings = settings

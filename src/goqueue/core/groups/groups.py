@@ -239,7 +239,8 @@ class Groups:
     def whole_state(self) -> Iterable[Event]:
         """Events that lead from nothing to the present state, the first one being the reset."""
         yield StateReset()
-        for name, record in self._groups.items():
+        # A group may begin while somebody walks through this, and nothing of it is worth keeping yet.
+        for name, record in tuple(self._groups.items()):
             yield from record.membership.whole_state()
             if topics := tuple(record.offsets.topics()):
                 yield OffsetsCommitted(name, topics, record.seen_ms)
