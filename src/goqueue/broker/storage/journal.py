@@ -150,4 +150,5 @@ class Journal(Generic[E]):
 
     def _append_encoded(self, batches: Sequence[CheckedBatch]) -> None:
         self.partition.append(batches)
-        self._event_count += sum(batch.header.record_count for batch in batches)
+        for header, _, _ in batches:
+            self._event_count += header.record_count
