@@ -159,6 +159,9 @@ def _giver(
 
 def _give(places: list[TopicPartition], topics: Collection[TopicName], count: int) -> list[TopicPartition]:
     """Take away the last partitions of these topics. The topics take turns: see how places are sorted."""
+    if count == 1:
+        last = next(index for index in range(len(places) - 1, -1, -1) if places[index].topic in topics)
+        return [places.pop(last)]
     given: list[TopicPartition] = []
     others: list[TopicPartition] = []
     while places and len(given) < count:
