@@ -289,6 +289,8 @@ class Flusher:
             flush = partition.begin_flush(with_snapshot=False)
             if flush is not None and flush.has_work:
                 work.append((partition, flush))
+            elif flush is not None:
+                self._let_go(partition, flush.end_offset)  # it was opened anew, and synced by that
         return work
 
     def _is_for_log(self, partition: Partition, aim: Aim) -> bool:
@@ -333,10 +335,14 @@ class Flusher:
         if outcome.error is None:
             if flush.snapshot is not None and outcome.snapshot_error is None:
                 self.recovery_points.observe(outcome.took_ns / 1e9)
-            for partitions in self._held.values():
-                if partitions.get(partition, flush.end_offset + 1) <= flush.end_offset:
-                    del partitions[partition]
+            self._let_go(partition, flush.end_offset)
         partition.finish_flush(flush, outcome.error, outcome.snapshot_error)
+
+    def _let_go(self, partition: Partition, synced_offset: int) -> None:
+        """A partition needs nothing of the commit log that lies before an offset: its own files have it."""
+        for partitions in self._held.values():
+            if partitions.get(partition, synced_offset + 1) <= synced_offset:
+                del partitions[partition]
 
     def _note_time(self, outcome: Flushed, now_ns: int) -> None:
         self.times.note(outcome.took_ns, now_ns=now_ns)

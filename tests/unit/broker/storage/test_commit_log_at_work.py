@@ -237,3 +237,24 @@ def test_a_folder_with_a_commit_log_opens_without_one_and_the_other_way_round() 
     walk(disk, work)
     walk(left[0], look, without)
     walk(left[0], look)
+
+
+def test_a_partition_that_was_opened_anew_keeps_no_file_of_the_commit_log() -> None:
+    disk = SimulatedDisk(Random(4))
+
+    async def work(broker: Broker) -> None:
+        await create_topic(broker, CreateTopic(name=ORDERS, partitions=2))
+        await put(broker, b"a", partition=0)
+        partition = broker.partition(ORDERS_0)
+        disk.faults.fail_syncs(under="logs/orders/0")
+        broker.flusher.request_snapshot(partition)
+        await until(lambda: partition.is_failed)
+        await until(lambda: not partition.is_failed)
+        for _ in range(100):
+            await put(broker, bytes(3_000), partition=1)
+
+        await until(lambda: len(broker.commit_log.paths) <= 2)
+        found = await read_messages(broker, ReadMessages(source=ORDERS_0, offset=0, limit=100))
+        assert [message.value for message in found.messages] == [b"a"]
+
+    walk(disk, work)
