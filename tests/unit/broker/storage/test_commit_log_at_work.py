@@ -98,7 +98,7 @@ def test_those_who_have_nothing_to_write_keep_nobody_waiting(
             partition = broker.partition(TopicPartition(ORDERS, number))
             partition.flusher.request(partition)
 
-        await asyncio.wait_for(put(broker, partition=49), timeout=2)
+        await asyncio.wait_for(put(broker, partition=49), timeout=20)
 
     walk(FolderDisk(tmp_path), work, BrokerConfig(flush_interval_ms=3_600_000, upkeep_interval_ms=3_600_000))
 
