@@ -10,8 +10,7 @@ import pytest
 from goqueue.broker import opening
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.assigned import join_assigned
-from goqueue.broker.groups.journal import GroupJournal
-from goqueue.core.groups.events import Event
+from goqueue.broker.storage.journal import Submitted
 from goqueue.core.transactions.producers import Producers
 from goqueue.model.groups import AssignedMember, JoinAssigned, Sharing
 from goqueue.records import frame
@@ -79,10 +78,7 @@ def test_a_broker_that_does_not_know_duplicates_is_caught_storing_twice(
 def test_a_broker_that_does_not_wait_for_the_disk_is_caught_losing_committed_offsets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def commit(self: GroupJournal, *events: Event) -> None:
-        self.write(*events)
-
-    monkeypatch.setattr(GroupJournal, "commit", commit)
+    monkeypatch.setattr(Submitted, "committed", lambda _: None)
 
     assert "was acknowledged" in violations(SEEDS[:20])
 

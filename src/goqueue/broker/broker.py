@@ -326,7 +326,7 @@ class Broker:
         """Remember that there is this journal, so that its absence is noticed."""
         name = str(partition.source)
         if partition is not self.journal.partition and name not in self.metadata.journals:
-            await self.journal.commit(JournalBegun(name))
+            await self.journal.submit(JournalBegun(name))
 
     def stop_for(self, reason: str) -> None:
         """A journal is lost: what is in memory may differ from the disk, and only a new start tells."""
@@ -347,7 +347,7 @@ class Broker:
                 await self.flusher.wait_under_way()
                 await self.flusher.seal()
                 recovered = await self.threads.run(partition.reopen)
-                await self.journal.commit(self.metadata.raise_epoch())
+                await self.journal.submit(self.metadata.raise_epoch())
             except Exception as error:
                 # Whatever it is, the partition cannot stay closed for ever: tell, and try again.
                 log.error(
@@ -371,7 +371,7 @@ class Broker:
 async def remove_folder(broker: Broker, name: TopicName) -> None:
     """Remove what a deleted topic left on the disk, and free its name."""
     await broker.threads.run(_remove_topic_folder, broker.disk, name)
-    await broker.journal.commit(TopicRemoved(name))
+    await broker.journal.submit(TopicRemoved(name))
 
 
 def _remove_topic_folder(disk: Disk, name: TopicName) -> None:

@@ -76,10 +76,10 @@ async def open_broker(
     await broker.transactions.open({SINKS_JOURNAL, *await _numbers(broker, TRANSACTIONS_TOPIC)})
     if not metadata.cluster_id:
         cluster_id = "".join(broker.chance.choices(_CLUSTER_ID_LETTERS, k=22))
-        await journal.commit(ClusterFormed(cluster_id))
+        await journal.submit(ClusterFormed(cluster_id))
     if COMMIT_FOLDER not in metadata.journals:
-        await journal.commit(JournalBegun(COMMIT_FOLDER))
-    await journal.commit(metadata.raise_epoch())
+        await journal.submit(JournalBegun(COMMIT_FOLDER))
+    await journal.submit(metadata.raise_epoch())
     broker.telemetry = Telemetry(
         broker.counters, config.tracing, metadata.cluster_id, began_us=broker.clock.wall_us()
     )

@@ -13,7 +13,7 @@ async def init_producer(broker: Broker) -> ProducerId:
         raise ShuttingDown
     while not broker.producer_ids:
         event = broker.metadata.reserve_producer_ids()
-        await broker.journal.commit(event)
+        await broker.journal.submit(event)
         # Several callers may have waited here, each with a block of its own: all of them are fresh.
         broker.producer_ids = range(event.end - PRODUCER_IDS_RESERVED, event.end)
     producer_id = broker.producer_ids[0]

@@ -275,7 +275,7 @@ async def use_up_epochs(broker: Broker, name: str) -> ProducerEpoch:
     known = journal.transactions.get(name)
     assert known is not None
     last = replace(known, epoch=EPOCH_MAX)
-    await journal.commit(last)
+    await journal.submit(last)
     return last.producer
 
 

@@ -65,7 +65,7 @@ async def join_assigned(broker: Broker, command: JoinAssigned) -> AssignedMember
     terms = Terms(GroupKind.HTTP, command.sharing, is_in_order)
     group, holder = take_in(broker, active, terms, kept, claimed=None)
     joined = view_member(group, holder)
-    await active.journal.durable()
+    await active.journal.submit()
     return joined
 
 
@@ -90,7 +90,7 @@ async def leave_assigned(broker: Broker, group: str, member_id: str) -> None:
     """A member goes for good."""
     active, left = at_work(broker, Membership(group, member_id, 0))
     broker.coordinator.enact(active, left.leave(member_id, now_ns=broker.coordinator.now_ns()))
-    await active.journal.durable()
+    await active.journal.submit()
 
 
 def assignment_of(broker: Broker, group: str, member_id: str) -> AssignedMember:
@@ -209,7 +209,7 @@ async def tell(broker: Broker, active: ActiveGroup, group: AssignedGroup, holder
     is_news = holder.told != (holder.epoch, holder.owned)
     reconciliation = view_reconciliation(broker, group, holder)
     if is_news:
-        await active.journal.durable()
+        await active.journal.submit()
     return reconciliation
 
 

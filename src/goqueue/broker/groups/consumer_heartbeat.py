@@ -61,7 +61,7 @@ async def _speak(broker: Broker, command: ConsumerHeartbeat) -> Reconciliation |
             coordinator.enact(active, group.change(described, now_ns=now_ns))
             coordinator.enact(active, group.arrive(who.member_id, claimed=command.owned, now_ns=now_ns))
         return await tell_alive(broker, active, group, holder, heard_ns=now_ns)
-    await active.journal.durable()
+    await active.journal.submit()
     return None
 
 

@@ -88,7 +88,7 @@ class Coordinator:
         not_before_ns = 0
         try:
             if outcome.events:
-                active.journal.write(*outcome.events)
+                active.journal.submit(*outcome.events).hurry()
         except GoQueueError as error:
             # Nobody is refused for that: after a restart the members that are gone would be missed once more.
             # Where the broker assigns, they are not gone before the journal says so: that is tried again.
@@ -109,7 +109,7 @@ class Coordinator:
     def enact(self, active: ActiveGroup, events: Sequence[Event]) -> None:
         """Journal and apply what a group decided for somebody who asked; raises when that cannot be."""
         if events:
-            active.journal.write(*events)
+            active.journal.submit(*events).hurry()
             self.carry_out(active, Outcome())
 
     def follow(self, topics: TopicCounts) -> None:
@@ -123,7 +123,7 @@ class Coordinator:
         """Let go of a group in which nothing is left."""
         try:
             if event := journal.groups.drop_if_void(group):
-                journal.write(event)
+                journal.submit(event)
         except GoQueueError as error:
             log.warning("group_not_journalled group=%s reason=%s", group, error)
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from goqueue.broker.groups.state import EVENTS, Event, GroupsAndDeliveries
 from goqueue.broker.storage.journal import Journal
-from goqueue.broker.storage.journal_set import JournalSet, SharedJournal
+from goqueue.broker.storage.journal_set import JournalSet
 from goqueue.broker.storage.partition import Partition
 from goqueue.core.delivery.deliveries import Deliveries
 from goqueue.core.groups.groups import GroupRecord, Groups
@@ -17,7 +17,7 @@ from goqueue.model.settings import GroupConfig
 OFFSETS_TOPIC = TopicName("__consumer_offsets")
 
 
-class GroupJournal(SharedJournal[Event]):
+class GroupJournal(Journal[Event]):
     """The groups of one partition, and what is out with their consumers."""
 
     def __init__(self, partition: Partition, groups: Groups, running: RunningTime) -> None:

@@ -67,7 +67,7 @@ def begin_commit(
     try:
         event = journal.groups.commit_offsets(who, topics, now_ns=now_ns, now_ms=broker.clock.wall_ms())
         if topics:
-            committed = journal.write(event)
+            committed = journal.submit(event).committed()
             broker.queue.wake(who.group)
             _count(broker, who.group, topics, committed, begun_ns=now_ns)
     except GoQueueError as error:
@@ -145,7 +145,7 @@ async def fetch_offsets(
             rows_of = {} if record is None or known is None else record.offsets.of(topic, known.topic_id)
             found.append(TopicCommit(topic, [rows_of.get(p, (p, -1, -1, "")) for p in partitions]))
     if journal is not None:
-        await journal.durable()
+        await journal.submit()
     return found
 
 
@@ -167,10 +167,9 @@ async def delete_offsets(
             events.append(journal.groups.delete_offsets(group, topic, partitions))
         except GoQueueError as error:
             refusals[topic] = error
-    if events:
-        journal.write(*events)
+    deleted = journal.submit(*events)
     broker.coordinator.forget_if_void(journal, group)
-    await journal.durable()
+    await deleted
     return refusals
 
 

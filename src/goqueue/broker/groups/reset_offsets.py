@@ -41,7 +41,7 @@ async def reset_offsets(broker: Broker, command: ResetOffsets) -> list[OffsetRes
         now_ms=broker.clock.wall_ms(),
     )
     if not command.is_dry_run and resets:
-        await journal.commit(event)
+        await journal.submit(event)
         broker.queue.wake(command.group)
     return resets
 

@@ -22,7 +22,7 @@ async def expire_offsets(broker: Broker) -> None:
         if not events:
             continue
         try:
-            await journal.commit(*events)
+            await journal.submit(*events)
         except GoQueueError as error:
             log.warning("offsets_not_expired partition=%s reason=%s", journal.partition.source, error)
             continue
@@ -41,7 +41,7 @@ async def forget_topic(broker: Broker, topic_id: UUID) -> None:
             if delivery is None or delivery.topic_id != topic_id:
                 continue  # the upkeep was quicker
             try:
-                journal.note(DeliveryDropped(delivery.number))
+                journal.submit(DeliveryDropped(delivery.number))
             except GoQueueError as error:
                 # The topic is gone all the same; the upkeep comes by here until the journal has it.
                 log.warning("delivery_kept group=%s reason=%s", delivery.group, error)

@@ -74,7 +74,7 @@ async def sync_group(broker: Broker, command: SyncGroup) -> Synced:
     changed = active.group.sync(command, now_ns=coordinator.now_ns())
     try:
         if changed is not None:
-            active.journal.write(changed)
+            active.journal.submit(changed)
     except GoQueueError:
         coordinator.carry_out(active, active.group.abandon(command.member_id, now_ns=coordinator.now_ns()))
         raise
@@ -82,7 +82,7 @@ async def sync_group(broker: Broker, command: SyncGroup) -> Synced:
     coordinator.carry_out(active, active.group.answer_syncs(now_ns=coordinator.now_ns()))
     synced = await coordinator.answer(active, command.member_id, waiter, Synced)
     # An assignment that somebody acts on is one that a restart remembers.
-    await active.journal.durable()
+    await active.journal.submit()
     return synced
 
 
@@ -126,7 +126,7 @@ async def delete_group(broker: Broker, group: str) -> None:
     journal = broker.coordinator.journals.find(group)
     if journal is None:
         raise GroupNotFound(group)
-    await journal.commit(journal.groups.delete_group(group))
+    await journal.submit(journal.groups.delete_group(group))
 
 
 async def disband_group(broker: Broker, group: str) -> None:

@@ -34,7 +34,7 @@ async def compare_floors(broker: Broker) -> None:
     for journal in broker.coordinator.journals:
         for record in tuple(journal.groups):
             await _cut_back(broker, journal, record)
-    await broker.journal.commit(CommitMarkKept())
+    await broker.journal.submit(CommitMarkKept())
 
 
 def known_end(broker: Broker, source: TopicPartition) -> int:
@@ -99,7 +99,7 @@ async def _cut_back(broker: Broker, journal: GroupJournal, record: GroupRecord) 
     if events:
         log.warning("group_cut_back group=%s partitions=%d", name, len(cut))
         broker.recovery.offsets_above_end += len(cut)
-        await journal.commit(*events)
+        await journal.submit(*events)
 
 
 def _cut_rows(

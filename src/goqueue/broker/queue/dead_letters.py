@@ -69,7 +69,7 @@ async def _move_all(broker: Broker, journal: GroupJournal, delivery: Delivery) -
         if opened.damaged:
             pass_over(broker, journal, delivery, opened.damaged)
         if opened.void:
-            journal.note(Settled(delivery.number, NO_LEASE, tuple(opened.void)))
+            journal.submit(Settled(delivery.number, NO_LEASE, tuple(opened.void)))
         messages = {message.offset: message for message in opened.messages}
         # Up to the first that is gone: its number is missing, so what is behind it gets others.
         gone = next((at for at, (move, _) in enumerate(pending) if move.offset not in messages), len(pending))
@@ -83,7 +83,7 @@ async def _move_all(broker: Broker, journal: GroupJournal, delivery: Delivery) -
             continue
         moved = [move for move, _ in ready]
         settled = runs_of([move.offset for move in moved])
-        await journal.commit(Settled(delivery.number, NO_LEASE, tuple(settled)))
+        await journal.submit(Settled(delivery.number, NO_LEASE, tuple(settled)))
         _count(broker, delivery, moved)
 
 
@@ -96,7 +96,7 @@ def _rising(pending: Sequence[tuple[Move, int]]) -> Sequence[tuple[Move, int]]:
 
 
 async def _take_producer(broker: Broker, journal: GroupJournal, delivery: Delivery) -> None:
-    await journal.commit(ProducerTaken(delivery.number, await init_producer(broker)))
+    await journal.submit(ProducerTaken(delivery.number, await init_producer(broker)))
 
 
 async def _append_once(

@@ -66,7 +66,7 @@ def delivery_of(broker: Broker, journal: GroupJournal, group: str, source: Topic
     number = broker.chance.getrandbits(_DELIVERY_BITS)
     while journal.deliveries.numbered(number) is not None:
         number = broker.chance.getrandbits(_DELIVERY_BITS)
-    journal.note(DeliveryKept(number, group, source.topic, topic_id, source.partition, floor))
+    journal.submit(DeliveryKept(number, group, source.topic, topic_id, source.partition, floor))
     begun = journal.deliveries.numbered(number)
     assert begun is not None, "a delivery that was just kept is there"
     return begun
@@ -111,7 +111,7 @@ def advance(broker: Broker, journal: GroupJournal, delivery: Delivery) -> None:
     events = expire(delivery, policy_of(broker, delivery.source), now_ms=now_ms, wall_ms=wall_ms)
     if events:
         ended = [one for event in events for one in _ended(delivery, event)]
-        journal.note(*events)
+        journal.submit(*events)
         returned = [count_of(event.runs) for event in events if isinstance(event, Returned)]
         broker.queue.counters.retried += sum(returned)
         listener = broker.telemetry.of(delivery.source)
@@ -149,8 +149,8 @@ def pass_start(broker: Broker, journal: GroupJournal, delivery: Delivery) -> Non
     if delivery.floor < start_offset:
         for lease in tuple(delivery.leases.values()):
             if gone := tuple(lease.offsets.within(0, start_offset)):
-                journal.note(Settled(delivery.number, lease.number, gone))
-        journal.note(Settled(delivery.number, NO_LEASE, ((delivery.floor, start_offset),)))
+                journal.submit(Settled(delivery.number, lease.number, gone))
+        journal.submit(Settled(delivery.number, NO_LEASE, ((delivery.floor, start_offset),)))
 
 
 async def scan(broker: Broker, journal: GroupJournal, delivery: Delivery, wanted: int) -> list[StoredBatch]:
@@ -182,7 +182,7 @@ async def scan(broker: Broker, journal: GroupJournal, delivery: Delivery, wanted
         messages = Runs((batch[0], batch[1]) for batch in batches)
         if void := messages.gaps(first, outcome.end_offset):
             # Markers of transactions and what was aborted: no messages, so nobody waits for them.
-            journal.note(Settled(delivery.number, NO_LEASE, tuple(void)))
+            journal.submit(Settled(delivery.number, NO_LEASE, tuple(void)))
         for run in _by_lane(batches):
             delivery.learn(*run)
         delivery.shelf.scan_offset = max(delivery.shelf.scan_offset, outcome.end_offset)
@@ -201,7 +201,7 @@ def pass_over(broker: Broker, journal: GroupJournal, delivery: Delivery, passed:
         runs = delivery.lost_within(first, end)
         if not runs:
             continue
-        journal.note(PassedOver(delivery.number, run, tuple(runs)))
+        journal.submit(PassedOver(delivery.number, run, tuple(runs)))
         log.error(
             "messages_passed_over group=%s partition=%s first=%d end=%d reason=%s",
             delivery.group,

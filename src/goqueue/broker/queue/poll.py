@@ -214,7 +214,7 @@ async def _choose(
             if opened.damaged:
                 pass_over(broker, journal, delivery, opened.damaged)
             if opened.void:
-                journal.note(Settled(delivery.number, NO_LEASE, tuple(opened.void)))
+                journal.submit(Settled(delivery.number, NO_LEASE, tuple(opened.void)))
             if opened.left and not opened.messages:
                 # What was passed over is written down, should the consumer have given up: go on behind it.
                 delivery.put_back(reserved)
@@ -273,7 +273,7 @@ def _lease(
         messages = [message for message in messages if message.offset in held]
     if not messages:
         return None
-    journal.note(leased)
+    journal.submit(leased)
     counts: dict[int, int] = {}
     if delivery.attempts:
         counts = {

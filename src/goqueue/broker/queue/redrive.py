@@ -143,7 +143,7 @@ async def _send(
         if command.is_dry_run:
             continue
         moves = tuple(_move_back(broker, command, delivery, message) for message in chunk)
-        await journal.commit(MovesBegun(delivery.number, NO_LEASE, moves))
+        await journal.submit(MovesBegun(delivery.number, NO_LEASE, moves))
         await finish_moves(broker, journal, delivery)
         pace.moved += sum(delivery.is_settled(move.offset) for move in moves)
         if delivery.moves:

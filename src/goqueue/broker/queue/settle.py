@@ -100,7 +100,7 @@ async def settle_leased(
     for one in leased:
         floor, runs = one.delivery.floor, one.runs
         events = _events(broker, command, one, runs, now_ms)
-        waiter = one.journal.write(*events)
+        waiter = one.journal.submit(*events).committed()
         if waiter is not None:
             waiting.append(waiter)
         _tell(broker, command, one, events, outcome, has_floor_moved=one.delivery.floor != floor)

@@ -56,7 +56,7 @@ async def share_heartbeat(broker: Broker, command: ShareHeartbeat) -> Reconcilia
         raise MemberEpochFenced(f"group {command.group} is in epoch {group.generation}, not {command.epoch}")
     if command.epoch == LEAVE:
         coordinator.enact(active, group.leave(command.member_id, now_ns=now_ns))
-        await active.journal.durable()
+        await active.journal.submit()
         return None
     coordinator.enact(active, group.heartbeat(who, now_ns=now_ns))
     holder = group.member(command.member_id)

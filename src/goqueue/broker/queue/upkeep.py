@@ -39,7 +39,7 @@ async def keep_up_deliveries(broker: Broker) -> None:
 
 def _keep_up(broker: Broker, journal: GroupJournal, delivery: Delivery) -> None:
     if delivery.topic_id not in broker.metadata.names:
-        journal.note(DeliveryDropped(delivery.number))
+        journal.submit(DeliveryDropped(delivery.number))
         return
     advance(broker, journal, delivery)
     if delivery.moves:

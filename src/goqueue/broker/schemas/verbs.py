@@ -104,10 +104,8 @@ async def restore_schemas(broker: Broker, events: list[Event]) -> None:
 
 
 async def _commit(broker: Broker, events: list[Event]) -> None:
-    if events:
-        broker.schemas.journal.write(*events)
-    # Also when there is nothing to write: what is answered for may have been written a moment ago.
-    await broker.schemas.journal.durable()
+    # Also when there are none: what is answered for may have been written a moment ago.
+    await broker.schemas.journal.submit(*events)
 
 
 def _admit(broker: Broker) -> None:

@@ -79,7 +79,7 @@ async def finish_epoch(broker: Broker, name: str) -> None:
         await _take_in(broker, partitions, batches)
     await written.durable()
     committed = broker.sinks.machine.commit(name, now_ms=broker.clock.wall_ms())
-    await broker.transactions.of_sinks.commit(committed)
+    await broker.transactions.of_sinks.submit(committed)
     await drop_decided(broker, name)
 
 
@@ -114,7 +114,7 @@ async def keep_up_sinks(broker: Broker) -> None:
 
 async def forget(broker: Broker, name: str) -> None:
     """A sink and its stages are gone. Hold the sink's lock."""
-    await broker.transactions.of_sinks.commit(broker.sinks.machine.forget(name))
+    await broker.transactions.of_sinks.submit(broker.sinks.machine.forget(name))
     broker.sinks.stages.forget(broker.sinks.stages.of_sink(name))
     try:
         await broker.threads.run(broker.sinks.stages.remove_sink, name)

@@ -40,7 +40,7 @@ async def _take_generation(broker: Broker, name: str, run: str, writer: str) -> 
     now_ms = broker.clock.wall_ms()
     machine = broker.sinks.machine
     taken = machine.take_generation(name, producer_id=producer_id, now_ms=now_ms, run=run, writer=writer)
-    await broker.transactions.of_sinks.commit(taken)
+    await broker.transactions.of_sinks.submit(taken)
     return describe_sink(broker, name)
 
 
@@ -104,7 +104,7 @@ async def _commit_epoch(broker: Broker, command: EndEpoch) -> EpochEnded:
     prepared = broker.sinks.machine.prepare(
         name, epoch, stages=[stage.name.stage_id for stage in stages], counts=counts
     )
-    await broker.transactions.of_sinks.commit(prepared)
+    await broker.transactions.of_sinks.submit(prepared)
     await finish_epoch(broker, name)
     return EpochEnded(is_duplicate=False, messages=sum(stage.messages for stage in stages))
 

@@ -1,22 +1,24 @@
 """A journal: the events of one machine in a partition of its own, such as `__metadata`.
 
-An event is applied when it is written and answered for when it is on the disk. After a restart the
-journal is read back through the same `apply`. When it has grown long, the whole state is written
-anew behind a reset, and what came before is given up.
+There is one way to write it, `submit`, and one rule. Events are applied when they are submitted, so that the
+next decision builds on them, and are answered for when they are committed. Whoever tells somebody outside of
+them waits for that; whoever does not, need not. After a restart the journal is read back through the same
+`apply`. When it has grown long, the whole state is written anew behind a reset, and what came before is given
+up.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from itertools import islice
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from goqueue.broker.storage.event_codec import EventCodec
 from goqueue.broker.storage.partition import Partition
 from goqueue.log.partition_log import CheckedBatch
 from goqueue.log.reading import from_disk
 from goqueue.model.messages import Message, StoredMessage
-from goqueue.model.settings import UNLIMITED, TopicSettings
+from goqueue.model.settings import UNLIMITED, MiB, TopicSettings
 from goqueue.records.batch import encode, open_batch
 from goqueue.records.layout import read_header
 
@@ -25,6 +27,11 @@ logger = logging.getLogger(__name__)
 JOURNAL_SETTINGS = TopicSettings(retention_ms=UNLIMITED)
 """A journal gives up nothing for its age: it is written anew when it has grown long."""
 EVENTS_MAX = 10_000
+"""A journal of more events is long, unless the state itself takes so many."""
+_BYTES_MAX = 4 * MiB
+"""So is one of more bytes: events may be few and large."""
+_STATE_FACTOR = 4
+"""A journal is not written anew before it is so many times as long as the state that it leaves."""
 _READ_BYTES = 1024 * 1024
 _STATE_SHARE = 100
 """So many events of the state are made ready between two pauses, in about a millisecond."""
@@ -40,12 +47,42 @@ class Machine(Protocol[E]):
     def whole_state(self) -> Iterable[E]: ...
 
 
+class Submitted:
+    """Events that hold from now on, but that a power failure can take back until they are committed.
+
+    Await it to be sure. Whoever waits for several journals asks `committed` of each before it waits for the
+    first, so that they share a round of the disk. Left alone, events go with the next round that somebody
+    asks for, at the latest after the flush interval.
+    """
+
+    __slots__ = ("_partition", "end_offset")
+
+    def __init__(self, partition: Partition, end_offset: int) -> None:
+        self._partition = partition
+        self.end_offset = end_offset
+
+    def committed(self) -> "asyncio.Future[None] | None":
+        """Done when they are committed, which is asked for now; None when they are already."""
+        return self._partition.committed(self.end_offset)
+
+    def hurry(self) -> None:
+        """Ask for it now, and wait for nothing."""
+        self._partition.hurry()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        waiter = self.committed()
+        if waiter is not None:
+            yield from waiter
+
+
 class Journal(Generic[E]):
     def __init__(self, partition: Partition, machine: Machine[E], events: EventCodec[E]) -> None:
         self.partition = partition
         self._machine = machine
         self._events = events
         self._event_count = 0
+        self._state_count = 0
+        self._state_bytes = 0
 
     def replay(self) -> None:
         """Read everything back. Waits for the disk."""
@@ -74,21 +111,24 @@ class Journal(Generic[E]):
         """Apply what an earlier life has written, at that time."""
         self._machine.apply(event)
 
-    async def commit(self, *events: E) -> None:
-        """Write, apply, and return when the disk has it. Nothing is applied when the write fails."""
-        waiter = self.write(*events)
-        if waiter is not None:
-            await waiter
+    def submit(self, *events: E) -> Submitted:
+        """Write events and apply them, all or none; what is returned is answered when they are committed.
 
-    def write(self, *events: E) -> "asyncio.Future[None] | None":
-        self.note(*events)
-        return self.partition.committed(self.partition.log.end_offset)
-
-    def note(self, *events: E) -> None:
-        """Write and apply without asking the disk to hurry: a power failure may take it, a crash does not."""
-        self._append(events)
+        Without events it is answered when all is committed that was submitted before: what an answer from the
+        state alone has to wait for, since somebody may have changed that a moment ago.
+        """
+        if not events:
+            return Submitted(self.partition, self.partition.log.end_offset)
+        partition, count = self.partition, len(events)
+        base_offset = partition.append(self._encoded(events, now_ms=partition.now_ms()))
+        self._event_count += count
         for event in events:
-            self._machine.apply(event)
+            self._apply(event)
+        return Submitted(partition, base_offset + count)
+
+    def _apply(self, event: E) -> None:
+        """Apply what was just written."""
+        self._machine.apply(event)
 
     @property
     def event_count(self) -> int:
@@ -97,8 +137,10 @@ class Journal(Generic[E]):
 
     @property
     def is_long(self) -> bool:
-        """Whether it is worth while to write the state anew."""
-        return self._event_count > EVENTS_MAX
+        """Whether it is worth while to write the state anew, in proportion to what that would leave."""
+        count_max = max(EVENTS_MAX, _STATE_FACTOR * self._state_count)
+        bytes_max = max(_BYTES_MAX, _STATE_FACTOR * self._state_bytes)
+        return self._event_count > count_max or self.partition.log.size_bytes > bytes_max
 
     async def shorten(self) -> None:
         """Write the state anew if the journal has become long."""
@@ -108,13 +150,12 @@ class Journal(Generic[E]):
         log = self.partition.log
         log.roll()
         state_offset = log.end_offset
-        self._event_count = 0
-        self._append_encoded(state)
-        waiter = self.partition.committed(log.end_offset)
-        if waiter is not None:
-            await waiter
+        self.partition.append(state)
+        self._event_count = self._state_count = log.end_offset - state_offset
+        await Submitted(self.partition, log.end_offset)
         log.move_start(state_offset)
         await self.partition.save_recovery_point()
+        self._state_bytes = log.size_bytes
 
     async def _state_in_slices(self) -> list[CheckedBatch]:
         """The state as it is when this returns: made ready again from the start if it changes meanwhile.
@@ -144,11 +185,3 @@ class Journal(Generic[E]):
     def _encoded(self, events: Iterable[E], *, now_ms: int) -> list[CheckedBatch]:
         messages = [Message(self._events.encode(event)) for event in events]
         return [CheckedBatch(read_header(body), body, lane) for body, lane in encode(messages, now_ms=now_ms)]
-
-    def _append(self, events: Iterable[E]) -> None:
-        self._append_encoded(self._encoded(events, now_ms=self.partition.now_ms()))
-
-    def _append_encoded(self, batches: Sequence[CheckedBatch]) -> None:
-        self.partition.append(batches)
-        for header, _, _ in batches:
-            self._event_count += header.record_count

@@ -15,38 +15,9 @@ from goqueue.broker.storage.partition import Partition
 from goqueue.broker.to_the_end import to_the_end
 from goqueue.log.partition_log import storage_error
 from goqueue.model.ids import TopicName
-from goqueue.model.settings import MiB
 
 JOURNAL_COUNT = 50
-_SHORTEN_BYTES = 4 * MiB
-_SHORTEN_FACTOR = 4
-E = TypeVar("E")
-
-
-class SharedJournal(Journal[E]):
-    """A journal that keeps many names, with events of any size."""
-
-    _state_bytes = 0
-
-    @property
-    def is_long(self) -> bool:
-        """Few large events are long too, but only in proportion to the state they leave."""
-        size_max = max(_SHORTEN_BYTES, _SHORTEN_FACTOR * self._state_bytes)
-        return super().is_long or self.partition.log.size_bytes > size_max
-
-    async def shorten(self) -> None:
-        if self.is_long:
-            await super().shorten()
-            self._state_bytes = self.partition.log.size_bytes
-
-    async def durable(self) -> None:
-        """Return when the disk has all that is written."""
-        waiter = self.partition.committed(self.partition.log.end_offset)
-        if waiter is not None:
-            await waiter
-
-
-J = TypeVar("J", bound=SharedJournal[Any])
+J = TypeVar("J", bound=Journal[Any])
 
 
 class JournalSet(Generic[J]):

@@ -146,7 +146,7 @@ def note_usage(broker: "Broker") -> None:
     noted = broker.tenants.note_usage()
     try:
         if noted is not None:
-            broker.journal.note(noted)
+            broker.journal.submit(noted)
     except (OSError, GoQueueError) as error:
         log.warning("usage_not_noted reason=%s", error)
 
@@ -155,7 +155,6 @@ async def _commit(broker: "Broker", event: Event) -> None:
     """Carry out what was decided; returns when the disk has it."""
     if not broker.is_open:
         raise ShuttingDown
-    committed = broker.journal.write(event)
+    submitted = broker.journal.submit(event)
     attach_tenants(broker)
-    if committed is not None:
-        await committed
+    await submitted

@@ -67,7 +67,7 @@ async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -
     if any(command.first_offsets):
         await _begin_partitions(broker, name, command.first_offsets[:partitions])
     opened = await _open_partitions(broker, name, event.topic_id, range(partitions), event.settings)
-    await broker.journal.commit(event)
+    await broker.journal.submit(event)
     broker.topics[name] = OpenTopic(opened)
     broker.count_topics()
     return describe_topic(broker, name)
@@ -95,7 +95,7 @@ async def _delete_topic(broker: Broker, name: str) -> None:
     broker.admit(name)
     event = broker.metadata.delete_topic(name)
     topic_id = broker.metadata.topic(name).topic_id
-    committed = broker.journal.write(event)
+    committed = broker.journal.submit(event).committed()
     topic = broker.topics.pop(event.name)
     broker.count_topics()
     slices = Slices(broker.clock)
@@ -143,7 +143,7 @@ async def _add_partitions(
         try:
             known = broker.metadata.topic(name)
             opened = await _open_partitions(broker, event.name, known.topic_id, fresh, known.settings)
-            await broker.journal.commit(event)
+            await broker.journal.submit(event)
         finally:
             broker.growing.discard(event.name)
         topic.partitions += opened
@@ -248,7 +248,7 @@ async def _alter_settings(
         is_given = any(change.name == "retention.ms" and change.value is not None for change in changes)
         settings = within_retention(broker, name, settings, is_given=is_given)
     if not validate_only:
-        await broker.journal.commit(broker.metadata.change_settings(name, settings))
+        await broker.journal.submit(broker.metadata.change_settings(name, settings))
         slices = Slices(broker.clock)
         for partition in topic.partitions:
             partition.change_settings(settings)

@@ -35,7 +35,7 @@ async def decide(broker: Broker, prepared: Transaction) -> None:
     That this is on the disk too is left to `finish`: until then the id is not at rest.
     """
     journal = await broker.transactions.ensure(prepared.transactional_id)
-    await journal.commit(prepared)
+    await journal.submit(prepared)
     try:
         carry_decision(broker, prepared)
     except GoQueueError as error:
@@ -80,14 +80,15 @@ async def finish(broker: Broker, transactional_id: str) -> None:
     journal = await broker.transactions.ensure(transactional_id)
     # Not before the markers are on the disk, for with this the decision is forgotten. Nobody waits for it:
     # a start that does not find it takes the same steps again, and stops at the decision's reach.
-    journal.note(journal.transactions.complete(transactional_id, now_ms=broker.clock.wall_ms()))
+    now_ms = broker.clock.wall_ms()
+    completed = journal.submit(journal.transactions.complete(transactional_id, now_ms=now_ms))
     broker.transactions.counts.note_end(
         is_committed=is_committed, duration_ms=max(known.changed_ms - known.started_ms, 0)
     )
     if not is_committed or known.reach is None:
         # What is aborted need not have been on the disk. A partition that has lost it meanwhile fills up to
         # the decision's reach with what the next transaction writes.
-        await journal.durable()
+        await completed
 
 
 async def _settle_receipts(broker: Broker, known: Transaction) -> None:
@@ -109,7 +110,7 @@ async def fence(broker: Broker, transactional_id: str) -> None:
     if known is not None and known.state is TransactionState.ONGOING:
         reach = reach_of(broker, known)
         now_ms = broker.clock.wall_ms()
-        await journal.commit(journal.transactions.fence(transactional_id, reach=reach, now_ms=now_ms))
+        await journal.submit(journal.transactions.fence(transactional_id, reach=reach, now_ms=now_ms))
         await finish(broker, transactional_id)
 
 
@@ -162,7 +163,7 @@ async def _undo(broker: Broker, torn: Transaction) -> None:
     if known is not None and known.producer == torn.producer:
         # In the same epoch its producer could send the batch again, hear that it is stored, and commit.
         now_ms = broker.clock.wall_ms()
-        await journal.commit(journal.transactions.abort_nothing(torn.transactional_id, now_ms=now_ms))
+        await journal.submit(journal.transactions.abort_nothing(torn.transactional_id, now_ms=now_ms))
 
 
 async def _abort_hanging(broker: Broker, partitions: Sequence[Partition]) -> list[Transaction | None]:
@@ -202,7 +203,7 @@ def _drop_hanging_offsets(broker: Broker) -> Iterator[Transaction | None]:
                     events = journal.groups.decide_pending(
                         group, producer_id, is_committed=False, now_ms=now_ms
                     )
-                    journal.note(*events)
+                    journal.submit(*events)
                     yield owner
 
 
@@ -226,7 +227,7 @@ async def keep_up_transactions(broker: Broker) -> None:
                 await finish_later(broker, known.transactional_id)
         for transactional_id in transactions.unused_since(now_ms - broker.config.transactions.id_expiry_ms):
             log.info("transactional_id_expired transaction=%s", transactional_id)
-            journal.note(transactions.forget(transactional_id))
+            journal.submit(transactions.forget(transactional_id))
         await journal.shorten()
 
 

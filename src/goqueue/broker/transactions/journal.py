@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 from goqueue.broker.storage.event_codec import EventCodec
 from goqueue.broker.storage.journal import Journal
-from goqueue.broker.storage.journal_set import JournalSet, SharedJournal
+from goqueue.broker.storage.journal_set import JournalSet
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.transactions.watch import TransactionWatch
 from goqueue.core.telemetry.histogram import Histogram
@@ -42,7 +42,7 @@ class TimedTransactions(Journalled):
         self.apply(event, ahead_ms=self._running.ahead_of_ms(written_ms))
 
 
-class TransactionJournal(SharedJournal[Event]):
+class TransactionJournal(Journal[Event]):
     """The transactional ids of one partition."""
 
     def __init__(
@@ -58,13 +58,12 @@ class TransactionJournal(SharedJournal[Event]):
         self._expect = expect
         """Told when what was begun must have ended."""
 
-    def note(self, *events: Event) -> None:
-        super().note(*events)
-        for event in events:
-            if isinstance(event, Transaction):
-                deadline_ms = self.transactions.deadline_ms(event.transactional_id)
-                if deadline_ms is not None:
-                    self._expect(deadline_ms)
+    def _apply(self, event: Event) -> None:
+        super()._apply(event)
+        if isinstance(event, Transaction):
+            deadline_ms = self.transactions.deadline_ms(event.transactional_id)
+            if deadline_ms is not None:
+                self._expect(deadline_ms)
 
     def _restore(self, event: Event, written_ms: int) -> None:
         self._kept.restore(event, written_ms)

@@ -48,7 +48,7 @@ def carry_decision(broker: Broker, prepared: Transaction) -> list[Partition]:
                 now_ms=broker.clock.wall_ms(),
             )
             if events:
-                journal.note(*events)
+                journal.submit(*events)
             touched.append(journal.partition)
     return touched
 

@@ -1,12 +1,13 @@
 """The verbs of transactional producers: init, begin, add, pend offsets, end; and for operators, abort."""
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.offsets import Refusals, accepted_offsets
 from goqueue.broker.producers import init_producer
 from goqueue.broker.queue.settle import all_leased, pledge
 from goqueue.broker.slices import Slices
+from goqueue.broker.storage.journal import Submitted
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import admit_group_owner, admit_new_group
 from goqueue.broker.transactions.ends import decide, fence, finish, finish_behind
@@ -68,7 +69,7 @@ async def _init(broker: Broker, command: InitProducer) -> ProducerEpoch:
     if transactions.wants_producer_id(command.transactional_id):
         fresh_id = await init_producer(broker)
     taken = transactions.init(command, fresh_id=fresh_id, was_fenced=was_open, now_ms=broker.clock.wall_ms())
-    await journal.commit(taken)
+    await journal.submit(taken)
     return taken.producer
 
 
@@ -78,7 +79,7 @@ async def begin_transaction(broker: Broker, transactional_id: str, producer: Pro
     begun = journal.transactions.begin(
         transactional_id, producer, transaction_id=new_transaction_id(broker), now_ms=broker.clock.wall_ms()
     )
-    await journal.commit(begun)
+    await journal.submit(begun)
     return begun.transaction_id
 
 
@@ -108,7 +109,7 @@ async def add_partitions(
         now_ms=broker.clock.wall_ms(),
     )
     if added is not journal.transactions.get(transactional_id):
-        journal.note(added)
+        journal.submit(added)
 
 
 async def verify_partition(
@@ -148,7 +149,7 @@ async def add_receipts(
     """
     journal = await _at_rest(broker, transactional_id)
     for group_journal in {one.journal for one in all_leased(broker, receipts)}:
-        await group_journal.durable()  # a lease that a power failure takes cannot be kept
+        await group_journal.submit()  # a lease that a power failure takes cannot be kept
     leased = all_leased(broker, receipts)
     added = journal.transactions.add(
         transactional_id,
@@ -181,7 +182,7 @@ async def pend_offsets(
     group_journal = await broker.coordinator.journals.ensure(who.group)
     journal = await broker.transactions.ensure(transactional_id)
     # Of offsets alone nobody could tell after a crash whether they are of this transaction or the last one.
-    await journal.durable()
+    await journal.submit()
     if not journal.transactions.held_by(transactional_id, producer).is_open_for(who.group):
         raise InvalidTransactionState(f"group {who.group} is not part of an open transaction")
     refusals: Refusals = {}
@@ -190,7 +191,7 @@ async def pend_offsets(
         who, producer.producer_id, topics, now_ns=broker.coordinator.now_ns()
     )
     if topics:
-        await group_journal.commit(pended)
+        await group_journal.submit(pended)
     return refusals
 
 
@@ -250,11 +251,11 @@ async def _end_and_bump(
             await finish(broker, transactional_id)
         else:
             now_ms = broker.clock.wall_ms()
-            await journal.commit(transactions.abort_nothing(transactional_id, now_ms=now_ms))
+            await journal.submit(transactions.abort_nothing(transactional_id, now_ms=now_ms))
     if transactions.has_used_up_epochs(transactional_id):
         fresh_id = await init_producer(broker)
         now_ms = broker.clock.wall_ms()
-        await journal.commit(transactions.renew(transactional_id, fresh_id=fresh_id, now_ms=now_ms))
+        await journal.submit(transactions.renew(transactional_id, fresh_id=fresh_id, now_ms=now_ms))
     ended = transactions.get(transactional_id)
     assert ended is not None, f"{transactional_id} was forgotten while its transaction ended"
     return ended.producer
@@ -332,11 +333,10 @@ async def _at_rest(broker: Broker, transactional_id: str) -> TransactionJournal:
     return journal
 
 
-def _keep(journal: TransactionJournal, added: Transaction) -> Awaitable[None]:
-    """Write a step at once, if it is one; what is returned waits for the disk."""
-    if added is not journal.transactions.get(added.transactional_id):
-        journal.note(added)
-    return journal.durable()  # also when somebody has just written the same
+def _keep(journal: TransactionJournal, added: Transaction) -> Submitted:
+    """Write a step, if it is one. If not, somebody may have written the same a moment ago."""
+    is_known = added is journal.transactions.get(added.transactional_id)
+    return journal.submit() if is_known else journal.submit(added)
 
 
 async def _messages_safe(broker: Broker, known: Transaction) -> None:

@@ -62,7 +62,7 @@ def join_transaction(
     journal.transactions.held_by(known.transactional_id, producer)
     place = place_of(broker, partition.source)
     if known.is_open_in(place):
-        journal.partition.hurry()
+        journal.submit().hurry()
         return
     if not may_join:
         raise InvalidTransactionState(
@@ -75,8 +75,7 @@ def join_transaction(
         transaction_id=new_transaction_id(broker),
         now_ms=broker.clock.wall_ms(),
     )
-    journal.note(added)
-    journal.partition.hurry()
+    journal.submit(added).hurry()
 
 
 def new_transaction_id(broker: Broker) -> str:

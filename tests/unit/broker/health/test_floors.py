@@ -101,7 +101,7 @@ def test_in_a_folder_that_keeps_the_mark_the_same_is_damage() -> None:
         journal = await broker.coordinator.journals.ensure(READER.group)
         topic_id = broker.metadata.topic(ORDERS).topic_id
         had = TopicOffsets(ORDERS, topic_id, ((0, 5, -1, ""),))  # as if the messages had been there
-        await journal.commit(OffsetsCommitted("readers", (had,)))
+        await journal.submit(OffsetsCommitted("readers", (had,)))
 
     lives.live(work)
 

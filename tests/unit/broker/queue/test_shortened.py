@@ -72,7 +72,7 @@ def test_a_journal_that_is_written_all_the_time_is_shortened_all_the_same(tmp_pa
         seen_ms = 0
         while not shortening.done():
             seen_ms += 1
-            journal.note(GroupSeen(ann.group, seen_ms))
+            journal.submit(GroupSeen(ann.group, seen_ms))
             await asyncio.sleep(0)
         await shortening
 

@@ -107,7 +107,7 @@ def test_a_decision_of_an_earlier_version_reaches_all_that_is_open() -> None:
         decided = journal.transactions.prepare(writer.name, writer.producer, Marker.COMMIT, now_ms=1)
         written = msgspec.json.decode(msgspec.json.encode(decided))
         del written["reach"]
-        await journal.commit(msgspec.convert(written, Transaction))
+        await journal.submit(msgspec.convert(written, Transaction))
 
     async def look(broker: Broker) -> tuple[list[str], list[str]]:
         return await values(broker, 0), await values(broker, 1)

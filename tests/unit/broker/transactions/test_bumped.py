@@ -42,7 +42,7 @@ async def near_the_last_epoch(broker: Broker) -> ProducerEpoch:
     known = journal.transactions.get(WRITER)
     assert known is not None
     near = replace(known, epoch=max(known.epoch, EPOCH_MAX - 1))
-    await journal.commit(near)
+    await journal.submit(near)
     return near.producer
 
 

@@ -1,0 +1,201 @@
+"""A journal is written in one way: submitted, applied at once, answered when it is committed."""
+
+import ast
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+import goqueue.broker
+from goqueue.broker.broker import Broker
+from goqueue.broker.groups.journal import GroupJournal
+from goqueue.broker.storage import journal as journal_module
+from goqueue.broker.storage.journal import Journal
+from goqueue.core.groups.events import OffsetsCommitted
+from goqueue.model.errors import StorageFailed, StorageFull
+from goqueue.model.groups import TopicOffsets
+from goqueue.model.ids import TopicName
+from goqueue.model.settings import BrokerConfig
+from goqueue.testing.disk import SimulatedDisk
+from tests.unit.broker.running import DIRECT, running, until
+
+ROOM = Path(goqueue.broker.__file__).parent
+GROUP = "readers"
+TOPIC_ID = UUID(int=7)
+WAYS_IN = {"submit"}
+UPKEEP = {"replay", "shorten"}
+"""What a journal can do beside being written: it reads itself back, and is written anew when it is long."""
+DIALECTS = {"append", "begin", "commit", "durable", "note", "safe", "settled", "write"}
+"""How journals were written once, each room in its own way."""
+WAITS = {"append", "committed", "hurry"}
+"""What a journal asks of its partition, and nobody else of a journal's partition."""
+
+
+def all_kinds(kind: type[Journal[Any]] = Journal) -> Iterator[type[Journal[Any]]]:
+    yield kind
+    for special in kind.__subclasses__():
+        yield from all_kinds(special)
+
+
+def test_every_kind_of_journal_can_do_the_same_and_no_more() -> None:
+    assert GroupJournal in all_kinds()
+    for kind in all_kinds():
+        can_do = {name for name, _ in inspect.getmembers(kind, inspect.isfunction) if name[0] != "_"}
+        assert can_do == WAYS_IN | UPKEEP, kind
+        assert kind.submit is Journal.submit, f"{kind} has a way in of its own"
+
+
+def calls() -> Iterator[tuple[str, str, str]]:
+    """Where in the broker a method is called, on what, and which."""
+    for path in sorted(ROOM.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                where = f"{path.relative_to(ROOM).as_posix()}:{node.lineno}"
+                yield where, ast.unparse(node.func.value), node.func.attr
+
+
+def is_journal(what: str) -> bool:
+    return what.split(".")[-1].endswith("journal") or what.endswith("of_sinks")
+
+
+def test_nobody_speaks_another_dialect_to_a_journal() -> None:
+    spoken = [(where, what, name) for where, what, name in calls() if is_journal(what)]
+    assert len([name for _, _, name in spoken if name == "submit"]) > 40
+    assert [call for call in spoken if call[2] in DIALECTS] == []
+
+
+def test_nobody_goes_past_a_journal_to_its_partition() -> None:
+    assert [
+        (where, what, name)
+        for where, what, name in calls()
+        if name in WAITS and what.endswith(".partition") and is_journal(what.removesuffix(".partition"))
+    ] == []
+
+
+def at(offset: int, group: str = GROUP) -> OffsetsCommitted:
+    return OffsetsCommitted(group, (TopicOffsets(TopicName("orders"), TOPIC_ID, ((0, offset, -1, ""),)),))
+
+
+def known(journal: GroupJournal) -> int:
+    """Which offset the group has, as its machine knows it."""
+    record = journal.groups.get(GROUP)
+    return -1 if record is None else record.offsets.of(TopicName("orders"), TOPIC_ID)[0][1]
+
+
+def walk(
+    body: Callable[[Broker, GroupJournal], Awaitable[None]],
+    disk: SimulatedDisk | None = None,
+    config: BrokerConfig | None = None,
+) -> None:
+    async def live() -> None:
+        async with running(disk or SimulatedDisk(Random(1)), config) as broker:
+            await body(broker, await broker.coordinator.journals.ensure(GROUP))
+
+    asyncio.run(live())
+
+
+def test_what_is_submitted_holds_at_once_and_is_answered_when_it_is_committed() -> None:
+    async def body(_: Broker, journal: GroupJournal) -> None:
+        submitted = journal.submit(at(1), at(2))
+        assert known(journal) == 2
+        assert journal.partition.commit_mark < submitted.end_offset
+        await submitted
+        assert journal.partition.commit_mark == submitted.end_offset
+        assert submitted.committed() is None
+
+    walk(body)
+
+
+def test_what_is_submitted_by_somebody_who_does_not_wait_is_committed_in_the_end() -> None:
+    async def body(_: Broker, journal: GroupJournal) -> None:
+        end_offset = journal.submit(at(1)).end_offset
+        await until(lambda: journal.partition.commit_mark == end_offset)
+
+    walk(body, config=BrokerConfig(flush_interval_ms=1))
+
+
+def test_who_is_in_a_hurry_has_it_committed_without_waiting_for_the_interval() -> None:
+    async def body(_: Broker, journal: GroupJournal) -> None:
+        end_offset = journal.submit(at(1)).end_offset
+        journal.submit().hurry()
+        await until(lambda: journal.partition.commit_mark == end_offset)
+
+    walk(body, config=BrokerConfig(flush_interval_ms=3_600_000))
+
+
+def test_to_submit_nothing_is_answered_when_all_before_it_is_committed() -> None:
+    async def body(_: Broker, journal: GroupJournal) -> None:
+        end_offset = journal.submit(at(1)).end_offset
+        await journal.submit()
+        assert journal.partition.commit_mark == journal.partition.log.end_offset == end_offset
+
+    walk(body)
+
+
+def test_what_cannot_be_written_is_not_applied() -> None:
+    disk = SimulatedDisk(Random(1))
+
+    async def body(_: Broker, journal: GroupJournal) -> None:
+        await journal.submit(at(1))
+        disk.fill_up(after_bytes=0)
+        with pytest.raises(StorageFull):
+            journal.submit(at(2))
+        assert known(journal) == 1
+        disk.faults.heal()
+        await journal.submit(at(3))
+        assert known(journal) == 3
+
+    walk(body, disk)
+
+
+def test_a_disk_that_fails_is_heard_of_by_who_waits_and_by_who_asks_later() -> None:
+    disk = SimulatedDisk(Random(1))
+
+    async def body(broker: Broker, journal: GroupJournal) -> None:
+        disk.faults.fail_syncs(1, under="logs/__consumer_offsets")
+        early, late = journal.submit(at(1)), journal.submit(at(2))
+        with pytest.raises(StorageFailed):
+            await early
+        with pytest.raises(StorageFailed):
+            await late
+        assert broker.failure.done()
+
+    walk(body, disk, BrokerConfig(commit_log=DIRECT))
+
+
+def test_a_journal_whose_state_is_large_is_not_written_anew_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One of more events than a journal should have made it long for ever: each upkeep wrote it anew."""
+    monkeypatch.setattr(journal_module, "EVENTS_MAX", 10)
+
+    async def body(_: Broker, journal: GroupJournal) -> None:
+        await journal.submit(*(at(1, f"group-{number}") for number in range(30)))
+        await journal.shorten()
+        start_offset = journal.partition.log.start_offset
+        assert start_offset > 0
+        await journal.shorten()
+        assert journal.partition.log.start_offset == start_offset
+        await journal.submit(*(at(number) for number in range(200)))
+        await journal.shorten()
+        assert journal.partition.log.start_offset > start_offset
+
+    walk(body)
+
+
+def test_events_read_back_lead_to_the_same_state() -> None:
+    disk = SimulatedDisk(Random(1))
+
+    async def write(_: Broker, journal: GroupJournal) -> None:
+        journal.submit(at(1), at(7))
+
+    async def look(_: Broker, journal: GroupJournal) -> None:
+        assert known(journal) == 7
+
+    walk(write, disk)
+    walk(look, disk)
