@@ -59,7 +59,8 @@ class NoRoomForRound(OSError):
 class CommitLog:
     """Its files, oldest first. What reads or writes them waits for the disk: call it from threads.
 
-    What writes (`commit`, `seal`, `cut`, `clear`) is the flusher's business, one after the other.
+    What writes (`commit`, `seal`, `cut`, `clear`) is the flusher's business, one after the other. A small
+    round can be written on the loop as well: `write` it, sync the file it names, `confirm` it or `give_up`.
     """
 
     def __init__(self, disk: Disk, *, draw_salt: Callable[[], int], file_bytes: int, files_max: int) -> None:
@@ -81,6 +82,8 @@ class CommitLog:
         """What the last file holds at its end is unknown, and no newer file says so yet."""
         self.is_new = True
         """There was no folder of it: after the first start of a broker that means loss."""
+        self._written_bytes = 0
+        """How much the round has that was written last, and perhaps not confirmed."""
         self.round_count = 0
         self.written_bytes = 0
 
@@ -202,6 +205,33 @@ class CommitLog:
                 raise NoRoomForRound("two files of the commit log have failed, one behind the other")
         return self._numbers[-1]
 
+    def write(self, pieces: Sequence[Piece]) -> PlacedFile | None:
+        """Write a round; the file that is to be synced then. None: `commit` has to see to it."""
+        if self._active is None or self._position + round_bytes(pieces) > self._active_bytes:
+            return None
+        data = encode_round(pieces, salt=self._salt, round_number=self._next_round)
+        try:
+            self._active.write(self._position, data)
+        except OSError as error:
+            self.give_up(error)
+            return None
+        self._written_bytes = len(data)
+        return self._active
+
+    def confirm(self) -> int:
+        """The disk has the round that was written last; the number of the file that holds it."""
+        self._position += self._written_bytes
+        self._next_round += 1
+        self.round_count += 1
+        self.written_bytes += self._written_bytes
+        return self._numbers[-1]
+
+    def give_up(self, error: BaseException) -> None:
+        """The round that was written last has failed: nothing more is written to this file."""
+        log.error("commit_log_failed file=%s reason=%s", _path(self._numbers[-1]), error)
+        self._is_failed = True
+        self._drop_active()
+
     def seal(self) -> None:
         """See to it that a failed round is never found: then what it holds may be cut from partitions."""
         if self._is_failed:
@@ -271,21 +301,16 @@ class CommitLog:
         self._numbers.append(number)
 
     def _is_written(self, pieces: Sequence[Piece]) -> bool:
-        """Write a round and wait for the disk. When that fails, nothing more is written to this file."""
-        assert self._active is not None, "a file has been begun"
-        data = encode_round(pieces, salt=self._salt, round_number=self._next_round)
-        try:
-            self._active.write(self._position, data)
-            self._active.sync()
-        except OSError as error:
-            log.error("commit_log_failed file=%s reason=%s", _path(self._numbers[-1]), error)
-            self._is_failed = True
-            self._drop_active()
+        """Write a round and wait for the disk."""
+        file = self.write(pieces)
+        if file is None:
             return False
-        self._position += len(data)
-        self._next_round += 1
-        self.round_count += 1
-        self.written_bytes += len(data)
+        try:
+            file.sync()
+        except OSError as error:
+            self.give_up(error)
+            return False
+        self.confirm()
         return True
 
     def _allocated(self, number: int) -> PlacedFile:

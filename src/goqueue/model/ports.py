@@ -129,6 +129,10 @@ class Threads(Protocol):
     def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
         """Do something in a thread; whoever awaits it gets what came of it."""
 
+    def sync(self, file: PlacedFile) -> Awaitable[None]:
+        """Have a file synced: what was written to it before the call is on the disk then."""
+        return self.run(file.sync)
+
 
 class JobCounts:
     """How jobs of a workshop have ended."""

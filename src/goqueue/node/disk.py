@@ -60,6 +60,10 @@ class DiskPlacedFile(OpenFile):
     def __init__(self, path: Path) -> None:
         super().__init__(path, os.O_CREAT)
 
+    @property
+    def descriptor(self) -> int:
+        return self._descriptor
+
     def allocate(self, size: int) -> None:
         if _allocate is None:
             have = self.size()

@@ -8,11 +8,16 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from errno import EINVAL
 from functools import partial
 from itertools import cycle
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+from goqueue.model.ports import PlacedFile
+from goqueue.node.disk import DiskPlacedFile
+from goqueue.node.kernel_syncs import KernelSyncs, open_kernel_syncs
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -64,6 +69,8 @@ class WorkerThreads:
         self._waiting: deque[_Work] = deque()
         """What is to be done when a thread is free."""
         self._is_closed = False
+        self._has_looked = False
+        self._kernel_syncs: KernelSyncs | None = None
 
     def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
         """Do something in a thread. Given up before a thread was free for it, it is not done at all."""
@@ -81,9 +88,28 @@ class WorkerThreads:
             self._waiting.append(asked)
         return done
 
+    def sync(self, file: PlacedFile) -> "asyncio.Future[None]":
+        """Have a file synced, without a thread where the kernel can do it by itself."""
+        if not self._has_looked:
+            self._has_looked = True
+            self._kernel_syncs = open_kernel_syncs(asyncio.get_running_loop())
+        kernel = self._kernel_syncs
+        if kernel is None or kernel.is_busy or not isinstance(file, DiskPlacedFile):
+            return self.run(file.sync)
+        try:
+            return kernel.begin(file.descriptor)
+        except OSError as error:
+            if error.errno == EINVAL:  # an old kernel, or a file system that cannot: it will not learn it
+                kernel.close()
+                self._kernel_syncs = None
+            return self.run(file.sync)
+
     def close(self) -> None:
         """Finish what was begun, and end."""
         self._is_closed = True
+        if self._kernel_syncs is not None:
+            self._kernel_syncs.close()
+            self._kernel_syncs = None
         for worker, work in zip(cycle(self._workers), self._waiting, strict=False):
             worker.given.put(work)
         self._waiting.clear()

@@ -16,7 +16,7 @@ from errno import EIO
 from functools import partial
 from itertools import islice
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from goqueue.broker.storage.partition import Partition
 from goqueue.core.telemetry.histogram import DISK_BOUNDS_S, Histogram
@@ -29,13 +29,15 @@ from goqueue.model.settings import KiB, MiB
 
 log = logging.getLogger(__name__)
 _WORKERS = 4
+_ON_LOOP_BYTES = 64 * KiB
+"""A round up to this size is written on the loop, as messages are: that costs less than to wake a thread."""
 _SHARE_MAX = 200
 """So many partitions a worker takes at once: the loop prepares their flushes in about a millisecond."""
 _ROUND_MAX = 2_000
 """So many partitions a round takes: the loop prepares it, and tells of its end, in less than 10 ms each."""
 _CHECKPOINT_SHARE = 8
 """So many files are synced at once that nobody waits for: the disk serves the rounds in between."""
-_LONE_BYTES = 4 * KiB
+_LONE_BYTES = 32 * KiB
 """One partition with more than this syncs its own file: to write it twice costs more than it saves."""
 _SHARE_BYTES = 64 * KiB
 """So much more may a round hold for each further partition, whose own sync it spares (figures in ADR 32)."""
@@ -88,9 +90,9 @@ class Flusher:
         self._dirty_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
         self._starting: asyncio.Handle | None = None
-        self._under_way: dict[asyncio.Future[list[Flushed]], int] = {}
+        self._under_way: dict[asyncio.Future[Any], int] = {}
         """Syncs of partitions' own files and the commit log's round, each with the time at which it began."""
-        self._round: asyncio.Future[list[Flushed]] | None = None
+        self._round: asyncio.Future[Flushed] | asyncio.Future[None] | None = None
         self._in_flight: set[Partition] = set()
         self._held: dict[int, dict[Partition, int]] = {}
         """Which partitions need which file of the commit log, and up to which offset they lie in it."""
@@ -199,12 +201,23 @@ class Flusher:
         self._starting = None
         is_log_free = self._round is None and self._upkeep is None and self._commit_log.is_on
         if is_log_free and (work := self._take_small()):
-            pieces = [piece for _, flush in work for piece in flush.pieces]
-            self._round = self._begin(work, self._begun(self._commit, pieces))
-        while self._free_workers() and (work := self._take_direct()):
+            self._begin_round(work)
+        while self._wanted and self._free_workers() and (work := self._take_direct()):
             self._begin_sync(work)
-        if self._checkpoint is None and self._free_workers() and (work := self._take_unwaited()):
+        may_check = self._to_sync and self._checkpoint is None and self._free_workers()
+        if may_check and (work := self._take_unwaited()):
             self._checkpoint = self._begin_sync(work)
+
+    def _begin_round(self, work: Work) -> None:
+        pieces = _pieces(work)
+        file = None
+        if sum(len(piece.data) for piece in pieces) <= _ON_LOOP_BYTES:
+            file = self._commit_log.write(pieces)
+        if file is None:
+            self._round = self._begin(work, self._begun(self._commit, pieces), self._end_round)
+        else:
+            synced = asyncio.ensure_future(self._threads.sync(file))
+            self._round = self._begin(work, synced, self._end_written)
 
     def _begun(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
         """Have something done in a thread, without waiting for it here."""
@@ -214,14 +227,14 @@ class Flusher:
         return _WORKERS - len(self._under_way) + (self._round is not None)
 
     def _begin_sync(self, work: Work) -> "asyncio.Future[list[Flushed]]":
-        return self._begin(work, self._begun(self._sync, [flush for _, flush in work]))
+        return self._begin(work, self._begun(self._sync, [flush for _, flush in work]), self._end_syncs)
 
     def _begin(
-        self, work: Work, under_way: "asyncio.Future[list[Flushed]]"
-    ) -> "asyncio.Future[list[Flushed]]":
+        self, work: Work, under_way: "asyncio.Future[T]", end: "Callable[[Work, asyncio.Future[T]], None]"
+    ) -> "asyncio.Future[T]":
         self._in_flight.update(partition for partition, _ in work)
         self._under_way[under_way] = self._clock.monotonic_ns()
-        under_way.add_done_callback(partial(self._end, work))
+        under_way.add_done_callback(partial(end, work))
         return under_way
 
     def _take_small(self) -> list[tuple[Partition, Flush]]:
@@ -296,38 +309,59 @@ class Flusher:
     def _is_for_log(self, partition: Partition, aim: Aim) -> bool:
         return aim is Aim.COMMITTED and partition.is_small and self._commit_log.is_on
 
-    def _end(self, work: Work, under_way: "asyncio.Future[list[Flushed]]") -> None:
-        """A flush is over. No pause here: one that is not told of may not be followed by the next."""
-        del self._under_way[under_way]
-        is_round = under_way is self._round
-        if is_round:
-            self._round = None
-        elif under_way is self._checkpoint:
+    # A flush is over. No pause in these: one that is not told of may not be followed by the next.
+
+    def _end_syncs(self, work: Work, under_way: "asyncio.Future[list[Flushed]]") -> None:
+        """Partitions' own files were synced."""
+        if under_way is self._checkpoint:
             self._checkpoint = None
-        self._in_flight.difference_update(partition for partition, _ in work)
-        outcomes = under_way.result()
+        self._leave(work, under_way)
         now_ns = self._clock.monotonic_ns()
-        if is_round:
-            self._end_round(work, outcomes[0], now_ns)
-        else:
-            for (partition, flush), outcome in zip(work, outcomes, strict=True):
-                self._note_time(outcome, now_ns)
-                self._end_sync(partition, flush, outcome)
-            self._cut_commit_log()
+        for (partition, flush), outcome in zip(work, under_way.result(), strict=True):
+            self._note_time(outcome.took_ns, now_ns)
+            self._end_sync(partition, flush, outcome)
+        self._cut_commit_log()
         self._start()
 
-    def _end_round(self, work: Work, outcome: Flushed, now_ns: int) -> None:
-        if outcome.error is not None:
+    def _end_round(self, work: Work, under_way: "asyncio.Future[Flushed]") -> None:
+        """A thread has written a round of the commit log, or could not."""
+        self._leave(work, under_way)
+        self._round = None
+        outcome = under_way.result()
+        if outcome.error is None:
+            self._end_logged(work, outcome.file_number, outcome.took_ns)
+        else:
             for partition, _ in work:
                 self._want(partition, Aim.SYNCED)
-            return
-        self._note_time(outcome, now_ns)
-        number = outcome.file_number
-        if number not in self._held:
-            self._held[number] = {}
+        self._start()
+
+    def _end_written(self, work: Work, synced: "asyncio.Future[None]") -> None:
+        """The disk has a round that was written on the loop, or refuses it."""
+        begun_ns = self._leave(work, synced)
+        error = synced.exception()
+        if error is None:
+            self._round = None
+            self._end_logged(work, self._commit_log.confirm(), self._clock.monotonic_ns() - begun_ns)
+            self._start()
+        else:
+            # A thread begins another file, which takes the same round.
+            self._commit_log.give_up(error)
+            self._round = self._begin(work, self._begun(self._commit, _pieces(work)), self._end_round)
+
+    def _leave(self, work: Work, under_way: "asyncio.Future[Any]") -> int:
+        """It is under way no more; when it began."""
+        self._in_flight.difference_update(partition for partition, _ in work)
+        return self._under_way.pop(under_way)
+
+    def _end_logged(self, work: Work, file_number: int, took_ns: int) -> None:
+        """The commit log has it."""
+        self._note_time(took_ns, self._clock.monotonic_ns())
+        held = self._held.get(file_number)
+        if held is None:
+            held = self._held[file_number] = {}
             self._sync_older()
         for partition, flush in work:
-            self._held[number][partition] = flush.end_offset
+            held[partition] = flush.end_offset
             partition.finish_flush(flush, None)
 
     def _end_sync(self, partition: Partition, flush: Flush, outcome: Flushed) -> None:
@@ -344,9 +378,9 @@ class Flusher:
             if partitions.get(partition, synced_offset + 1) <= synced_offset:
                 del partitions[partition]
 
-    def _note_time(self, outcome: Flushed, now_ns: int) -> None:
-        self.times.note(outcome.took_ns, now_ns=now_ns)
-        self.seconds.observe(outcome.took_ns / 1e9)
+    def _note_time(self, took_ns: int, now_ns: int) -> None:
+        self.times.note(took_ns, now_ns=now_ns)
+        self.seconds.observe(took_ns / 1e9)
 
     def _sync_older(self) -> None:
         """The commit log has begun a file: what lies in older ones is to reach the partitions' own files."""
@@ -375,7 +409,7 @@ class Flusher:
         if not cut.cancelled() and (error := cut.exception()) is not None:
             log.warning("commit_log_not_cut reason=%s", error)
 
-    def _commit(self, pieces: Sequence[Piece]) -> list[Flushed]:
+    def _commit(self, pieces: Sequence[Piece]) -> Flushed:
         """In a thread: a round of the commit log."""
         begun_ns = self._clock.monotonic_ns()
         error: OSError | None = None
@@ -388,7 +422,7 @@ class Flusher:
             # A bug of ours must not leave publishers waiting for ever.
             log.exception("commit_bug")
             error = OSError(EIO, repr(bug))
-        return [Flushed(error, None, self._clock.monotonic_ns() - begun_ns, number)]
+        return Flushed(error, None, self._clock.monotonic_ns() - begun_ns, number)
 
     def _sync(self, flushes: Sequence[Flush]) -> list[Flushed]:
         """In a thread: one after the other, each with its time."""
@@ -398,6 +432,10 @@ class Flusher:
             error, snapshot_error = _run_one(flush)
             outcomes.append(Flushed(error, snapshot_error, self._clock.monotonic_ns() - begun_ns))
         return outcomes
+
+
+def _pieces(work: Work) -> list[Piece]:
+    return [piece for _, flush in work for piece in flush.pieces]
 
 
 def _run_one(flush: Flush) -> tuple[OSError | None, OSError | None]:

@@ -136,12 +136,12 @@ def test_a_lone_partition_is_synced_directly_where_a_share_of_a_round_would_cost
     async def work(broker: Broker) -> None:
         await create_topic(broker, CreateTopic(name=ORDERS, partitions=10))
         written, synced = broker.commit_log.written_bytes, fsyncs(broker)
-        await put(broker, bytes(20_000), partition=0)
+        await put(broker, bytes(40_000), partition=0)
         assert (broker.commit_log.written_bytes, fsyncs(broker)) == (written, synced + 1)
 
-        await asyncio.gather(*(put(broker, bytes(20_000), partition=number) for number in range(10)))
+        await asyncio.gather(*(put(broker, bytes(40_000), partition=number) for number in range(10)))
 
-        assert broker.commit_log.written_bytes - written >= 9 * 20_000
+        assert broker.commit_log.written_bytes - written >= 9 * 40_000
         assert fsyncs(broker) <= synced + 2
 
     walk(FolderDisk(tmp_path), work, BrokerConfig())
@@ -174,6 +174,30 @@ def test_a_commit_log_whose_files_cannot_be_written_leaves_the_work_to_the_parti
         assert not broker.partition(ORDERS_0).is_failed
 
     walk(FolderDisk(tmp_path), work)
+
+
+def test_a_round_whose_sync_fails_is_taken_by_another_file() -> None:
+    disk = SimulatedDisk(Random(4))
+    left: list[SimulatedDisk] = []
+
+    async def work(broker: Broker) -> None:
+        await create_topic(broker, CreateTopic(name=ORDERS, partitions=1))
+        await put(broker, b"a")
+        [first] = broker.commit_log.paths
+        synced = fsyncs(broker)
+        disk.faults.fail_syncs(under="commit")
+        await put(broker, b"b")
+        assert broker.commit_log.paths[0] == first
+        assert len(broker.commit_log.paths) == 2
+        assert fsyncs(broker) == synced
+        left.append(disk.crash())
+
+    async def look(broker: Broker) -> None:
+        found = await read_messages(broker, ReadMessages(source=ORDERS_0, offset=0, limit=100))
+        assert [message.value for message in found.messages] == [b"a", b"b"]
+
+    walk(disk, work)
+    walk(left[0], look)
 
 
 def test_after_a_power_cut_what_only_the_commit_log_had_is_there() -> None:
