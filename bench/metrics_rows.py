@@ -12,6 +12,7 @@ from goqueue.broker.write.publish import publish
 from goqueue.core.telemetry.counters import Counters
 from goqueue.edge.http.health.metrics import metrics_page
 from goqueue.model.commands import CreateTopic, Publish
+from goqueue.model.group_commands import CommitOffsets
 from goqueue.model.groups import Membership, TopicCommit
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Message
@@ -79,4 +80,4 @@ async def _fill(broker: Broker) -> None:
             TopicCommit(name, [(partition, 0, -1, "") for partition in range(3)])
             for name in names[number * 3 : number * 3 + 3]
         ]
-        await commit_offsets(broker, Membership(f"group-{number}", "", -1), commits)
+        await commit_offsets(broker, CommitOffsets(Membership(f"group-{number}", "", -1), commits))

@@ -17,16 +17,8 @@ from goqueue.core.groups.group import Group
 from goqueue.core.groups.groups import Groups
 from goqueue.core.groups.outcome import Outcome
 from goqueue.model.errors import GoQueueError, MemberIdRequired, UnknownMember
-from goqueue.model.groups import (
-    GroupState,
-    Joined,
-    JoinGroup,
-    Leaver,
-    Membership,
-    Synced,
-    SyncGroup,
-    TopicOffsets,
-)
+from goqueue.model.group_commands import JoinGroup, SyncGroup
+from goqueue.model.groups import GroupState, Joined, Leaver, Membership, Synced, TopicOffsets
 from goqueue.model.ids import TopicName
 from goqueue.model.settings import GroupConfig
 

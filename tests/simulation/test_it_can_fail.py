@@ -12,7 +12,8 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.groups.assigned import join_assigned
 from goqueue.broker.storage.journal import Submitted
 from goqueue.core.transactions.producers import Producers
-from goqueue.model.groups import AssignedMember, JoinAssigned, Sharing
+from goqueue.model.group_commands import JoinAssigned
+from goqueue.model.groups import AssignedMember, Sharing
 from goqueue.records import frame
 from goqueue.testing import member_clients
 from goqueue.testing import simulate as command_line

@@ -20,8 +20,9 @@ from goqueue.broker.queue.upkeep import keep_up_deliveries
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.write.publish import publish
 from goqueue.model.commands import CreateTopic, Placed, Publish
-from goqueue.model.delivery import TTL_HEADER, Action, Poll, Receipt, Redrive, Settle
-from goqueue.model.groups import JoinAssigned, Sharing
+from goqueue.model.delivery import TTL_HEADER, Action, BrowseDeadLetters, Poll, Receipt, Redrive, Settle
+from goqueue.model.group_commands import JoinAssigned
+from goqueue.model.groups import Sharing
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Lane, Message
 from goqueue.model.ports import P, T, Threads
@@ -183,7 +184,7 @@ class Teller:
         return "; ".join(told) or "nothing happens"
 
     async def _dead(self, topic: str) -> str:
-        letters = (await browse(self._broker, topic)).letters
+        letters = (await browse(self._broker, BrowseDeadLetters(topic=topic))).letters
         told = []
         for _, message in letters:
             facts = {name: (value or b"").decode() for name, value in message.headers}

@@ -3,11 +3,12 @@
 from goqueue.broker.broker import Broker
 from goqueue.core.cluster.metadata import PRODUCER_IDS_RESERVED
 from goqueue.model.errors import ShuttingDown
-from goqueue.model.ids import ProducerId, TopicPartition
+from goqueue.model.ids import ProducerId
+from goqueue.model.transaction_commands import DescribeProducers, TakeProducerId
 from goqueue.model.transactions import ActiveProducer
 
 
-async def init_producer(broker: Broker) -> ProducerId:
+async def init_producer(broker: Broker, command: TakeProducerId) -> ProducerId:
     """The next id; a block of them is journalled before the first of it is given out."""
     if not broker.is_open:
         raise ShuttingDown
@@ -21,9 +22,9 @@ async def init_producer(broker: Broker) -> ProducerId:
     return ProducerId(producer_id)
 
 
-def describe_producers(broker: Broker, source: TopicPartition) -> list[ActiveProducer]:
+def describe_producers(broker: Broker, command: DescribeProducers) -> list[ActiveProducer]:
     """Who has written to a partition lately, with sequence numbers or within transactions."""
-    partition = broker.partition(source)
+    partition = broker.partition(command.source)
     open_from = {opened.producer_id: opened.first_offset for opened in partition.transactions.all()}
     return [
         ActiveProducer(producer_id, epoch, last_sequence, seen_ms, open_from.get(producer_id, -1))

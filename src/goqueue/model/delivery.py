@@ -1,14 +1,15 @@
 """The work queue in words: poll with a lease, settle by receipt, dead letters."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
 from goqueue.model.errors import GoQueueError, InvalidReceipt
-from goqueue.model.groups import NO_GENERATION
+from goqueue.model.groups import NO_GENERATION, Membership
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import StoredMessage
+from goqueue.model.places import GroupCoordinator, LeaseCoordinators, Place, Seat, TopicLeaders
 from goqueue.model.settings import MiB
 
 DEAD_LETTER_SUFFIX = ".dlq"
@@ -80,6 +81,10 @@ class Poll:
     sources: Collection[TopicPartition] | None = None
     """Take from these alone; None: from all that the member may take from."""
 
+    @property
+    def place(self) -> GroupCoordinator:
+        return GroupCoordinator(self.group)
+
 
 class PolledPart(NamedTuple):
     """Messages of one partition under one lease."""
@@ -128,6 +133,108 @@ class Settle:
     """extend: for how long from now."""
     is_own: bool = False
     """The broker finishes what it has decided: also while it opens, and though a tenant is suspended."""
+
+    @property
+    def place(self) -> LeaseCoordinators:
+        return LeaseCoordinators(self.receipts)
+
+
+class CommitPolled(NamedTuple):
+    """A member that polls again is done with what it was given before."""
+
+    who: Membership
+
+    @property
+    def place(self) -> GroupCoordinator:
+        return GroupCoordinator(self.who.group)
+
+
+class KnowMember(NamedTuple):
+    """A share consumer speaks: is it a member of its group?"""
+
+    who: Membership
+
+    @property
+    def place(self) -> GroupCoordinator:
+        return GroupCoordinator(self.who.group)
+
+
+class SettleRuns(NamedTuple):
+    """What is to become of messages that a share consumer has out, named by runs of offsets that rise."""
+
+    who: Membership
+    source: TopicPartition
+    runs: Sequence[tuple[int, int]]
+    action: Action
+
+    @property
+    def place(self) -> GroupCoordinator:
+        return GroupCoordinator(self.who.group)
+
+
+class ReleaseAll(NamedTuple):
+    """A share consumer fetches no more: what it has out goes to others at once."""
+
+    who: Membership
+    sources: Collection[TopicPartition]
+
+    @property
+    def place(self) -> GroupCoordinator:
+        return GroupCoordinator(self.who.group)
+
+
+class ReadBatches(NamedTuple):
+    """The stored batches that hold some messages, whole. The offsets rise."""
+
+    source: TopicPartition
+    offsets: Sequence[int]
+
+    @property
+    def place(self) -> TopicPartition:
+        return self.source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListPassed:
+    """What a group had to leave out, because nobody can read it any more."""
+
+    group: str
+
+    @property
+    def place(self) -> GroupCoordinator:
+        return GroupCoordinator(self.group)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeReliability:
+    """What the work queue has done since the broker began, and what is out and waiting now."""
+
+    @property
+    def place(self) -> Place:
+        return Seat.EVERY_NODE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeLanes:
+    """What is stored, ready and out in each lane of each partition."""
+
+    @property
+    def place(self) -> Place:
+        return Seat.EVERY_NODE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrowseDeadLetters:
+    """Dead letters of a topic that were not sent back, the oldest of each partition first."""
+
+    topic: str
+    from_offsets: Mapping[int, int] | None = None
+    """Where to look on, by partition; None: at the start of all."""
+    limit: int = 100
+
+    @property
+    def place(self) -> TopicLeaders:
+        return TopicLeaders((self.topic + DEAD_LETTER_SUFFIX,))
 
 
 class SettledPart(NamedTuple):
@@ -181,6 +288,10 @@ class Redrive:
     rate_per_s: float | None = None
     limit: int | None = None
     is_dry_run: bool = False
+
+    @property
+    def place(self) -> GroupCoordinator:
+        return GroupCoordinator(REDRIVE_GROUP_PREFIX + self.topic)
 
 
 class Redriven(NamedTuple):

@@ -6,7 +6,6 @@ from enum import Enum
 from typing import NamedTuple
 from uuid import UUID
 
-from goqueue.model.commands import Spot
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.transactions import OpenTransaction
 
@@ -52,27 +51,6 @@ class Sharing(Enum):
     """Every member may take from every partition."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinGroup:
-    """Become a member, or take part in the next generation as one. Waits for the others."""
-
-    group: str
-    member_id: str = ""
-    """Empty: a new member."""
-    instance_id: str | None = None
-    """The name of a static member: it keeps its place when it comes back under a new member id."""
-    client_id: str = ""
-    client_host: str = ""
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    protocol_type: str
-    protocols: Protocols
-    is_id_required: bool = False
-    """The client can be sent back for a member id, so that one which gives up leaves no ghost behind."""
-    may_skip_assignment: bool = False
-    """The client understands a leader that need not assign anything."""
-
-
 class JoinedMember(NamedTuple):
     member_id: str
     instance_id: str | None
@@ -90,19 +68,6 @@ class Joined:
     member_id: str
     members: tuple[JoinedMember, ...] = ()
     skips_assignment: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncGroup:
-    """Learn one's assignment; the leader brings everybody's."""
-
-    group: str
-    member_id: str
-    instance_id: str | None = None
-    generation: int
-    protocol_type: str | None = None
-    protocol: str | None = None
-    assignments: Sequence[tuple[str, bytes]] = ()
 
 
 class Synced(NamedTuple):
@@ -125,59 +90,6 @@ class Leaver(NamedTuple):
 
     member_id: str
     instance_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinAssigned:
-    """Become a member of a group whose partitions the broker assigns, or come back as one."""
-
-    group: str
-    client_id: str
-    client_host: str = ""
-    topics: Sequence[str]
-    sharing: Sharing = Sharing.EAGER
-    assignor: str = "sticky"
-    """`sticky`, `range` or `roundrobin`. The first member chooses for all."""
-    member_id: str = ""
-    """Empty: a new member. An id that the group no longer knows joins as a new one, too."""
-    session_timeout_ms: int = 30_000
-    rebalance_timeout_ms: int = 60_000
-    """How long a member may take to let go of partitions that another one is to have."""
-    key_order: bool = False
-    """Shared groups: messages of one key go to one member at a time, in order."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerHeartbeat:
-    """A member of Kafka's newer protocol speaks: it joins, says what it has, or leaves. None: as before."""
-
-    group: str
-    member_id: str
-    epoch: int
-    """0 to join, -1 to leave, -2 to stop for a while as a static member; else the one it is in."""
-    instance_id: str | None = None
-    client_id: str = ""
-    client_host: str = ""
-    rebalance_timeout_ms: int | None = None
-    topics: Sequence[str] | None = None
-    pattern: str | None = None
-    """Topics by regular expression; empty: no longer."""
-    assignor: str | None = None
-    owned: Sequence[TopicPartition] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareHeartbeat:
-    """A share consumer speaks: it joins, is still there, or leaves."""
-
-    group: str
-    member_id: str
-    epoch: int
-    """0 to join, -1 to leave; else the one it was told."""
-    client_id: str = ""
-    client_host: str = ""
-    topics: Sequence[str] | None = None
-    """None: as before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,24 +204,6 @@ class GroupLag(NamedTuple):
     def ms_max(self) -> int:
         """How long the message that waits longest has waited."""
         return max((partition.lag_ms for partition in self.partitions), default=0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResetOffsets:
-    """Set where a group reads on: in each partition at a spot or a time, or at offsets given one by one."""
-
-    group: str
-    topics: Sequence[str] | None = None
-    """None: all that the group has committed for."""
-    partition: int | None = None
-    """Of each topic, this one alone."""
-    spot: Spot | int = Spot.EARLIEST
-    """A named spot, or the first message of a time (unix ms) or later."""
-    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """Given: they alone count."""
-    is_dry_run: bool = False
-    is_forced: bool = False
-    """Also while the group has members."""
 
 
 class OffsetReset(NamedTuple):

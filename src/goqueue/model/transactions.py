@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import NamedTuple
 from uuid import UUID
 
 from goqueue.model.ids import ProducerId, TopicName, TopicPartition
-from goqueue.model.messages import Message
 
 NO_EPOCH = -1
 """The epoch of a producer that does not say which one it is in."""
@@ -37,6 +36,13 @@ class TransactionState(Enum):
     def is_prepared(self) -> bool:
         """Whether it is decided how the transaction ends, and the markers are on their way."""
         return self in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
+
+
+class Marker(IntEnum):
+    """How a transaction ended, by Kafka's numbers for control records."""
+
+    ABORT = 0
+    COMMIT = 1
 
 
 class AbortedTransaction(NamedTuple):
@@ -76,27 +82,6 @@ class Reach(NamedTuple):
     """Where each of its partitions ended when it was decided."""
     delayed_end: int
     """The same of the delayed messages."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InitProducer:
-    """A transactional producer begins, or begins anew: whoever had the id before is fenced."""
-
-    transactional_id: str
-    timeout_ms: int
-    current: ProducerEpoch | None = None
-    """What the producer believes to be, when it asks for its next epoch after an error."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishOnce:
-    """One message of a producer that numbers its messages; part of its transaction while one is open."""
-
-    topic: TopicName
-    message: Message
-    producer: ProducerEpoch
-    sequence: int | None = None
-    """None: the broker counts, and a message that comes twice is stored twice."""
 
 
 class PublishedOnce(NamedTuple):

@@ -5,9 +5,9 @@ committed or aborted; its value has the epoch of the coordinator that wrote it. 
 a message.
 """
 
-from enum import IntEnum
 from struct import Struct
 
+from goqueue.model.transactions import Marker
 from goqueue.records.layout import (
     ATTRIBUTES_POSITION,
     CONTROL,
@@ -30,13 +30,6 @@ _VALUE_BYTES = 6
 _VERSION = 0
 _TYPE_POSITION = HEADER_BYTES + 8
 MARKER_BYTES = HEADER_BYTES + _RECORD.size
-
-
-class Marker(IntEnum):
-    """How a transaction ended, by Kafka's numbers for control records."""
-
-    ABORT = 0
-    COMMIT = 1
 
 
 def encode_marker(

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from goqueue.records.control import Marker, marker_of
+from goqueue.model.transactions import Marker
+from goqueue.records.control import marker_of
 from goqueue.records.layout import (
     CODEC_MASK,
     CONTROL,

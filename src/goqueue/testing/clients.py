@@ -14,6 +14,7 @@ from goqueue.model.errors import (
     WrongChecksum,
 )
 from goqueue.model.messages import Acks, Message
+from goqueue.model.transaction_commands import TakeProducerId
 from goqueue.testing.answers import Answers
 from goqueue.testing.history import TopicHistory
 from goqueue.testing.partition_history import PartitionHistory, Violation, demand, name_of, value_of
@@ -81,7 +82,7 @@ class Clients:
         if partition is None or len(self._story.producers) >= PRODUCERS_MAX:
             return
         try:
-            producer_id = await self._answers.wait_for(init_producer(self._broker))
+            producer_id = await self._answers.wait_for(init_producer(self._broker, TakeProducerId()))
         except GoQueueError as error:
             self._answers.permit(error)
             return

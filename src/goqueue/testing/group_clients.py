@@ -7,7 +7,8 @@ from goqueue.broker.groups.offsets import commit_offsets, fetch_offsets
 from goqueue.broker.groups.reset_offsets import reset_offsets
 from goqueue.model.commands import Spot
 from goqueue.model.errors import GoQueueError, GroupNotFound, NotFound, OffsetOutOfRange
-from goqueue.model.groups import NO_GENERATION, Membership, OffsetRow, ResetOffsets, TopicCommit
+from goqueue.model.group_commands import CommitOffsets, FetchOffsets, ResetOffsets
+from goqueue.model.groups import NO_GENERATION, Membership, OffsetRow, TopicCommit
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.testing.answers import Answers
 from goqueue.testing.group_history import GroupHistory
@@ -45,7 +46,7 @@ class GroupClients:
         with group.busy():
             group.ask(offsets)
             who = Membership(group.name, "", NO_GENERATION)
-            refusals = await commit_offsets(self._broker, who, commits_of(offsets))
+            refusals = await commit_offsets(self._broker, CommitOffsets(who, commits_of(offsets)))
             if self._answers.has_power:
                 for target, refusal in refusals.items():
                     permit_absence(self._story, self._answers, target.topic, refusal)
@@ -104,7 +105,7 @@ async def check_groups(broker: Broker, story: Story) -> None:
 
 async def check_offsets(broker: Broker, story: Story, group: GroupHistory) -> None:
     """What the broker shows of a group is what it has promised."""
-    found = await fetch_offsets(broker, group.name, None)
+    found = await fetch_offsets(broker, FetchOffsets(group=group.name, wanted=None))
     offsets = {TopicPartition(commit.topic, row[0]): row[1] for commit in found for row in commit.rows}
     in_doubt = {topic.name for topic in story.topics.values() if None in topic.shapes}
     group.check(offsets, in_doubt=in_doubt)

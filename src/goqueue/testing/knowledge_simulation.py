@@ -21,6 +21,7 @@ from goqueue.broker.write.publish import publish
 from goqueue.model.backups import Backup, CreateBackup, RestoreBackup
 from goqueue.model.commands import CreateTopic, Publish
 from goqueue.model.errors import BackupExists, GoQueueError, RateExceeded, TenantExists, TopicExists
+from goqueue.model.group_commands import CommitOffsets
 from goqueue.model.groups import NO_GENERATION, Membership, TopicCommit
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Message
@@ -171,7 +172,7 @@ class _Life(RoomLife):
         self._state.known.offsets.pop(topic, None)
         who = Membership(f"readers of {topic}", "", NO_GENERATION)
         commit = TopicCommit(TopicName(topic), [(0, offset, -1, "")])
-        await self.answers.wait_for(commit_offsets(self.broker, who, [commit]))
+        await self.answers.wait_for(commit_offsets(self.broker, CommitOffsets(who, [commit])))
         self._state.known.offsets[topic] = offset
 
     async def _register(self) -> None:

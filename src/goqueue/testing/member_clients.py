@@ -24,7 +24,15 @@ from goqueue.model.errors import (
     TopicNotFound,
     UnknownMember,
 )
-from goqueue.model.groups import JoinAssigned, Membership, Reconciliation
+from goqueue.model.group_commands import (
+    CommitOffsets,
+    DescribeGroup,
+    HeartbeatAssigned,
+    JoinAssigned,
+    LeaveAssigned,
+    RevokePartitions,
+)
+from goqueue.model.groups import Membership, Reconciliation
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.testing.answers import Answers
 from goqueue.testing.group_clients import commits_of, permit_absence
@@ -118,7 +126,7 @@ class MemberClients:
     async def _heartbeat(self, group: MemberGroup, member: SimulatedMember) -> None:
         self._story.note("heartbeat", member.name)
         who = Membership(group.name, member.member_id, member.generation)
-        await self._hear(group, member, heartbeat_assigned(self._broker, who))
+        await self._hear(group, member, heartbeat_assigned(self._broker, HeartbeatAssigned(who)))
         if member.to_revoke and self._random.random() < 0.7:
             await self._let_go(group, member)
 
@@ -129,7 +137,9 @@ class MemberClients:
         member.owned -= member.to_revoke
         member.to_revoke, member.revocation_ms = frozenset(), None
         who = Membership(group.name, member.member_id, member.generation)
-        await self._hear(group, member, revoke_partitions(self._broker, who, revoked))
+        await self._hear(
+            group, member, revoke_partitions(self._broker, RevokePartitions(who=who, revoked=revoked))
+        )
 
     async def _commit(self, group: MemberGroup, member: SimulatedMember) -> None:
         """Commit a little further for what it believes to own; a zombie is refused."""
@@ -146,7 +156,7 @@ class MemberClients:
         try:
             with group.busy():
                 was_member = member.member_id in self._known_ids(group)
-                refusals = await commit_offsets(self._broker, who, commits_of(offsets))
+                refusals = await commit_offsets(self._broker, CommitOffsets(who, commits_of(offsets)))
                 if self._answers.has_power:
                     demand(was_member, f"{member.name} is no member of {group.name}, yet it could commit")
                     for target, refusal in refusals.items():
@@ -168,7 +178,7 @@ class MemberClients:
         self._story.note("leave group", member.name)
         group.members.remove(member)
         try:
-            await leave_assigned(self._broker, group.name, member.member_id)
+            await leave_assigned(self._broker, LeaveAssigned(group=group.name, member_id=member.member_id))
         except (UnknownMember, GroupNotFound):
             return
 
@@ -246,7 +256,10 @@ class MemberClients:
     def _known_ids(self, group: MemberGroup) -> set[str]:
         """Whom the broker counts as members."""
         try:
-            return {member.member_id for member in describe_group(self._broker, group.name).members}
+            return {
+                member.member_id
+                for member in describe_group(self._broker, DescribeGroup(group=group.name)).members
+            }
         except GoQueueError:
             return set()
 

@@ -20,7 +20,8 @@ from goqueue.broker.write.publish import publish
 from goqueue.model.commands import CreateTopic, Publish, ReadMessages
 from goqueue.model.delivery import DEAD_LETTER_SUFFIX, Action, Poll, Receipt, Settle
 from goqueue.model.errors import GoQueueError, TopicExists
-from goqueue.model.groups import JoinAssigned, Sharing
+from goqueue.model.group_commands import JoinAssigned
+from goqueue.model.groups import Sharing
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import HOUR_MS, BrokerConfig

@@ -27,13 +27,21 @@ from goqueue.broker.transactions.verbs import (
 from goqueue.broker.write.append import append
 from goqueue.model.commands import Append, CreateTopic, ReadMessages
 from goqueue.model.errors import GoQueueError, ShuttingDown, TopicExists
+from goqueue.model.group_commands import FetchOffsets
 from goqueue.model.groups import NO_GENERATION, Membership, TopicCommit
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import BrokerConfig
-from goqueue.model.transactions import InitProducer, ProducerEpoch
+from goqueue.model.transaction_commands import (
+    AddGroupToTransaction,
+    AddPartitionsToTransaction,
+    EndAndBump,
+    EndTransaction,
+    InitProducer,
+    PendOffsets,
+)
+from goqueue.model.transactions import Marker, ProducerEpoch
 from goqueue.records.batch import encode
-from goqueue.records.control import Marker
 from goqueue.records.layout import stamp_producer
 from goqueue.testing.answers import Answers
 from goqueue.testing.machine import Tell
@@ -157,7 +165,12 @@ class _Life(RoomLife):
         for partition in partitions:
             target = TopicPartition(TOPIC, partition)
             if not clerk.has_epochs:
-                await add_partitions(broker, clerk.name, clerk.producer, [target])
+                await add_partitions(
+                    broker,
+                    AddPartitionsToTransaction(
+                        transactional_id=clerk.name, producer=clerk.producer, targets=[target]
+                    ),
+                )
             for _ in range(random.choice((1, 1, 2))):
                 value = f"{transfer.number} {len(transfer.parts)}"
                 transfer.parts.append((partition, value))
@@ -167,19 +180,40 @@ class _Life(RoomLife):
                 if committed is not None:
                     await committed
         if not clerk.has_epochs:
-            await add_group(broker, clerk.name, clerk.producer, transfer.group)
+            await add_group(
+                broker,
+                AddGroupToTransaction(
+                    transactional_id=clerk.name, producer=clerk.producer, group=transfer.group
+                ),
+            )
         who = Membership(transfer.group, "", NO_GENERATION)
         commit = TopicCommit(TOPIC, [(0, transfer.number, -1, "")])
-        await pend_offsets(broker, clerk.name, clerk.producer, who, [commit], may_join=clerk.has_epochs)
+        await pend_offsets(
+            broker,
+            PendOffsets(
+                transactional_id=clerk.name,
+                producer=clerk.producer,
+                who=who,
+                commits=[commit],
+                may_join=clerk.has_epochs,
+            ),
+        )
 
     async def _end(self, clerk: _Clerk, marker: Marker) -> None:
         if not clerk.has_epochs:
-            await end_transaction(self.broker, clerk.name, clerk.producer, marker)
+            await end_transaction(
+                self.broker,
+                EndTransaction(transactional_id=clerk.name, producer=clerk.producer, marker=marker),
+            )
             return
         before = clerk.producer
-        clerk.producer = await end_and_bump(self.broker, clerk.name, before, marker)
+        clerk.producer = await end_and_bump(
+            self.broker, EndAndBump(transactional_id=clerk.name, producer=before, marker=marker)
+        )
         clerk.sequences.clear()
-        again = await end_and_bump(self.broker, clerk.name, before, marker)
+        again = await end_and_bump(
+            self.broker, EndAndBump(transactional_id=clerk.name, producer=before, marker=marker)
+        )
         demand(again == clerk.producer, f"{clerk.name} was told {clerk.producer} and then {again}")
         self.note("bumped")
 
@@ -251,7 +285,7 @@ class _Life(RoomLife):
                 newest[transfer.group] = transfer.number
         demand(not shown, f"nobody has written {dict(shown)}")
         for group, number in newest.items():
-            [kept] = await fetch_offsets(self.broker, group, [(TOPIC, [0])])
+            [kept] = await fetch_offsets(self.broker, FetchOffsets(group=group, wanted=[(TOPIC, [0])]))
             demand(kept.rows[0][1] == number, f"{group} stands at {kept.rows[0][1]}, not {number}")
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from goqueue.broker.groups.offsets import begin_commit
 from goqueue.broker.storage.journal_set import JournalSet
+from goqueue.model.group_commands import CommitOffsets
 from goqueue.model.groups import Membership, TopicCommit
 from goqueue.model.ids import TopicName
 from tests.doors.http.running_door import RunningDoor
@@ -93,9 +94,9 @@ def test_an_encoded_slash_leads_to_no_other_route(client: httpx.Client) -> None:
 
 def test_a_group_from_before_the_rule_is_listed_used_and_deleted(running: RunningDoor) -> None:
     async def commit_as_before() -> None:
-        journal = await JournalSet.ensure(running.broker.coordinator.journals, OLD)
+        await JournalSet.ensure(running.broker.coordinator.journals, OLD)
         commit = TopicCommit(TopicName("orders"), [(0, 0, -1, "")])
-        begin_commit(running.broker, journal, Membership(OLD, "", -1), [commit])
+        begin_commit(running.broker, CommitOffsets(Membership(OLD, "", -1), [commit]))
 
     running.run(commit_as_before())
     client, path = running.client, f"/groups/{quote(OLD, safe='')}"

@@ -12,6 +12,7 @@ from kio.schema.errors import ErrorCode
 
 from goqueue.broker.groups.verbs import describe_group
 from goqueue.edge.kafka.apis import ApiKey
+from goqueue.model.group_commands import DescribeGroup
 from goqueue.model.settings import BrokerConfig, GroupConfig
 from goqueue.node.disk import OpenFile
 from tests.doors.kafka import group_requests as ask
@@ -39,7 +40,7 @@ def raw(door: DoorThread) -> Iterator[RawClient]:
 
 
 async def member_count(door: DoorThread, group: str) -> int:
-    return len(describe_group(door.broker, group).members)
+    return len(describe_group(door.broker, DescribeGroup(group=group)).members)
 
 
 def test_a_request_behind_a_commit_begins_while_the_disk_is_still_at_work(

@@ -15,7 +15,7 @@ from goqueue.broker.topics.verbs import add_partitions, create_topic
 from goqueue.edge.kafka.apis import ApiKey
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.model.commands import CreateTopic, TopicView
-from goqueue.model.groups import JoinAssigned
+from goqueue.model.group_commands import JoinAssigned
 from goqueue.model.settings import BrokerConfig, GroupConfig
 from tests.doors.kafka import group_requests as ask
 from tests.doors.kafka.conftest import NewTopic

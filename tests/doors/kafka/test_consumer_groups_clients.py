@@ -11,6 +11,7 @@ from goqueue.broker.groups.verbs import describe_group
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.model.commands import CreateTopic
+from goqueue.model.group_commands import DescribeGroup
 from goqueue.model.groups import GroupView
 from goqueue.model.settings import BrokerConfig, GroupConfig
 from tests.doors.kafka.conftest import NewTopic
@@ -71,7 +72,7 @@ def shares(*consumers: Consumer) -> list[int]:
 
 def described(door: DoorThread, group: str) -> GroupView:
     async def describe() -> GroupView:
-        return describe_group(door.broker, group)
+        return describe_group(door.broker, DescribeGroup(group=group))
 
     return door.run(describe())
 

@@ -24,7 +24,8 @@ from goqueue.edge.kafka.frame_memory import FrameMemory
 from goqueue.model.commands import CreateTopic
 from goqueue.model.ports import Buffer
 from goqueue.model.settings import BrokerConfig
-from goqueue.model.transactions import InitProducer, ProducerEpoch
+from goqueue.model.transaction_commands import InitProducer
+from goqueue.model.transactions import ProducerEpoch
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.holds import HOLD_MS_MAX, longest_hold
 from tests.doors.kafka import requests

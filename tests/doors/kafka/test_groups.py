@@ -16,6 +16,7 @@ from goqueue.edge.kafka.apis import APIS, ApiKey
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.edge.kafka.offset_commit import decode_commit
 from goqueue.edge.kafka.wire import Malformed, Reader
+from goqueue.model.group_commands import DescribeGroup, DescribeLag
 from goqueue.model.groups import GroupView
 from goqueue.model.settings import BrokerConfig, GroupConfig
 from tests.doors.kafka import group_requests as ask
@@ -45,7 +46,7 @@ def group() -> str:
 
 def described(door: DoorThread, group: str) -> GroupView:
     async def describe() -> GroupView:
-        return describe_group(door.broker, group)
+        return describe_group(door.broker, DescribeGroup(group=group))
 
     return door.run(describe())
 
@@ -333,7 +334,7 @@ def test_lag_is_told_for_a_group_of_kafka_clients(
     raw.ask(ApiKey.PRODUCE, 9, **requests.produce(topic, record_batch(b"a", b"b", b"c")))
     raw.ask(ApiKey.OFFSET_COMMIT, 9, **ask.commit(group, topic, {0: 1, 1: 0}))
 
-    lags = door.run(group_lag(door.broker, group)).partitions
+    lags = door.run(group_lag(door.broker, DescribeLag(group=group))).partitions
 
     assert [(lag.partition, lag.committed_offset, lag.end_offset, lag.lag) for lag in lags] == [
         (0, 1, 3, 2),

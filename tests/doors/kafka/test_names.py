@@ -9,6 +9,7 @@ from kio.schema.errors import ErrorCode
 from goqueue.broker.groups.verbs import describe_group, list_groups
 from goqueue.edge.kafka.apis import ApiKey
 from goqueue.edge.kafka.config import KafkaConfig
+from goqueue.model.group_commands import DescribeGroup, ListGroups
 from goqueue.model.groups import GroupView
 from goqueue.model.names import NAME_CHARACTERS_MAX
 from goqueue.model.settings import BrokerConfig, GroupConfig
@@ -33,7 +34,7 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DoorThread]:
 
 def names_of_groups(door: DoorThread) -> list[str]:
     async def names() -> list[str]:
-        return [listing.name for listing in list_groups(door.broker)]
+        return [listing.name for listing in list_groups(door.broker, ListGroups())]
 
     return door.run(names())
 
@@ -98,7 +99,7 @@ def test_what_a_client_calls_itself_is_shown_without_what_cannot_be_seen(
     joined = ask.join_alone(raw, "labelled")
 
     async def describe() -> GroupView:
-        return describe_group(door.broker, "labelled")
+        return describe_group(door.broker, DescribeGroup(group="labelled"))
 
     [member] = door.run(describe()).members
     assert member.client_id == ("app??" + "x" * 1_000)[:NAME_CHARACTERS_MAX]

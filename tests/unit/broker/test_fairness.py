@@ -30,6 +30,7 @@ from goqueue.broker.write.append import append
 from goqueue.broker.write.publish import publish
 from goqueue.model.commands import Append, CreateTopic, Publish, ReadMessages, SettingChange
 from goqueue.model.delivery import Redrive
+from goqueue.model.group_commands import DescribeLag, HeartbeatAssigned
 from goqueue.model.groups import Membership, Sharing
 from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import BrokerConfig
@@ -94,9 +95,9 @@ async def _holds_of_use(broker: Broker, ann: Consumer) -> dict[str, float]:
         "first poll": await longest_hold(lambda: take(broker, ann, 1), runs=1),
         "poll": await longest_hold(lambda: take(broker, ann, 1)),
         "poll in vain": await longest_hold(lambda: take(broker, ann, 100, wait_ms=1)),
-        "heartbeat": await longest_hold(lambda: heartbeat_assigned(broker, who)),
+        "heartbeat": await longest_hold(lambda: heartbeat_assigned(broker, HeartbeatAssigned(who))),
         "describe": await longest_hold(describe),
-        "lag": await longest_hold(lambda: group_lag(broker, ann.group)),
+        "lag": await longest_hold(lambda: group_lag(broker, DescribeLag(group=ann.group))),
         "metrics": await longest_hold(lambda: View(broker).look()),
         "upkeep": await longest_hold(lambda: keep_up_partitions(broker)),
         "upkeep of deliveries": await longest_hold(lambda: keep_up_deliveries(broker)),

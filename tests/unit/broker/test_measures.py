@@ -17,6 +17,7 @@ from goqueue.broker.topics.verbs import create_topic, delete_topic
 from goqueue.broker.write.publish import publish
 from goqueue.core.telemetry.histogram import Histogram
 from goqueue.model.commands import CreateTopic, Placed, Publish, ReadMessages
+from goqueue.model.group_commands import CommitOffsets
 from goqueue.model.groups import Membership, TopicCommit
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Acks, Message
@@ -147,7 +148,9 @@ def test_a_topic_that_goes_while_it_is_looked_at_is_no_problem() -> None:
                 await create_topic(broker, CreateTopic(name=f"topic-{number}", partitions=3))
             gone = TopicName("topic-69")
             await put(broker, topic=gone)
-            await commit_offsets(broker, Membership("readers", "", -1), [TopicCommit(gone, [(0, 0, -1, "")])])
+            await commit_offsets(
+                broker, CommitOffsets(Membership("readers", "", -1), [TopicCommit(gone, [(0, 0, -1, "")])])
+            )
             view = View(broker)
             looking = asyncio.create_task(view.look())
             await asyncio.sleep(0)
@@ -168,7 +171,7 @@ def test_the_time_of_a_lag_is_told_of_a_bounded_number_of_partitions() -> None:
             await put(broker)
             for number in range(1_002):
                 who = Membership(f"group-{number:04}", "", -1)
-                await commit_offsets(broker, who, [TopicCommit(ORDERS, [(0, 0, -1, "")])])
+                await commit_offsets(broker, CommitOffsets(who, [TopicCommit(ORDERS, [(0, 0, -1, "")])]))
             view = await View(broker).look()
 
         lags = told(view, "goqueue_consumer_lag_messages")

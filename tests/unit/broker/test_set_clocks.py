@@ -6,6 +6,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.transactions.verbs import hear_producer
 from goqueue.broker.transactions.views import describe_transaction
 from goqueue.model.settings import HOUR_MS, TransactionConfig
+from goqueue.model.transaction_commands import DescribeTransaction, HearProducer
 from goqueue.model.transactions import TransactionState
 from tests.unit.broker.lives import Lives
 from tests.unit.broker.queue.queue_steps import (
@@ -91,9 +92,9 @@ def test_a_transaction_may_stay_open_as_long_as_it_asked_for(step_ms: int) -> No
         lives.clock.step_wall_ms(step_ms)
         consumer = await join(broker)
         await take(broker, consumer, wait_ms=LEASE_MS - 200)
-        early = describe_transaction(broker, WRITER).state
+        early = describe_transaction(broker, DescribeTransaction(transactional_id=WRITER)).state
         await take(broker, consumer, wait_ms=400)
-        return [early, describe_transaction(broker, WRITER).state]
+        return [early, describe_transaction(broker, DescribeTransaction(transactional_id=WRITER)).state]
 
     assert lives.live(wait) == [TransactionState.ONGOING, TransactionState.COMPLETE_ABORT]
 
@@ -143,7 +144,10 @@ def test_a_transaction_is_aborted_when_its_time_is_over_and_not_when_somebody_co
             await writer.add(0)
         consumer = await join(broker)
         await take(broker, consumer, wait_ms=2_050)
-        return [describe_transaction(broker, name).state for name in ("slow", WRITER)]
+        return [
+            describe_transaction(broker, DescribeTransaction(transactional_id=name)).state
+            for name in ("slow", WRITER)
+        ]
 
     assert lives.live(wait) == [TransactionState.ONGOING, TransactionState.COMPLETE_ABORT]
 
@@ -157,12 +161,18 @@ def test_a_producer_that_sends_heartbeats_and_falls_silent_loses_its_transaction
         silent, lively = await new_writer(broker, "silent"), await new_writer(broker)
         for writer in (silent, lively):
             await writer.add(0)
-            hear_producer(broker, writer.name, writer.producer, is_heartbeat=True)
+            hear_producer(
+                broker,
+                HearProducer(transactional_id=writer.name, producer=writer.producer, is_heartbeat=True),
+            )
         consumer = await join(broker)
         await take(broker, consumer, wait_ms=session_ms // 2)
-        hear_producer(broker, lively.name, lively.producer)
+        hear_producer(broker, HearProducer(transactional_id=lively.name, producer=lively.producer))
         await take(broker, consumer, wait_ms=session_ms // 2 + 100)
-        return [describe_transaction(broker, name).state for name in ("silent", WRITER)]
+        return [
+            describe_transaction(broker, DescribeTransaction(transactional_id=name)).state
+            for name in ("silent", WRITER)
+        ]
 
     assert lives.live(wait) == [TransactionState.COMPLETE_ABORT, TransactionState.ONGOING]
 
@@ -181,6 +191,6 @@ def test_a_transaction_that_was_open_before_a_restart_is_aborted_in_time_too() -
 
     async def wait(broker: Broker) -> TransactionState:
         await take(broker, consumer, wait_ms=2_050)
-        return describe_transaction(broker, WRITER).state
+        return describe_transaction(broker, DescribeTransaction(transactional_id=WRITER)).state
 
     assert lives.live(wait) is TransactionState.COMPLETE_ABORT

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from goqueue.core.groups.group import Group
 from goqueue.core.groups.outcome import Outcome
 from goqueue.model.errors import GoQueueError
-from goqueue.model.groups import Joined, JoinGroup, Leaver, Membership, Protocols, Synced, SyncGroup
+from goqueue.model.group_commands import JoinGroup, SyncGroup
+from goqueue.model.groups import Joined, Leaver, Membership, Protocols, Synced
 from goqueue.model.settings import GroupConfig
 
 SESSION_MS = 10_000

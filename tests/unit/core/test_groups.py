@@ -14,7 +14,8 @@ from goqueue.model.errors import (
     RebalanceInProgress,
     UnknownMember,
 )
-from goqueue.model.groups import GroupState, Joined, JoinGroup, Membership, Protocols
+from goqueue.model.group_commands import JoinGroup
+from goqueue.model.groups import GroupState, Joined, Membership, Protocols
 from goqueue.model.settings import GroupConfig
 from tests.unit.core.group_members import (
     DELAY_MS,

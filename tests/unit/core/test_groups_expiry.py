@@ -7,7 +7,8 @@ import pytest
 from goqueue.core.groups.events import GroupDeleted, GroupSeen, OffsetsCommitted, OffsetsReset
 from goqueue.core.groups.groups import Groups
 from goqueue.model.errors import GroupNotEmpty
-from goqueue.model.groups import JoinGroup, Membership, SyncGroup, TopicOffsets
+from goqueue.model.group_commands import JoinGroup, SyncGroup
+from goqueue.model.groups import Membership, TopicOffsets
 from goqueue.model.ids import TopicName
 from goqueue.model.settings import GroupConfig
 

@@ -15,16 +15,17 @@ from goqueue.model.errors import (
     TransactionBusy,
 )
 from goqueue.model.ids import NO_PRODUCER, ProducerId, TopicName
+from goqueue.model.transaction_commands import InitProducer
 from goqueue.model.transactions import (
     EPOCH_MAX,
     AbortedTransaction,
-    InitProducer,
+    Marker,
     OpenInPartition,
     ProducerEpoch,
     TransactionalPartition,
     TransactionState,
 )
-from goqueue.records.control import Marker, encode_marker, marker_of
+from goqueue.records.control import encode_marker, marker_of
 from goqueue.records.layout import CONTROL, TRANSACTIONAL, BatchHeader, read_header
 
 NAME = "writer"

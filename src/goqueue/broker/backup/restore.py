@@ -14,6 +14,7 @@ from goqueue.broker.tenants.verbs import restore_tenant
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.model.backups import RestoreBackup, Restored
 from goqueue.model.errors import GoQueueError, RestoreConflict
+from goqueue.model.group_commands import CommitOffsets
 from goqueue.model.groups import NO_GENERATION, Membership
 
 
@@ -40,7 +41,7 @@ async def _restore_backup(broker: Broker, command: RestoreBackup) -> Restored:
     for group, commits in plan.groups.items():
         who = Membership(group, "", NO_GENERATION)
         try:
-            refusals = await commit_offsets(broker, who, commits)
+            refusals = await commit_offsets(broker, CommitOffsets(who, commits))
             group_count += 1
         except GoQueueError as error:
             _pass_over(skipped, f"group {group}", error, command)

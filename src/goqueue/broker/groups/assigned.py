@@ -23,10 +23,18 @@ from goqueue.model.errors import (
     ShuttingDown,
     UnknownMember,
 )
+from goqueue.model.group_commands import (
+    DescribeAssignment,
+    DescribeRebalances,
+    DescribeSharing,
+    HeartbeatAssigned,
+    JoinAssigned,
+    LeaveAssigned,
+    RevokePartitions,
+)
 from goqueue.model.groups import (
     AssignedMember,
     GroupKind,
-    JoinAssigned,
     Membership,
     RebalanceStats,
     Reconciliation,
@@ -69,34 +77,34 @@ async def join_assigned(broker: Broker, command: JoinAssigned) -> AssignedMember
     return joined
 
 
-async def heartbeat_assigned(broker: Broker, who: Membership) -> Reconciliation:
+async def heartbeat_assigned(broker: Broker, command: HeartbeatAssigned) -> Reconciliation:
     """A sign of life. Generation 0 is not checked: so a member learns the one that counts."""
-    active, group = at_work(broker, who)
+    active, group = at_work(broker, command.who)
     now_ns = broker.coordinator.now_ns()
-    broker.coordinator.enact(active, group.heartbeat(who, now_ns=now_ns))
-    return await tell_alive(broker, active, group, group.member(who.member_id), heard_ns=now_ns)
+    broker.coordinator.enact(active, group.heartbeat(command.who, now_ns=now_ns))
+    return await tell_alive(broker, active, group, group.member(command.who.member_id), heard_ns=now_ns)
 
 
-async def revoke_partitions(
-    broker: Broker, who: Membership, revoked: Sequence[TopicPartition]
-) -> Reconciliation:
+async def revoke_partitions(broker: Broker, command: RevokePartitions) -> Reconciliation:
     """A member has let go of partitions; refused with NotRebalancing when it was not asked to."""
-    active, group = at_work(broker, who)
-    broker.coordinator.enact(active, group.release(who, revoked, now_ns=broker.coordinator.now_ns()))
-    return await tell(broker, active, group, group.member(who.member_id))
+    active, group = at_work(broker, command.who)
+    broker.coordinator.enact(
+        active, group.release(command.who, command.revoked, now_ns=broker.coordinator.now_ns())
+    )
+    return await tell(broker, active, group, group.member(command.who.member_id))
 
 
-async def leave_assigned(broker: Broker, group: str, member_id: str) -> None:
+async def leave_assigned(broker: Broker, command: LeaveAssigned) -> None:
     """A member goes for good."""
-    active, left = at_work(broker, Membership(group, member_id, 0))
-    broker.coordinator.enact(active, left.leave(member_id, now_ns=broker.coordinator.now_ns()))
+    active, left = at_work(broker, Membership(command.group, command.member_id, 0))
+    broker.coordinator.enact(active, left.leave(command.member_id, now_ns=broker.coordinator.now_ns()))
     await active.journal.submit()
 
 
-def assignment_of(broker: Broker, group: str, member_id: str) -> AssignedMember:
+def assignment_of(broker: Broker, command: DescribeAssignment) -> AssignedMember:
     """A member and what it may read from now."""
-    _, found = at_work(broker, Membership(group, member_id, 0))
-    return view_member(found, found.member(member_id))
+    _, found = at_work(broker, Membership(command.group, command.member_id, 0))
+    return view_member(found, found.member(command.member_id))
 
 
 def owned_partitions(broker: Broker, who: Membership) -> Sequence[TopicPartition]:
@@ -112,24 +120,30 @@ def owned_partitions(broker: Broker, who: Membership) -> Sequence[TopicPartition
     return group.readable(who, now_ns=now_ns)
 
 
-def sharing_of(broker: Broker, group: str) -> tuple[Sharing, bool] | None:
+def sharing_of(broker: Broker, command: DescribeSharing) -> tuple[Sharing, bool] | None:
     """How members share partitions, and whether in order of keys; None: nobody is assigned anything there."""
+    terms = terms_of(broker, command.group)
+    return None if terms is None else (terms.sharing, terms.key_order)
+
+
+def terms_of(broker: Broker, group: str) -> Terms | None:
+    """What the members of a group have agreed on; None: nobody is assigned anything there."""
     record = broker.coordinator.journals.record(group)
     if record is None or not isinstance(record.membership, AssignedGroup):
         return None
-    return record.membership.terms.sharing, record.membership.terms.key_order
+    return record.membership.terms
 
 
-def rebalance_stats(broker: Broker, group: str | None = None) -> RebalanceStats:
+def rebalance_stats(broker: Broker, command: DescribeRebalances) -> RebalanceStats:
     """Of one group, or over all there are and were."""
-    if group is None:
+    if command.group is None:
         journals = list(broker.coordinator.journals)
         found = [record.membership for journal in journals for record in journal.groups]
         counts = [one.rebalances for one in found if isinstance(one, AssignedGroup)]
         return view_rebalances(broker, summed([*counts, *(journal.groups.ended for journal in journals)]))
-    record = broker.coordinator.journals.record(group)
+    record = broker.coordinator.journals.record(command.group)
     if record is None:
-        raise GroupNotFound(group)
+        raise GroupNotFound(command.group)
     if not isinstance(record.membership, AssignedGroup):
         return RebalanceStats()
     return view_rebalances(broker, record.membership.rebalances)

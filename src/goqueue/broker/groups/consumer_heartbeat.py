@@ -7,7 +7,8 @@ from goqueue.broker.groups.assigned import at_work, enter, take_in, tell, tell_a
 from goqueue.core.groups.assigned_state import Terms
 from goqueue.core.groups.events import HolderKept
 from goqueue.model.errors import GroupNotFound, UnknownMember
-from goqueue.model.groups import ConsumerHeartbeat, GroupKind, Membership, Reconciliation, Sharing
+from goqueue.model.group_commands import ConsumerHeartbeat
+from goqueue.model.groups import GroupKind, Membership, Reconciliation, Sharing
 from goqueue.model.ids import TopicName
 from goqueue.model.names import member_id_for
 

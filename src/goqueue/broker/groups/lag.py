@@ -22,6 +22,7 @@ from goqueue.core.groups.groups import GroupRecord
 from goqueue.log.partition_log import PartitionLog
 from goqueue.log.reading import from_disk
 from goqueue.model.errors import GoQueueError, GroupNotFound, ShuttingDown
+from goqueue.model.group_commands import DescribeLag
 from goqueue.model.groups import GroupKind, GroupLag, PartitionLag
 from goqueue.model.ids import ProducerId, TopicPartition
 from goqueue.model.names import checked_group_name
@@ -42,21 +43,21 @@ class Unread(NamedTuple):
     offset: int
 
 
-async def group_lag(broker: Broker, group: str) -> GroupLag:
+async def group_lag(broker: Broker, command: DescribeLag) -> GroupLag:
     """How far a group is behind in each partition that it has committed for or is to read."""
     if not broker.is_open:
         raise ShuttingDown
-    if not group:
-        checked_group_name(group)
-    record = broker.coordinator.journals.record(group)
+    if not command.group:
+        checked_group_name(command.group)
+    record = broker.coordinator.journals.record(command.group)
     if record is None:
-        raise GroupNotFound(group)
+        raise GroupNotFound(command.group)
     await commit_written(_partitions(broker, record))
     lags, unread = await lags_of(broker, record)
     for at, stored_ms in (await stored_times(broker, unread)).items():
         age_ms = max(broker.clock.wall_ms() - stored_ms, 0) if stored_ms >= 0 else _UNKNOWN
         lags[at] = lags[at]._replace(lag_ms=age_ms)
-    return GroupLag(group, tuple(lags))
+    return GroupLag(command.group, tuple(lags))
 
 
 async def lags_of(broker: Broker, record: GroupRecord) -> tuple[list[PartitionLag], list[Unread]]:

@@ -1,7 +1,7 @@
 """The verbs on a group's offsets: commit, fetch, delete."""
 
 import asyncio
-from collections.abc import Awaitable, Collection, Sequence
+from collections.abc import Awaitable, Sequence
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
@@ -17,7 +17,8 @@ from goqueue.model.errors import (
     ShuttingDown,
     TopicNotFound,
 )
-from goqueue.model.groups import Membership, OffsetRow, TopicCommit, TopicOffsets
+from goqueue.model.group_commands import CommitOffsets, DeleteOffsets, FetchOffsets, ListUnstable
+from goqueue.model.groups import OffsetRow, TopicCommit, TopicOffsets
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.names import checked_group_name
 
@@ -33,27 +34,37 @@ class CommitBegun(NamedTuple):
     """None when nothing is left to wait for."""
 
 
-async def commit_offsets(broker: Broker, who: Membership, commits: Sequence[TopicCommit]) -> Refusals:
+async def commit_offsets(broker: Broker, command: CommitOffsets) -> Refusals:
     """Keep how far a group has read; returns when the disk has it."""
-    begun = begin_commit(broker, await open_journal(broker, who.group), who, commits)
+    begun = begin_commit(broker, command)
+    if not isinstance(begun, CommitBegun):
+        begun = await begun
     if begun.committed is not None:
         await begun.committed
     return begun.refusals
 
 
-async def open_journal(broker: Broker, group: str) -> GroupJournal:
-    """Where the offsets of a group are kept, opened now if it is the first there."""
-    if not broker.is_open:
-        raise ShuttingDown
-    return await broker.coordinator.journals.ensure(group)
+def begin_commit(broker: Broker, command: CommitOffsets) -> CommitBegun | Awaitable[CommitBegun]:
+    """The same without the wait for the disk: done on return, but for the first of a group, whose journal may
+    have to be opened."""
+    group = command.who.group
+    journal = broker.coordinator.journals.find(group) if group else None
+    if journal is None:
+        return _open_and_begin(broker, command)
+    return _begin(broker, journal, command)
 
 
-def begin_commit(
-    broker: Broker, journal: GroupJournal, who: Membership, commits: Sequence[TopicCommit]
-) -> CommitBegun:
-    """The same without the wait for the disk. One event, however many partitions."""
+async def _open_and_begin(broker: Broker, command: CommitOffsets) -> CommitBegun:
     if not broker.is_open:
         raise ShuttingDown
+    return _begin(broker, await broker.coordinator.journals.ensure(command.who.group), command)
+
+
+def _begin(broker: Broker, journal: GroupJournal, command: CommitOffsets) -> CommitBegun:
+    """One event, however many partitions."""
+    if not broker.is_open:
+        raise ShuttingDown
+    who, commits = command
     if broker.tenants.accounts:
         admit_group_owner(broker, who.group)
         admit_new_group(broker, who.group)
@@ -97,9 +108,9 @@ def accepted_offsets(
     return topics
 
 
-def unstable_offsets(broker: Broker, group: str) -> set[TopicPartition]:
+def unstable_offsets(broker: Broker, command: ListUnstable) -> set[TopicPartition]:
     """Partitions whose offset an open transaction may change."""
-    record = broker.coordinator.journals.record(group)
+    record = broker.coordinator.journals.record(command.group)
     if record is None:
         return set()
     return {
@@ -110,13 +121,7 @@ def unstable_offsets(broker: Broker, group: str) -> set[TopicPartition]:
     }
 
 
-async def fetch_offsets(
-    broker: Broker,
-    group: str,
-    wanted: Sequence[tuple[TopicName, Sequence[int]]] | None,
-    *,
-    who: Membership | None = None,
-) -> list[TopicCommit]:
+async def fetch_offsets(broker: Broker, command: FetchOffsets) -> list[TopicCommit]:
     """What was committed: for the partitions wanted (offset -1 where nothing was), or all there is.
 
     A member that says who it is must know its epoch, if the broker assigns to it. Waits for the disk if a
@@ -124,23 +129,23 @@ async def fetch_offsets(
     """
     if not broker.is_open:
         raise ShuttingDown
-    if not group:
-        checked_group_name(group)
+    if not command.group:
+        checked_group_name(command.group)
     if broker.tenants.accounts:
-        admit_group_owner(broker, group)
-    journal = broker.coordinator.journals.find(group)
-    record = None if journal is None else journal.groups.get(group)
-    if who is not None and record is not None and isinstance(record.membership, AssignedGroup):
-        record.membership.check_member_epoch(who)
+        admit_group_owner(broker, command.group)
+    journal = broker.coordinator.journals.find(command.group)
+    record = None if journal is None else journal.groups.get(command.group)
+    if command.who is not None and record is not None and isinstance(record.membership, AssignedGroup):
+        record.membership.check_member_epoch(command.who)
     found: list[TopicCommit] = []
-    if wanted is None:
+    if command.wanted is None:
         offsets = () if record is None else record.offsets.topics()
         for topic, topic_id, rows, _ in offsets:
             known = broker.metadata.topics.get(topic)
             if known is not None and known.topic_id == topic_id:
                 found.append(TopicCommit(topic, rows))
     else:
-        for topic, partitions in wanted:
+        for topic, partitions in command.wanted:
             known = broker.metadata.topics.get(topic)
             rows_of = {} if record is None or known is None else record.offsets.of(topic, known.topic_id)
             found.append(TopicCommit(topic, [rows_of.get(p, (p, -1, -1, "")) for p in partitions]))
@@ -149,26 +154,24 @@ async def fetch_offsets(
     return found
 
 
-async def delete_offsets(
-    broker: Broker, group: str, unwanted: Sequence[tuple[TopicName, Collection[int]]]
-) -> dict[TopicName, GoQueueError]:
+async def delete_offsets(broker: Broker, command: DeleteOffsets) -> dict[TopicName, GoQueueError]:
     """Forget offsets of topics that no member is subscribed to; the topics for which it was refused."""
     if not broker.is_open:
         raise ShuttingDown
-    if not group:
-        checked_group_name(group)
-    journal = broker.coordinator.journals.find(group)
-    if journal is None or journal.groups.get(group) is None:
-        raise GroupNotFound(group)
+    if not command.group:
+        checked_group_name(command.group)
+    journal = broker.coordinator.journals.find(command.group)
+    if journal is None or journal.groups.get(command.group) is None:
+        raise GroupNotFound(command.group)
     refusals: dict[TopicName, GoQueueError] = {}
     events = []
-    for topic, partitions in unwanted:
+    for topic, partitions in command.unwanted:
         try:
-            events.append(journal.groups.delete_offsets(group, topic, partitions))
+            events.append(journal.groups.delete_offsets(command.group, topic, partitions))
         except GoQueueError as error:
             refusals[topic] = error
     deleted = journal.submit(*events)
-    broker.coordinator.forget_if_void(journal, group)
+    broker.coordinator.forget_if_void(journal, command.group)
     await deleted
     return refusals
 

@@ -8,7 +8,8 @@ from goqueue.broker.storage.commit_written import commit_written
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import admit_group_owner, admit_new_group
 from goqueue.model.errors import GroupNotFound, OffsetOutOfRange, ShuttingDown
-from goqueue.model.groups import OffsetReset, OffsetRow, ResetOffsets, TopicOffsets
+from goqueue.model.group_commands import ResetOffsets
+from goqueue.model.groups import OffsetReset, OffsetRow, TopicOffsets
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.transactions import Isolation
 

@@ -1,6 +1,5 @@
 """The verbs on consumer groups: join, sync, heartbeat, leave, describe, list, delete, disband."""
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -22,18 +21,25 @@ from goqueue.model.errors import (
     ShuttingDown,
     UnknownMember,
 )
+from goqueue.model.group_commands import (
+    DeleteGroup,
+    DescribeGroup,
+    DisbandGroup,
+    Heartbeat,
+    JoinGroup,
+    LeaveAssigned,
+    LeaveGroup,
+    ListGroups,
+    SyncGroup,
+)
 from goqueue.model.groups import (
     GroupKind,
     GroupListing,
     GroupState,
     GroupView,
     Joined,
-    JoinGroup,
-    Leaver,
-    Membership,
     MemberView,
     Synced,
-    SyncGroup,
 )
 from goqueue.model.names import member_id_for
 
@@ -86,8 +92,9 @@ async def sync_group(broker: Broker, command: SyncGroup) -> Synced:
     return synced
 
 
-def heartbeat(broker: Broker, who: Membership) -> None:
+def heartbeat(broker: Broker, command: Heartbeat) -> None:
     """A sign of life; raises what the member has to do if all is not well."""
+    who = command.who
     admit_group(broker, who.group)
     record = broker.coordinator.journals.record(who.group)
     if record is None or isinstance(record.membership, AssignedGroup):
@@ -97,17 +104,17 @@ def heartbeat(broker: Broker, who: Membership) -> None:
     broker.counters.group(who.group).beaten((broker.coordinator.now_ns() - now_ns) / 1e9)
 
 
-async def leave_group(broker: Broker, group: str, leavers: Sequence[Leaver]) -> list[GoQueueError | None]:
+async def leave_group(broker: Broker, command: LeaveGroup) -> list[GoQueueError | None]:
     """Members go; for each of them what was wrong, or None."""
-    admit_group(broker, group)
+    admit_group(broker, command.group)
     coordinator = broker.coordinator
     slices = Slices(broker.clock)
     outcomes: list[GoQueueError | None] = []
-    for leaver in leavers:
+    for leaver in command.leavers:
         try:
-            active = coordinator.known_active(group)
+            active = coordinator.known_active(command.group)
             if active is None:
-                raise UnknownMember(group, leaver.member_id)
+                raise UnknownMember(command.group, leaver.member_id)
             membership, now_ns = active.membership, coordinator.now_ns()
             if isinstance(membership, AssignedGroup):
                 coordinator.enact(active, membership.leave(*leaver, now_ns=now_ns))
@@ -120,36 +127,36 @@ async def leave_group(broker: Broker, group: str, leavers: Sequence[Leaver]) -> 
     return outcomes
 
 
-async def delete_group(broker: Broker, group: str) -> None:
+async def delete_group(broker: Broker, command: DeleteGroup) -> None:
     """Forget a group without members, its offsets included."""
-    admit_group(broker, group)
-    journal = broker.coordinator.journals.find(group)
+    admit_group(broker, command.group)
+    journal = broker.coordinator.journals.find(command.group)
     if journal is None:
-        raise GroupNotFound(group)
-    await journal.submit(journal.groups.delete_group(group))
+        raise GroupNotFound(command.group)
+    await journal.submit(journal.groups.delete_group(command.group))
 
 
-async def disband_group(broker: Broker, group: str) -> None:
+async def disband_group(broker: Broker, command: DisbandGroup) -> None:
     """Send its HTTP members away, and forget the group with its offsets. Kafka clients are not sent away."""
-    view = describe_group(broker, group)
+    view = describe_group(broker, DescribeGroup(group=command.group))
     if view.kind is GroupKind.HTTP:
         for member in view.members:
             with suppress(GroupNotFound, UnknownMember):  # it may go by itself meanwhile
-                await leave_assigned(broker, group, member.member_id)
+                await leave_assigned(broker, LeaveAssigned(group=command.group, member_id=member.member_id))
     try:
-        await delete_group(broker, group)
+        await delete_group(broker, DeleteGroup(group=command.group))
     except GroupNotFound:
         # With its last member a group ends by itself when it has no offsets.
         if not view.members:
             raise
 
 
-def describe_group(broker: Broker, group: str) -> GroupView:
+def describe_group(broker: Broker, command: DescribeGroup) -> GroupView:
     """A group as it is now."""
-    admit_group(broker, group)
-    record = broker.coordinator.journals.record(group)
+    admit_group(broker, command.group)
+    record = broker.coordinator.journals.record(command.group)
     if record is None:
-        raise GroupNotFound(group)
+        raise GroupNotFound(command.group)
     membership = record.membership
     committed = tuple(
         topic for topic, topic_id, *_ in record.offsets.topics() if topic_id in broker.metadata.names
@@ -189,13 +196,13 @@ def _classic_view(group: Group, member: Member) -> MemberView:
     )
 
 
-def list_groups(broker: Broker, *, with_own: bool = False) -> list[GroupListing]:
+def list_groups(broker: Broker, command: ListGroups) -> list[GroupListing]:
     """All groups, by name; with the broker's own, in whose names it sends dead letters back, if wanted."""
     if not broker.is_open:
         raise ShuttingDown
     found = [record for journal in broker.coordinator.journals for record in journal.groups]
     listings = map(_listing, found)
-    shown = [one for one in listings if with_own or not one.name.startswith(REDRIVE_GROUP_PREFIX)]
+    shown = [one for one in listings if command.with_own or not one.name.startswith(REDRIVE_GROUP_PREFIX)]
     return sorted(shown, key=lambda listing: listing.name)
 
 

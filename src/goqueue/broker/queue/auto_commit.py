@@ -7,12 +7,12 @@ when its lease runs out, as after any poll; what is part of a transaction waits 
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.assigned import owned_partitions
 from goqueue.broker.queue.settle import Leased, settle_leased
-from goqueue.model.delivery import Action, Settle, SettleOutcome
-from goqueue.model.groups import Membership
+from goqueue.model.delivery import Action, CommitPolled, Settle, SettleOutcome
 
 
-async def commit_polled(broker: Broker, who: Membership) -> int:
+async def commit_polled(broker: Broker, command: CommitPolled) -> int:
     """Acknowledge all that a member has out; returns how many messages, when the disk has it."""
+    who = command.who
     owned_partitions(broker, who)  # whoever is no member any more has nothing to say about messages
     journal = broker.coordinator.journals.find(who.group)
     now_ms = broker.running.now_ms()

@@ -32,6 +32,7 @@ from goqueue.model.messages import Headers, Message, StoredMessage
 from goqueue.model.numbers import whole_number
 from goqueue.model.settings import HOUR_MS, MiB
 from goqueue.model.telemetry import TRACEPARENT
+from goqueue.model.transaction_commands import TakeProducerId
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +97,7 @@ def _rising(pending: Sequence[tuple[Move, int]]) -> Sequence[tuple[Move, int]]:
 
 
 async def _take_producer(broker: Broker, journal: GroupJournal, delivery: Delivery) -> None:
-    await journal.submit(ProducerTaken(delivery.number, await init_producer(broker)))
+    await journal.submit(ProducerTaken(delivery.number, await init_producer(broker, TakeProducerId())))
 
 
 async def _append_once(

@@ -7,7 +7,7 @@ them waits for its next try, nobody gets more of that key. Messages without a ke
 from collections.abc import Sequence
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.groups.assigned import sharing_of
+from goqueue.broker.groups.assigned import terms_of
 from goqueue.broker.queue.read import open_runs
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.model.groups import Sharing
@@ -17,7 +17,8 @@ from goqueue.model.settings import MiB
 
 def is_key_ordered(broker: Broker, group: str) -> bool:
     """Whether members of a group share partitions, in the order of keys."""
-    return sharing_of(broker, group) == (Sharing.SHARED, True)
+    terms = terms_of(broker, group)
+    return terms is not None and terms.key_order and terms.sharing is Sharing.SHARED
 
 
 async def learn_keys(broker: Broker, delivery: Delivery) -> None:

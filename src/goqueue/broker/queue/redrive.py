@@ -23,6 +23,7 @@ from goqueue.core.delivery.lease import NO_LEASE
 from goqueue.model.delivery import (
     DEAD_LETTER_SUFFIX,
     REDRIVE_GROUP_PREFIX,
+    BrowseDeadLetters,
     DeadLetter,
     DeadLetters,
     Move,
@@ -42,23 +43,21 @@ _PATIENCE_NS = 20_000_000_000
 """A redrive that takes longer answers with what it has done; the same request goes on with the rest."""
 
 
-async def browse(
-    broker: Broker, topic: str, *, from_offsets: dict[int, int] | None = None, limit: int = 100
-) -> DeadLetters:
+async def browse(broker: Broker, command: BrowseDeadLetters) -> DeadLetters:
     """Dead letters of a topic that were not sent back, the oldest of each partition first."""
-    broker.topic(topic)
-    admit_topic_owner(broker, topic)
+    broker.topic(command.topic)
+    admit_topic_owner(broker, command.topic)
     found = DeadLetters([], {})
-    dead_topic = broker.topics.get(TopicName(topic + DEAD_LETTER_SUFFIX))
-    journal = await broker.coordinator.journals.ensure(REDRIVE_GROUP_PREFIX + topic)
+    dead_topic = broker.topics.get(TopicName(command.topic + DEAD_LETTER_SUFFIX))
+    journal = await broker.coordinator.journals.ensure(REDRIVE_GROUP_PREFIX + command.topic)
     for number in range(0 if dead_topic is None else len(dead_topic.partitions)):
-        if from_offsets is not None and number not in from_offsets:
+        if command.from_offsets is not None and number not in command.from_offsets:
             continue
-        source = TopicPartition(TopicName(topic + DEAD_LETTER_SUFFIX), number)
-        delivery = journal.deliveries.find(REDRIVE_GROUP_PREFIX + topic, source)
-        offset = 0 if from_offsets is None else from_offsets[number]
+        source = TopicPartition(TopicName(command.topic + DEAD_LETTER_SUFFIX), number)
+        delivery = journal.deliveries.find(REDRIVE_GROUP_PREFIX + command.topic, source)
+        offset = 0 if command.from_offsets is None else command.from_offsets[number]
         async for messages, end_offset in _unsettled(broker, source, delivery, offset):
-            space = limit - len(found.letters)
+            space = command.limit - len(found.letters)
             found.letters.extend(DeadLetter(source, message) for message in messages[:space])
             if len(messages) >= space:
                 end_offset = messages[space].offset if len(messages) > space else end_offset

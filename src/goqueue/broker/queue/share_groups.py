@@ -19,9 +19,18 @@ from goqueue.core.delivery.runs import Run, Runs, count_of
 from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.core.groups.assigned_state import Terms
 from goqueue.core.groups.events import HolderKept
-from goqueue.model.delivery import Action, Settle, SettleOutcome
+from goqueue.model.delivery import (
+    Action,
+    KnowMember,
+    ReadBatches,
+    ReleaseAll,
+    Settle,
+    SettleOutcome,
+    SettleRuns,
+)
 from goqueue.model.errors import GroupNotFound, MemberEpochFenced, RecordNotHeld, UnknownMember
-from goqueue.model.groups import GroupKind, Membership, Reconciliation, ShareHeartbeat, Sharing
+from goqueue.model.group_commands import ShareHeartbeat
+from goqueue.model.groups import GroupKind, Membership, Reconciliation, Sharing
 from goqueue.model.ids import TopicName, TopicPartition
 
 JOIN, LEAVE = 0, -1
@@ -50,7 +59,7 @@ async def share_heartbeat(broker: Broker, command: ShareHeartbeat) -> Reconcilia
     # The group's generation rises whenever somebody comes or goes, so most members are behind it: what
     # tells a zombie from them is only that it is unknown.
     who = Membership(command.group, command.member_id, _UNCHECKED)
-    active, group = know_member(broker, who)
+    active, group = _at_work(broker, who)
     coordinator, now_ns = broker.coordinator, broker.coordinator.now_ns()
     if command.epoch > group.generation:
         raise MemberEpochFenced(f"group {command.group} is in epoch {group.generation}, not {command.epoch}")
@@ -66,7 +75,12 @@ async def share_heartbeat(broker: Broker, command: ShareHeartbeat) -> Reconcilia
     return await tell_alive(broker, active, group, holder, heard_ns=now_ns)
 
 
-def know_member(broker: Broker, who: Membership) -> tuple[ActiveGroup, AssignedGroup]:
+def know_member(broker: Broker, command: KnowMember) -> None:
+    """Refuse whoever is no member with UnknownMember."""
+    _at_work(broker, command.who)
+
+
+def _at_work(broker: Broker, who: Membership) -> tuple[ActiveGroup, AssignedGroup]:
     """The group of a member that is at work in it; UnknownMember for anybody else."""
     try:
         return at_work(broker, who)
@@ -74,23 +88,21 @@ def know_member(broker: Broker, who: Membership) -> tuple[ActiveGroup, AssignedG
         raise UnknownMember(who.group, who.member_id) from error
 
 
-async def settle_runs(
-    broker: Broker, who: Membership, source: TopicPartition, runs: Sequence[Run], action: Action
-) -> None:
+async def settle_runs(broker: Broker, command: SettleRuns) -> None:
     """Settle messages that a member has out, named by runs that rise. None is when one is not its own."""
-    leased = _leased(broker, who, source, runs)
+    leased = _leased(broker, command.who, command.source, command.runs)
     # What is released is to be had by others at once: that is what a member releases it for.
-    settings = broker.metadata.topic(source.topic).settings
-    command = Settle(action=action, receipts=(), delay_ms=0, visibility_ms=settings.visibility_ms)
-    await settle_leased(broker, command, leased, SettleOutcome())
+    settings = broker.metadata.topic(command.source.topic).settings
+    settling = Settle(action=command.action, receipts=(), delay_ms=0, visibility_ms=settings.visibility_ms)
+    await settle_leased(broker, settling, leased, SettleOutcome())
 
 
-async def release_all(broker: Broker, who: Membership, sources: Iterable[TopicPartition]) -> None:
+async def release_all(broker: Broker, command: ReleaseAll) -> None:
     """A member fetches no more: what it has out goes to others at once."""
-    for source in sources:
-        out = Runs(run for _, lease in _leases(broker, who, source) for run in lease.offsets)
+    for source in command.sources:
+        out = Runs(run for _, lease in _leases(broker, command.who, source) for run in lease.offsets)
         if out:
-            await settle_runs(broker, who, source, list(out), Action.NACK)
+            await settle_runs(broker, SettleRuns(command.who, source, list(out), Action.NACK))
 
 
 def _leased(broker: Broker, who: Membership, source: TopicPartition, runs: Sequence[Run]) -> list[Leased]:
@@ -125,8 +137,9 @@ def _leases(broker: Broker, who: Membership, source: TopicPartition) -> list[tup
     return [(delivery, lease) for lease in delivery.leases.values() if lease.consumer == who.member_id]
 
 
-async def batches_of(broker: Broker, source: TopicPartition, offsets: Sequence[int]) -> list[memoryview]:
+async def batches_of(broker: Broker, command: ReadBatches) -> list[memoryview]:
     """The stored batches that hold some messages, rising, whole as their producers built them."""
+    source, offsets = command
     found: list[memoryview] = []
     position = at = 0
     while at < len(offsets):

@@ -8,7 +8,7 @@ from goqueue.broker.queue.state import QueueCounters
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.lane_turns import LANE_COUNT
 from goqueue.core.telemetry.counters import GroupTopicCounters
-from goqueue.model.delivery import PassedRun
+from goqueue.model.delivery import DescribeLanes, DescribeReliability, ListPassed, PassedRun
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ids import TopicPartition
 
@@ -41,7 +41,7 @@ class LaneStats:
     """Messages whose lane nobody has looked at yet."""
 
 
-def reliability_stats(broker: Broker) -> ReliabilityStats:
+def reliability_stats(broker: Broker, command: DescribeReliability) -> ReliabilityStats:
     """Counts since the broker began, and what is out and waiting now."""
     deliveries = _deliveries(broker)
     return ReliabilityStats(
@@ -53,7 +53,7 @@ def reliability_stats(broker: Broker) -> ReliabilityStats:
     )
 
 
-async def lane_stats(broker: Broker) -> dict[TopicPartition, LaneStats]:
+async def lane_stats(broker: Broker, command: DescribeLanes) -> dict[TopicPartition, LaneStats]:
     """Every partition that somebody takes from with leases, or that has stored something since the start."""
     stats: dict[TopicPartition, LaneStats] = {}
     for name, topic in broker.topics.items():
@@ -82,10 +82,10 @@ async def lane_stats(broker: Broker) -> dict[TopicPartition, LaneStats]:
     return stats
 
 
-def passed_over(broker: Broker, group: str) -> list[tuple[TopicPartition, PassedRun]]:
+def passed_over(broker: Broker, command: ListPassed) -> list[tuple[TopicPartition, PassedRun]]:
     """What a group had to leave out, the newest of it for each partition."""
-    journal = broker.coordinator.journals.find(group)
-    deliveries = [] if journal is None else journal.deliveries.of_group(group)
+    journal = broker.coordinator.journals.find(command.group)
+    deliveries = [] if journal is None else journal.deliveries.of_group(command.group)
     return [(delivery.source, run) for delivery in deliveries for run in delivery.passed.values()]
 
 

@@ -16,6 +16,7 @@ from goqueue.model.commands import EndEpoch, EpochEnded, SinkView, StageBatches,
 from goqueue.model.errors import Corrupt, ShuttingDown
 from goqueue.model.ids import NO_PRODUCER, TopicPartition
 from goqueue.model.names import checked_name, checked_plain_name
+from goqueue.model.transaction_commands import TakeProducerId
 
 
 async def take_generation(broker: Broker, name: str, *, run: str = "", writer: str = "") -> SinkView:
@@ -36,7 +37,7 @@ async def _take_generation(broker: Broker, name: str, run: str, writer: str) -> 
         # The answer tells the last epoch, so there must be no epoch of which that is unknown.
         await finish_epoch(broker, name)
     else:
-        producer_id = await init_producer(broker)
+        producer_id = await init_producer(broker, TakeProducerId())
     now_ms = broker.clock.wall_ms()
     machine = broker.sinks.machine
     taken = machine.take_generation(name, producer_id=producer_id, now_ms=now_ms, run=run, writer=writer)

@@ -21,8 +21,7 @@ from goqueue.core.transactions.transactions import Transaction
 from goqueue.model.delivery import Action, Settle
 from goqueue.model.errors import GoQueueError, PartitionDamaged
 from goqueue.model.ids import ProducerId
-from goqueue.model.transactions import ProducerEpoch, TransactionState
-from goqueue.records.control import Marker
+from goqueue.model.transactions import Marker, ProducerEpoch, TransactionState
 
 log = logging.getLogger(__name__)
 _TURNS_OF_A_REPLY = 3

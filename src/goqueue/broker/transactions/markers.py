@@ -15,9 +15,9 @@ from goqueue.core.transactions.transactions import Transaction
 from goqueue.model.errors import StorageFailed
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Lane
-from goqueue.model.transactions import ProducerEpoch, Reach, TransactionalPartition
+from goqueue.model.transactions import Marker, ProducerEpoch, Reach, TransactionalPartition
 from goqueue.records.batch import LaneBatch
-from goqueue.records.control import Marker, encode_marker
+from goqueue.records.control import encode_marker
 
 
 def reach_of(broker: Broker, known: Transaction) -> Reach:

@@ -1,7 +1,5 @@
 """The verbs of transactional producers: init, begin, add, pend offsets, end; and for operators, abort."""
 
-from collections.abc import Sequence
-
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.offsets import Refusals, accepted_offsets
 from goqueue.broker.producers import init_producer
@@ -19,28 +17,49 @@ from goqueue.core.transactions.transactions import Transaction
 from goqueue.model.errors import (
     InvalidTransactionState,
     InvalidTransactionTimeout,
+    ProducerNotFound,
     ShuttingDown,
     TransactionNotFound,
 )
-from goqueue.model.groups import Membership, TopicCommit
-from goqueue.model.ids import NO_PRODUCER, TopicPartition
-from goqueue.model.transactions import InitProducer, ProducerEpoch, TransactionState, TransactionView
-from goqueue.records.control import Marker
+from goqueue.model.ids import NO_PRODUCER
+from goqueue.model.transaction_commands import (
+    AbortOpenIn,
+    AbortTransaction,
+    AddGroupToTransaction,
+    AddPartitionsToTransaction,
+    AddReceiptsToTransaction,
+    BeginTransaction,
+    DescribeTransaction,
+    EndAndBump,
+    EndTransaction,
+    HearProducer,
+    InitProducer,
+    PendOffsets,
+    TakeProducerId,
+    VerifyPartition,
+)
+from goqueue.model.transactions import Marker, ProducerEpoch, TransactionState, TransactionView
 
 
-def hear_producer(
-    broker: Broker, transactional_id: str, producer: ProducerEpoch, *, is_heartbeat: bool = False
-) -> None:
-    """A producer is there. From its first heartbeat on it has to say so before its session is over."""
+def hear_producer(broker: Broker, command: HearProducer) -> str:
+    """The transactional id that a producer speaks for, if it may: one that is fenced is refused."""
+    _admit(broker)
+    transactional_id, producer = command.transactional_id, command.producer
+    if not transactional_id:
+        owner = broker.transactions.of_producer(producer.producer_id)
+        if owner is None:
+            raise ProducerNotFound(producer.producer_id)
+        transactional_id = owner.transactional_id
     journal = broker.transactions.find(transactional_id)
     if journal is None:
         raise TransactionNotFound(transactional_id)
     transactions = journal.transactions
     transactions.held_by(transactional_id, producer)
-    if is_heartbeat or transactions.has_session(transactional_id):
+    if command.is_heartbeat or transactions.has_session(transactional_id):
         until_ms = broker.running.now_ms() + broker.config.transactions.session_ms
         transactions.keep_session(transactional_id, until_ms)
         broker.transactions.watch.expect(until_ms)
+    return transactional_id
 
 
 async def init_transactional(broker: Broker, command: InitProducer) -> ProducerEpoch:
@@ -67,94 +86,94 @@ async def _init(broker: Broker, command: InitProducer) -> ProducerEpoch:
         await fence(broker, command.transactional_id)
     fresh_id = NO_PRODUCER
     if transactions.wants_producer_id(command.transactional_id):
-        fresh_id = await init_producer(broker)
+        fresh_id = await init_producer(broker, TakeProducerId())
     taken = transactions.init(command, fresh_id=fresh_id, was_fenced=was_open, now_ms=broker.clock.wall_ms())
     await journal.submit(taken)
     return taken.producer
 
 
-async def begin_transaction(broker: Broker, transactional_id: str, producer: ProducerEpoch) -> str:
+async def begin_transaction(broker: Broker, command: BeginTransaction) -> str:
     """Open a transaction before it touches anything; returns its name."""
-    journal = await _at_rest(broker, transactional_id)
+    journal = await _at_rest(broker, command.transactional_id)
     begun = journal.transactions.begin(
-        transactional_id, producer, transaction_id=new_transaction_id(broker), now_ms=broker.clock.wall_ms()
+        command.transactional_id,
+        command.producer,
+        transaction_id=new_transaction_id(broker),
+        now_ms=broker.clock.wall_ms(),
     )
     await journal.submit(begun)
     return begun.transaction_id
 
 
-async def add_partitions(
-    broker: Broker, transactional_id: str, producer: ProducerEpoch, targets: Sequence[TopicPartition]
-) -> None:
+async def add_partitions(broker: Broker, command: AddPartitionsToTransaction) -> None:
     """Partitions that the transaction will write to. All of them must exist.
 
     Returns before the disk has it, and nobody waits for that: the decision names all of them again. Where a
     power failure takes this step and leaves a batch, the transaction is aborted when the broker opens.
     """
     slices = Slices(broker.clock)
-    for target in targets:
+    for target in command.targets:
         broker.admit(target.topic)
         broker.partition(target)
         await slices.pause()
     places = []
-    for target in targets:
+    for target in command.targets:
         places.append(place_of(broker, target))
         await slices.pause()
-    journal = await _at_rest(broker, transactional_id)
+    journal = await _at_rest(broker, command.transactional_id)
     added = journal.transactions.add(
-        transactional_id,
-        producer,
+        command.transactional_id,
+        command.producer,
         partitions=places,
         transaction_id=new_transaction_id(broker),
         now_ms=broker.clock.wall_ms(),
     )
-    if added is not journal.transactions.get(transactional_id):
+    if added is not journal.transactions.get(command.transactional_id):
         journal.submit(added)
 
 
-async def verify_partition(
-    broker: Broker, transactional_id: str, producer: ProducerEpoch, target: TopicPartition
-) -> None:
+async def verify_partition(broker: Broker, command: VerifyPartition) -> None:
     """Refuse a partition that is not part of the open transaction."""
-    broker.partition(target)
-    journal = await _at_rest(broker, transactional_id)
-    if not journal.transactions.held_by(transactional_id, producer).is_open_in(place_of(broker, target)):
-        raise InvalidTransactionState(f"{target} is not part of an open transaction of {transactional_id}")
+    broker.partition(command.target)
+    journal = await _at_rest(broker, command.transactional_id)
+    known = journal.transactions.held_by(command.transactional_id, command.producer)
+    if not known.is_open_in(place_of(broker, command.target)):
+        raise InvalidTransactionState(
+            f"{command.target} is not part of an open transaction of {command.transactional_id}"
+        )
 
 
-async def add_group(broker: Broker, transactional_id: str, producer: ProducerEpoch, group: str) -> None:
+async def add_group(broker: Broker, command: AddGroupToTransaction) -> None:
     """A consumer group whose offsets the transaction will commit."""
     if broker.tenants.accounts:
-        admit_group_owner(broker, group)
-        admit_new_group(broker, group)
-    await broker.coordinator.journals.ensure(group)
-    journal = await _at_rest(broker, transactional_id)
+        admit_group_owner(broker, command.group)
+        admit_new_group(broker, command.group)
+    await broker.coordinator.journals.ensure(command.group)
+    journal = await _at_rest(broker, command.transactional_id)
     added = journal.transactions.add(
-        transactional_id,
-        producer,
-        groups=[group],
+        command.transactional_id,
+        command.producer,
+        groups=[command.group],
         transaction_id=new_transaction_id(broker),
         now_ms=broker.clock.wall_ms(),
     )
     await _keep(journal, added)
 
 
-async def add_receipts(
-    broker: Broker, transactional_id: str, producer: ProducerEpoch, receipts: Sequence[str]
-) -> None:
+async def add_receipts(broker: Broker, command: AddReceiptsToTransaction) -> None:
     """Messages of queue groups that are acknowledged when the transaction commits. All must be leased.
 
     Nobody else gets them while it is open, and only its own journal says so: were there two that must agree,
     a crash between them would hide the messages for nobody.
     """
-    journal = await _at_rest(broker, transactional_id)
-    for group_journal in {one.journal for one in all_leased(broker, receipts)}:
+    journal = await _at_rest(broker, command.transactional_id)
+    for group_journal in {one.journal for one in all_leased(broker, command.receipts)}:
         await group_journal.submit()  # a lease that a power failure takes cannot be kept
-    leased = all_leased(broker, receipts)
+    leased = all_leased(broker, command.receipts)
     added = journal.transactions.add(
-        transactional_id,
-        producer,
-        receipts=receipts,
+        command.transactional_id,
+        command.producer,
+        receipts=command.receipts,
         transaction_id=new_transaction_id(broker),
         now_ms=broker.clock.wall_ms(),
     )
@@ -163,54 +182,45 @@ async def add_receipts(
     await keeping
 
 
-async def pend_offsets(
-    broker: Broker,
-    transactional_id: str,
-    producer: ProducerEpoch,
-    who: Membership,
-    commits: Sequence[TopicCommit],
-    *,
-    may_join: bool = False,
-) -> Refusals:
-    """Offsets that become the group's when the transaction commits; returns when the disk has them.
-
-    `may_join`: the group becomes part of the transaction by this, if it is not yet.
-    """
+async def pend_offsets(broker: Broker, command: PendOffsets) -> Refusals:
+    """Offsets that become the group's when the transaction commits; returns when the disk has them."""
     _admit(broker)
-    if may_join:
-        await add_group(broker, transactional_id, producer, who.group)
-    group_journal = await broker.coordinator.journals.ensure(who.group)
-    journal = await broker.transactions.ensure(transactional_id)
+    if command.may_join:
+        await add_group(
+            broker,
+            AddGroupToTransaction(
+                transactional_id=command.transactional_id, producer=command.producer, group=command.who.group
+            ),
+        )
+    group_journal = await broker.coordinator.journals.ensure(command.who.group)
+    journal = await broker.transactions.ensure(command.transactional_id)
     # Of offsets alone nobody could tell after a crash whether they are of this transaction or the last one.
     await journal.submit()
-    if not journal.transactions.held_by(transactional_id, producer).is_open_for(who.group):
-        raise InvalidTransactionState(f"group {who.group} is not part of an open transaction")
+    known = journal.transactions.held_by(command.transactional_id, command.producer)
+    if not known.is_open_for(command.who.group):
+        raise InvalidTransactionState(f"group {command.who.group} is not part of an open transaction")
     refusals: Refusals = {}
-    topics = accepted_offsets(broker, commits, refusals)
+    topics = accepted_offsets(broker, command.commits, refusals)
     pended = group_journal.groups.pend_offsets(
-        who, producer.producer_id, topics, now_ns=broker.coordinator.now_ns()
+        command.who, command.producer.producer_id, topics, now_ns=broker.coordinator.now_ns()
     )
     if topics:
         await group_journal.submit(pended)
     return refusals
 
 
-async def end_transaction(
-    broker: Broker,
-    transactional_id: str,
-    producer: ProducerEpoch,
-    marker: Marker,
-    *,
-    until_complete: bool = False,
-) -> None:
-    """Commit or abort all that was done since the transaction began. The same again is no error.
-
-    `until_complete`: for a producer that writes on at once, without a step that would wait for the markers.
-    """
+async def end_transaction(broker: Broker, command: EndTransaction) -> None:
+    """Commit or abort all that was done since the transaction began. The same again is no error."""
     _admit(broker)
-    await broker.transactions.ensure(transactional_id)
-    lock = broker.transactions.lock(transactional_id)
-    change = _end_and_finish(broker, transactional_id, producer, marker, until_complete=until_complete)
+    await broker.transactions.ensure(command.transactional_id)
+    lock = broker.transactions.lock(command.transactional_id)
+    change = _end_and_finish(
+        broker,
+        command.transactional_id,
+        command.producer,
+        command.marker,
+        until_complete=command.until_complete,
+    )
     await broker.carry_out(change, lock)
 
 
@@ -224,18 +234,18 @@ async def _end_and_finish(
         finish_behind(broker, transactional_id)
 
 
-async def end_and_bump(
-    broker: Broker, transactional_id: str, producer: ProducerEpoch, marker: Marker
-) -> ProducerEpoch:
+async def end_and_bump(broker: Broker, command: EndAndBump) -> ProducerEpoch:
     """The same for a producer whose transactions have an epoch each; returns the next one, safe on the disk.
 
     What comes late from the last transaction is told by its epoch from then on. An abort is no error where
     nothing was open: the producer may not know whether its first batch has arrived.
     """
     _admit(broker)
-    await broker.transactions.ensure(transactional_id)
-    lock = broker.transactions.lock(transactional_id)
-    return await broker.carry_out(_end_and_bump(broker, transactional_id, producer, marker), lock)
+    await broker.transactions.ensure(command.transactional_id)
+    lock = broker.transactions.lock(command.transactional_id)
+    return await broker.carry_out(
+        _end_and_bump(broker, command.transactional_id, command.producer, command.marker), lock
+    )
 
 
 async def _end_and_bump(
@@ -253,7 +263,7 @@ async def _end_and_bump(
             now_ms = broker.clock.wall_ms()
             await journal.submit(transactions.abort_nothing(transactional_id, now_ms=now_ms))
     if transactions.has_used_up_epochs(transactional_id):
-        fresh_id = await init_producer(broker)
+        fresh_id = await init_producer(broker, TakeProducerId())
         now_ms = broker.clock.wall_ms()
         await journal.submit(transactions.renew(transactional_id, fresh_id=fresh_id, now_ms=now_ms))
     ended = transactions.get(transactional_id)
@@ -290,17 +300,17 @@ async def _end(
         await decide(broker, decided)
 
 
-async def abort_transaction(broker: Broker, name: str) -> TransactionView:
+async def abort_transaction(broker: Broker, command: AbortTransaction) -> TransactionView:
     """For operators: abort an open transaction, by its name or transactional id, and fence its producer."""
     _admit(broker)
     known = next(
-        (t for t in broker.transactions.all() if name in (t.transaction_id, t.transactional_id)), None
+        (t for t in broker.transactions.all() if command.name in (t.transaction_id, t.transactional_id)), None
     )
     if known is None:
-        raise TransactionNotFound(name)
+        raise TransactionNotFound(command.name)
     transactional_id = known.transactional_id
     await broker.carry_out(_abort_open(broker, transactional_id), broker.transactions.lock(transactional_id))
-    return describe_transaction(broker, transactional_id)
+    return describe_transaction(broker, DescribeTransaction(transactional_id=transactional_id))
 
 
 async def _abort_open(broker: Broker, transactional_id: str) -> None:
@@ -311,15 +321,15 @@ async def _abort_open(broker: Broker, transactional_id: str) -> None:
     await fence(broker, transactional_id)
 
 
-async def abort_open_in(broker: Broker, target: TopicPartition, producer: ProducerEpoch) -> None:
+async def abort_open_in(broker: Broker, command: AbortOpenIn) -> None:
     """For operators: end what a producer has open in a partition, with all of its transaction."""
-    partition = broker.partition(target)
-    owner = broker.transactions.of_producer(producer.producer_id)
-    if owner is not None and owner.is_open_in(place_of(broker, target)):
-        await abort_transaction(broker, owner.transactional_id)
+    partition = broker.partition(command.target)
+    owner = broker.transactions.of_producer(command.producer.producer_id)
+    if owner is not None and owner.is_open_in(place_of(broker, command.target)):
+        await abort_transaction(broker, AbortTransaction(name=owner.transactional_id))
     else:
         _admit(broker)
-        append_marker(broker, partition, producer, Marker.ABORT)
+        append_marker(broker, partition, command.producer, Marker.ABORT)
         await _safe(partition)
 
 

@@ -9,26 +9,18 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.slices import Slices
 from goqueue.core.transactions.transactions import Transaction
 from goqueue.model.errors import ShuttingDown, TransactionNotFound
-from goqueue.model.transactions import ProducerEpoch, TransactionState, TransactionStats, TransactionView
+from goqueue.model.transaction_commands import CountTransactions, DescribeTransaction, ListTransactions
+from goqueue.model.transactions import TransactionState, TransactionStats, TransactionView
 
 
-def held_by(broker: Broker, transactional_id: str, producer: ProducerEpoch) -> TransactionView:
-    """The transaction of a producer, which may speak for it: refuses one that is fenced, or not known."""
-    _admit(broker)
-    journal = broker.transactions.find(transactional_id)
-    if journal is None:
-        raise TransactionNotFound(transactional_id)
-    return _view(journal.transactions.held_by(transactional_id, producer))
-
-
-def describe_transaction(broker: Broker, transactional_id: str) -> TransactionView:
-    known = broker.transactions.get(transactional_id)
+def describe_transaction(broker: Broker, command: DescribeTransaction) -> TransactionView:
+    known = broker.transactions.get(command.transactional_id)
     if known is None:
-        raise TransactionNotFound(transactional_id)
+        raise TransactionNotFound(command.transactional_id)
     return _view(known)
 
 
-async def list_transactions(broker: Broker) -> list[TransactionView]:
+async def list_transactions(broker: Broker, command: ListTransactions) -> list[TransactionView]:
     """All transactional ids, by name."""
     _admit(broker)
     slices = Slices(broker.clock)
@@ -39,9 +31,9 @@ async def list_transactions(broker: Broker) -> list[TransactionView]:
     return sorted(views, key=lambda view: view.transactional_id)
 
 
-async def transaction_stats(broker: Broker) -> TransactionStats:
+async def transaction_stats(broker: Broker, command: CountTransactions) -> TransactionStats:
     """How many there are and how they ended, and those that are open."""
-    views = await list_transactions(broker)
+    views = await list_transactions(broker, ListTransactions())
     counts = broker.transactions.counts
     ended = counts.committed + counts.aborted
     sequence_states = await _sequence_states(broker)

@@ -13,6 +13,7 @@ from goqueue.broker.schemas.quarantine import open_quarantine
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import admit_messages, check_due, check_message_size
 from goqueue.broker.transactions.ends import finish_later
+from goqueue.broker.transactions.verbs import hear_producer
 from goqueue.broker.transactions.writes import join_transaction
 from goqueue.broker.write.incoming import Incoming, admit_partition
 from goqueue.broker.write.later import find_known, find_target, take_parted
@@ -24,7 +25,8 @@ from goqueue.model.errors import DuplicateSequence, ProducerNotFound
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks
 from goqueue.model.schemas import SchemaValidation
-from goqueue.model.transactions import PublishedOnce, PublishOnce, TransactionState
+from goqueue.model.transaction_commands import HearProducer, PublishOnce
+from goqueue.model.transactions import PublishedOnce, TransactionState
 from goqueue.records.batch import DelaySplit, encode, open_batch
 from goqueue.records.layout import NO_SEQUENCE, BatchHeader, read_header, stamp_producer
 from goqueue.records.partitioners import hash_by
@@ -35,7 +37,11 @@ _FIRST_SEQUENCE_MAX = 1
 
 
 async def publish_once(broker: Broker, command: PublishOnce) -> PublishedOnce:
-    """Route, check who sends, tell a duplicate, store, wait for the disk."""
+    """Hear the producer, route, check who sends, tell a duplicate, store, wait for the disk."""
+    known = broker.transactions.of_producer(command.producer.producer_id)
+    if known is not None and known.producer == command.producer:
+        hearing = HearProducer(producer=command.producer, transactional_id=known.transactional_id)
+        hear_producer(broker, hearing)
     with telling_refusals(broker, [command.topic]):
         return await _publish_once(broker, command)
 

@@ -38,16 +38,8 @@ from goqueue.model.errors import (
     RebalanceInProgress,
     UnknownMember,
 )
-from goqueue.model.groups import (
-    GroupState,
-    Joined,
-    JoinedMember,
-    JoinGroup,
-    Leaver,
-    Membership,
-    Synced,
-    SyncGroup,
-)
+from goqueue.model.group_commands import JoinGroup, SyncGroup
+from goqueue.model.groups import GroupState, Joined, JoinedMember, Leaver, Membership, Synced
 from goqueue.model.settings import GroupConfig, MiB
 
 MEMBER_BYTES_MAX = MiB

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from struct import Struct, error
 
 from goqueue.core.groups.events import MemberKept
-from goqueue.model.groups import JoinGroup, Protocols
+from goqueue.model.group_commands import JoinGroup
+from goqueue.model.groups import Protocols
 
 NS_PER_MS = 1_000_000
 CONSUMER = "consumer"

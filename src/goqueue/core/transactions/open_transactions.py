@@ -8,8 +8,7 @@ partition and is closed by its marker.
 from dataclasses import dataclass
 from typing import Any
 
-from goqueue.model.transactions import AbortedTransaction, OpenInPartition
-from goqueue.records.control import Marker
+from goqueue.model.transactions import AbortedTransaction, Marker, OpenInPartition
 from goqueue.records.layout import CONTROL, TRANSACTIONAL, BatchHeader
 
 

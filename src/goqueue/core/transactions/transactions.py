@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from goqueue.core.transactions.sinks import StateReset
 from goqueue.model.errors import InvalidTransactionState, ProducerFenced, ProducerNotFound, TransactionBusy
 from goqueue.model.ids import NO_PRODUCER, ProducerId
+from goqueue.model.transaction_commands import InitProducer
 from goqueue.model.transactions import (
     EPOCH_MAX,
     NO_EPOCH,
-    InitProducer,
+    Marker,
     ProducerEpoch,
     Reach,
     TransactionalPartition,
     TransactionState,
 )
-from goqueue.records.control import Marker
 
 EMPTY, ONGOING, DEAD = TransactionState.EMPTY, TransactionState.ONGOING, TransactionState.DEAD
 PREPARE_COMMIT, PREPARE_ABORT = TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT

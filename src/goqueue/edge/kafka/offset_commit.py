@@ -7,17 +7,17 @@ A client may send commits without waiting for replies. They are begun one behind
 fsync, and the heartbeat behind them is heard before the disk is done with all of them.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from functools import lru_cache
 from struct import Struct
 
-from goqueue.broker.groups.journal import GroupJournal
-from goqueue.broker.groups.offsets import Refusals, begin_commit, open_journal
+from goqueue.broker.groups.offsets import CommitBegun, Refusals, begin_commit
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import coordinator_code
 from goqueue.edge.kafka.later import Answer, Later, Wait
 from goqueue.edge.kafka.wire import INT32, NO_TAGS, Reader, count, string
 from goqueue.model.errors import GoQueueError
+from goqueue.model.group_commands import CommitOffsets
 from goqueue.model.groups import Membership, OffsetRow, TopicCommit
 from goqueue.model.ids import TopicName, TopicPartition
 
@@ -44,7 +44,7 @@ class CommitOutcome:
 
     __slots__ = ("_commits", "_version", "refusals")
 
-    def __init__(self, version: int, commits: list[TopicCommit]) -> None:
+    def __init__(self, version: int, commits: Sequence[TopicCommit]) -> None:
         self._version = version
         self._commits = commits
         self.refusals: Refusals = {}
@@ -77,44 +77,36 @@ class CommitOutcome:
 
 def offset_commit(context: Context, version: int, reader: Reader) -> Answer | Awaitable[Answer]:
     """Keep offsets; the reply waits for the disk."""
-    who, commits = decode_commit(version, reader)
-    outcome = CommitOutcome(version, commits)
-    journal = context.broker.coordinator.journals.find(who.group)
-    if journal is None or not who.group:
-        return _open_and_commit(context, who, commits, outcome)
-    return _commit(context, journal, who, commits, outcome)
+    command = decode_commit(version, reader)
+    outcome = CommitOutcome(version, command.commits)
+    try:
+        begun = begin_commit(context.broker, command)
+    except GoQueueError as error:
+        return _refused(outcome, error)
+    return _begun(outcome, begun) if isinstance(begun, CommitBegun) else _opened_and_begun(outcome, begun)
 
 
-async def _open_and_commit(
-    context: Context, who: Membership, commits: list[TopicCommit], outcome: CommitOutcome
-) -> Answer:
+async def _opened_and_begun(outcome: CommitOutcome, beginning: Awaitable[CommitBegun]) -> Answer:
     """The first of a group may have to wait for its journal."""
     try:
-        journal = await open_journal(context.broker, who.group)
+        return _begun(outcome, await beginning)
     except GoQueueError as error:
-        outcome.fail(error)
-        return [outcome.encode()]
-    return _commit(context, journal, who, commits, outcome)
+        return _refused(outcome, error)
 
 
-def _commit(
-    context: Context,
-    journal: GroupJournal,
-    who: Membership,
-    commits: list[TopicCommit],
-    outcome: CommitOutcome,
-) -> Answer:
-    try:
-        outcome.refusals, committed = begin_commit(context.broker, journal, who, commits)
-    except GoQueueError as error:
-        outcome.fail(error)
-        committed = None
+def _begun(outcome: CommitOutcome, begun: CommitBegun) -> Answer:
+    outcome.refusals, committed = begun
     if committed is None:
         return [outcome.encode()]
     return Later([Wait(outcome, committed)], outcome.encode)
 
 
-def decode_commit(version: int, reader: Reader) -> tuple[Membership, list[TopicCommit]]:
+def _refused(outcome: CommitOutcome, error: GoQueueError) -> Answer:
+    outcome.fail(error)
+    return [outcome.encode()]
+
+
+def decode_commit(version: int, reader: Reader) -> CommitOffsets:
     """Who commits, and what."""
     flexible = version >= FIRST_FLEXIBLE
     group = reader.string(flexible=flexible)
@@ -129,7 +121,7 @@ def decode_commit(version: int, reader: Reader) -> tuple[Membership, list[TopicC
         commits.append(TopicCommit(topic, _rows(version, reader)))
         if flexible:
             reader.skip_tags()
-    return Membership(group, member_id, generation, instance_id), commits
+    return CommitOffsets(Membership(group, member_id, generation, instance_id), commits)
 
 
 def _rows(version: int, reader: Reader) -> list[OffsetRow]:

@@ -40,6 +40,7 @@ from goqueue.model.errors import (
     RestoreConflict,
     StorageFull,
 )
+from goqueue.model.group_commands import CommitOffsets, FetchOffsets
 from goqueue.model.groups import NO_GENERATION, Membership, TopicCommit
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Message
@@ -87,11 +88,13 @@ async def put(broker: Broker, count: int) -> None:
 
 async def commit(broker: Broker, group: str, offset: int, *, text: str = "") -> None:
     who = Membership(group, "", NO_GENERATION)
-    assert not await commit_offsets(broker, who, [TopicCommit(ORDERS, [(0, offset, -1, text)])])
+    assert not await commit_offsets(
+        broker, CommitOffsets(who, [TopicCommit(ORDERS, [(0, offset, -1, text)])])
+    )
 
 
 async def stands_at(broker: Broker, group: str = "workers") -> int:
-    [found] = await fetch_offsets(broker, group, [(ORDERS, [0])])
+    [found] = await fetch_offsets(broker, FetchOffsets(group=group, wanted=[(ORDERS, [0])]))
     return found.rows[0][1]
 
 
@@ -171,7 +174,7 @@ def test_an_empty_broker_becomes_what_the_other_was(tmp_path: Path) -> None:
         assert new.schemas.registry.settings.compatibility("order") is Compatibility.FULL
         assert new.schemas.registry.settings.mode("address") is RegistryMode.READONLY
         assert not new.schemas.registry.settings.is_validating("number")
-        [offsets] = await fetch_offsets(new, "workers", [(ORDERS, [0])])
+        [offsets] = await fetch_offsets(new, FetchOffsets(group="workers", wanted=[(ORDERS, [0])]))
         assert offsets.rows[0][3] == "seven"
 
     between(tmp_path, work)
@@ -247,7 +250,7 @@ def test_all_that_is_in_the_way_is_told_and_nothing_is_changed(tmp_path: Path) -
         assert told[1] == "schema order version 1 is another one here"
         assert told[2] == "compatibility of subject order is NONE here, not FULL"
         assert ORDERS not in new.topics
-        assert await fetch_offsets(new, "workers", None) == []
+        assert await fetch_offsets(new, FetchOffsets(group="workers", wanted=None)) == []
 
     between(tmp_path, work)
 

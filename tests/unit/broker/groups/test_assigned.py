@@ -35,12 +35,26 @@ from goqueue.model.errors import (
     TopicNotFound,
     UnknownMember,
 )
+from goqueue.model.group_commands import (
+    CommitOffsets,
+    DeleteGroup,
+    DescribeAssignment,
+    DescribeGroup,
+    DescribeRebalances,
+    DescribeSharing,
+    FetchOffsets,
+    Heartbeat,
+    HeartbeatAssigned,
+    JoinAssigned,
+    JoinGroup,
+    LeaveAssigned,
+    ListGroups,
+    RevokePartitions,
+)
 from goqueue.model.groups import (
     AssignedMember,
     GroupKind,
     GroupState,
-    JoinAssigned,
-    JoinGroup,
     Membership,
     ReconciliationState,
     Sharing,
@@ -107,17 +121,22 @@ def test_members_share_partitions_and_learn_of_each_other(tmp_path: Path) -> Non
                 (first.member_id, second.member_id),
             )
             with pytest.raises(IllegalGeneration):
-                await heartbeat_assigned(broker, who(first))
-            learned = await heartbeat_assigned(broker, who(first, 0))
+                await heartbeat_assigned(broker, HeartbeatAssigned(who(first)))
+            learned = await heartbeat_assigned(broker, HeartbeatAssigned(who(first, 0)))
             assert (learned.generation, numbers(learned.assigned)) == (2, [0, 1])
             assert learned.state is ReconciliationState.COMPLETE
-            again = await heartbeat_assigned(broker, who(second))
+            again = await heartbeat_assigned(broker, HeartbeatAssigned(who(second)))
             assert (again.state, again.is_rebalancing) == (ReconciliationState.COMPLETE, False)
-            assert (await heartbeat_assigned(broker, who(second))).state is ReconciliationState.NONE
+            assert (
+                await heartbeat_assigned(broker, HeartbeatAssigned(who(second)))
+            ).state is ReconciliationState.NONE
 
-            await leave_assigned(broker, "crew", second.member_id)
+            await leave_assigned(broker, LeaveAssigned(group="crew", member_id=second.member_id))
             assert numbers(owned_partitions(broker, who(first, 0))) == [0, 1, 2, 3]
-            assert assignment_of(broker, "crew", first.member_id).generation == 3
+            assert (
+                assignment_of(broker, DescribeAssignment(group="crew", member_id=first.member_id)).generation
+                == 3
+            )
 
     asyncio.run(walk())
 
@@ -130,27 +149,29 @@ def test_a_cooperative_rebalance_runs_to_its_end(tmp_path: Path) -> None:
             second = await join(broker, sharing=Sharing.COOPERATIVE)
             assert (second.partitions, second.is_rebalancing) == ((), True)
 
-            asked = await heartbeat_assigned(broker, who(first))
+            asked = await heartbeat_assigned(broker, HeartbeatAssigned(who(first)))
             assert asked.state is ReconciliationState.PENDING_REVOKE
             assert (asked.generation, numbers(asked.to_revoke)) == (1, [2, 3])
             assert asked.revocation_deadline_ms is not None
             assert 0 < asked.revocation_deadline_ms - broker.clock.wall_ms() <= 60_000
             assert numbers(owned_partitions(broker, who(first))) == [0, 1, 2, 3]
-            waiting = await heartbeat_assigned(broker, who(second))
+            waiting = await heartbeat_assigned(broker, HeartbeatAssigned(who(second)))
             assert waiting.state is ReconciliationState.PENDING_ASSIGN
 
-            let_go = await revoke_partitions(broker, who(first), asked.to_revoke)
+            let_go = await revoke_partitions(
+                broker, RevokePartitions(who=who(first), revoked=asked.to_revoke)
+            )
             assert (let_go.generation, let_go.state) == (2, ReconciliationState.COMPLETE)
             assert numbers(owned_partitions(broker, who(second))) == [2, 3]
-            got = await heartbeat_assigned(broker, who(second))
+            got = await heartbeat_assigned(broker, HeartbeatAssigned(who(second)))
             assert (got.state, got.is_rebalancing) == (ReconciliationState.COMPLETE, False)
 
-            stats = rebalance_stats(broker, "crew")
+            stats = rebalance_stats(broker, DescribeRebalances(group="crew"))
             assert (stats.total, stats.successful, stats.by_reason) == (2, 2, {"member_joined": 2})
             assert stats.last_ms is not None
-            assert rebalance_stats(broker).partitions_revoked == 2
+            assert rebalance_stats(broker, DescribeRebalances()).partitions_revoked == 2
             with pytest.raises(GroupNotFound):
-                rebalance_stats(broker, "nobody")
+                rebalance_stats(broker, DescribeRebalances(group="nobody"))
 
     asyncio.run(walk())
 
@@ -163,15 +184,17 @@ def test_members_generation_and_assignment_survive_a_restart(tmp_path: Path) -> 
             for sharing in Sharing:
                 await join(broker, group=sharing.value, sharing=sharing)
                 members[sharing] = await join(broker, group=sharing.value, sharing=sharing)
-            before = {sharing: describe_group(broker, sharing.value) for sharing in Sharing}
+            before = {
+                sharing: describe_group(broker, DescribeGroup(group=sharing.value)) for sharing in Sharing
+            }
         async with running(FolderDisk(tmp_path), CONFIG) as broker:
             for sharing, member in members.items():
-                view = describe_group(broker, sharing.value)
+                view = describe_group(broker, DescribeGroup(group=sharing.value))
                 assert (view.generation, view.sharing) == (2, sharing)
                 assert [m.partitions for m in view.members] == [m.partitions for m in before[sharing].members]
-                assert sharing_of(broker, sharing.value) == (sharing, False)
+                assert sharing_of(broker, DescribeSharing(group=sharing.value)) == (sharing, False)
                 told = await heartbeat_assigned(
-                    broker, Membership(sharing.value, member.member_id, member.generation)
+                    broker, HeartbeatAssigned(Membership(sharing.value, member.member_id, member.generation))
                 )
                 assert told.generation == 2
             third = await join(broker, group="eager")
@@ -189,7 +212,7 @@ def test_what_a_member_was_told_survives_a_power_failure() -> None:
             second = await join(broker)
             after = disk.crash()
         async with running(after, CONFIG) as broker:
-            await heartbeat_assigned(broker, who(second))
+            await heartbeat_assigned(broker, HeartbeatAssigned(who(second)))
             assert numbers(owned_partitions(broker, who(first, 0))) == [0, 1]
 
     asyncio.run(walk())
@@ -206,10 +229,10 @@ def test_a_journal_that_is_written_anew_keeps_members(
             first = await join(broker, sharing=Sharing.COOPERATIVE)
             for _ in range(4):
                 passer_by = await join(broker, sharing=Sharing.COOPERATIVE)
-                await leave_assigned(broker, "crew", passer_by.member_id)
+                await leave_assigned(broker, LeaveAssigned(group="crew", member_id=passer_by.member_id))
             await broker.coordinator.keep_up()
         async with running(FolderDisk(tmp_path), CONFIG) as broker:
-            told = await heartbeat_assigned(broker, who(first, 0))
+            told = await heartbeat_assigned(broker, HeartbeatAssigned(who(first, 0)))
             assert told.generation >= 9
 
     asyncio.run(walk())
@@ -223,11 +246,11 @@ def test_silent_members_are_missed_and_an_empty_group_is_forgotten(tmp_path: Pat
             goes = await join(broker, session_timeout_ms=20)
             await until(lambda: numbers(owned_partitions(broker, who(stays, 0))) == [0, 1, 2, 3])
             with pytest.raises(UnknownMember):
-                await heartbeat_assigned(broker, who(goes))
-            await leave_assigned(broker, "crew", stays.member_id)
+                await heartbeat_assigned(broker, HeartbeatAssigned(who(goes)))
+            await leave_assigned(broker, LeaveAssigned(group="crew", member_id=stays.member_id))
             with pytest.raises(GroupNotFound):
-                describe_group(broker, "crew")
-            assert rebalance_stats(broker).total == 4
+                describe_group(broker, DescribeGroup(group="crew"))
+            assert rebalance_stats(broker, DescribeRebalances()).total == 4
 
     asyncio.run(walk())
 
@@ -239,7 +262,7 @@ def test_assignments_follow_partitions_that_are_added(tmp_path: Path) -> None:
             member = await join(broker)
             await add_partitions(broker, "orders", 3)
             assert numbers(owned_partitions(broker, who(member, 0))) == [0, 1, 2]
-            assert describe_group(broker, "crew").generation == 2
+            assert describe_group(broker, DescribeGroup(group="crew")).generation == 2
             await delete_topic(broker, "orders")
             assert owned_partitions(broker, who(member, 0)) == ()
 
@@ -253,21 +276,23 @@ def test_offsets_are_the_owners_and_outlive_the_members(tmp_path: Path) -> None:
             first = await join(broker)
             await join(broker)
             commit = [TopicCommit(ORDERS, [(0, 5, -1, "")])]
-            assert await commit_offsets(broker, who(first, 0), commit) == {}
+            assert await commit_offsets(broker, CommitOffsets(who(first, 0), commit)) == {}
             with pytest.raises(NotPartitionOwner):
-                await commit_offsets(broker, who(first, 0), [TopicCommit(ORDERS, [(3, 5, -1, "")])])
+                await commit_offsets(
+                    broker, CommitOffsets(who(first, 0), [TopicCommit(ORDERS, [(3, 5, -1, "")])])
+                )
             with pytest.raises(UnknownMember):
-                await commit_offsets(broker, Membership("crew", "stranger", 1), commit)
+                await commit_offsets(broker, CommitOffsets(Membership("crew", "stranger", 1), commit))
             with pytest.raises(GroupNotEmpty):
-                await delete_group(broker, "crew")
-            for member_id in describe_group(broker, "crew").members:
-                await leave_assigned(broker, "crew", member_id.member_id)
+                await delete_group(broker, DeleteGroup(group="crew"))
+            for member_id in describe_group(broker, DescribeGroup(group="crew")).members:
+                await leave_assigned(broker, LeaveAssigned(group="crew", member_id=member_id.member_id))
 
-            (found,) = await fetch_offsets(broker, "crew", None)
+            (found,) = await fetch_offsets(broker, FetchOffsets(group="crew", wanted=None))
             assert list(found.rows) == [(0, 5, -1, "")]
-            view = describe_group(broker, "crew")
+            view = describe_group(broker, DescribeGroup(group="crew"))
             assert (view.state, view.kind, view.members) == (GroupState.EMPTY, GroupKind.HTTP, ())
-            await delete_group(broker, "crew")
+            await delete_group(broker, DeleteGroup(group="crew"))
 
     asyncio.run(walk())
 
@@ -290,15 +315,18 @@ def test_a_group_is_of_one_kind_while_it_has_members(tmp_path: Path) -> None:
             with pytest.raises(InconsistentProtocol):
                 await join(broker, sharing=Sharing.SHARED)
             with pytest.raises(UnknownMember):
-                heartbeat(broker, who(member))
-            assert [(g.name, g.kind) for g in list_groups(broker)] == [("crew", GroupKind.HTTP)]
-            await commit_offsets(broker, who(member), [TopicCommit(ORDERS, [(0, 5, -1, "")])])
-            await leave_assigned(broker, "crew", member.member_id)
+                heartbeat(broker, Heartbeat(who(member)))
+            assert [(g.name, g.kind) for g in list_groups(broker, ListGroups())] == [("crew", GroupKind.HTTP)]
+            await commit_offsets(broker, CommitOffsets(who(member), [TopicCommit(ORDERS, [(0, 5, -1, "")])]))
+            await leave_assigned(broker, LeaveAssigned(group="crew", member_id=member.member_id))
 
             joined = await join_group(broker, classic)
 
-            assert (joined.generation, describe_group(broker, "crew").kind) == (2, GroupKind.CLASSIC)
-            assert sharing_of(broker, "crew") is None
+            assert (joined.generation, describe_group(broker, DescribeGroup(group="crew")).kind) == (
+                2,
+                GroupKind.CLASSIC,
+            )
+            assert sharing_of(broker, DescribeSharing(group="crew")) is None
             with pytest.raises(InconsistentProtocol):
                 await join(broker)
             with pytest.raises(UnknownMember):
@@ -317,7 +345,7 @@ def test_a_join_that_is_refused_leaves_no_group_behind(tmp_path: Path) -> None:
                 await join(broker, topics=[])
             with pytest.raises(Invalid):
                 await join(broker, session_timeout_ms=0)
-            assert list_groups(broker) == []
+            assert list_groups(broker, ListGroups()) == []
             with pytest.raises(GroupNotFound):
                 owned_partitions(broker, Membership("crew", "stranger", 0))
 
@@ -346,10 +374,10 @@ def test_a_full_disk_refuses_a_newcomer_and_leaves_the_group_as_it_was() -> None
             disk.fill_up(after_bytes=0)
             with pytest.raises(StorageFull):
                 await join(broker)
-            view = describe_group(broker, "crew")
+            view = describe_group(broker, DescribeGroup(group="crew"))
             assert (view.generation, len(view.members)) == (1, 1)
             disk.faults.heal()
-            await heartbeat_assigned(broker, who(member))
+            await heartbeat_assigned(broker, HeartbeatAssigned(who(member)))
             assert (await join(broker)).generation == 2
 
     asyncio.run(walk())
@@ -366,9 +394,9 @@ def test_a_silent_member_stays_until_the_journal_can_say_that_it_has_gone(
             await join(broker, session_timeout_ms=20)
             disk.fill_up(after_bytes=0)
             await until(lambda: "group_not_journalled" in caplog.text)
-            assert len(describe_group(broker, "crew").members) == 2
+            assert len(describe_group(broker, DescribeGroup(group="crew")).members) == 2
             disk.faults.heal()
-            await until(lambda: len(describe_group(broker, "crew").members) == 1)
+            await until(lambda: len(describe_group(broker, DescribeGroup(group="crew")).members) == 1)
             assert numbers(owned_partitions(broker, who(stays, 0))) == [0, 1, 2, 3]
             assert caplog.text.count("group_not_journalled") == 1, "it is not tried all the time"
 
@@ -385,23 +413,27 @@ def test_a_hundred_members_of_a_thousand_partitions_make_room_for_one_more(tmp_p
             crew = [await join(broker, sharing=Sharing.COOPERATIVE) for _ in range(100)]
             for _ in range(3):
                 for member in crew:
-                    told = await heartbeat_assigned(broker, who(member, 0))
+                    told = await heartbeat_assigned(broker, HeartbeatAssigned(who(member, 0)))
                     if told.to_revoke:
-                        await revoke_partitions(broker, who(member, 0), told.to_revoke)
-            assert describe_group(broker, "crew").state is GroupState.STABLE
-            moved_before = rebalance_stats(broker).partitions_revoked
+                        await revoke_partitions(
+                            broker, RevokePartitions(who=who(member, 0), revoked=told.to_revoke)
+                        )
+            assert describe_group(broker, DescribeGroup(group="crew")).state is GroupState.STABLE
+            moved_before = rebalance_stats(broker, DescribeRebalances()).partitions_revoked
             begun_s = time.process_time()
 
             crew.append(await join(broker, sharing=Sharing.COOPERATIVE))
             for _ in range(2):
                 for member in crew:
-                    told = await heartbeat_assigned(broker, who(member, 0))
+                    told = await heartbeat_assigned(broker, HeartbeatAssigned(who(member, 0)))
                     if told.to_revoke:
-                        await revoke_partitions(broker, who(member, 0), told.to_revoke)
+                        await revoke_partitions(
+                            broker, RevokePartitions(who=who(member, 0), revoked=told.to_revoke)
+                        )
 
             spent_s = time.process_time() - begun_s
-            assert describe_group(broker, "crew").state is GroupState.STABLE
-            assert rebalance_stats(broker).partitions_revoked - moved_before <= 10
+            assert describe_group(broker, DescribeGroup(group="crew")).state is GroupState.STABLE
+            assert rebalance_stats(broker, DescribeRebalances()).partitions_revoked - moved_before <= 10
             assert spent_s < 1
 
     asyncio.run(walk())

@@ -16,7 +16,8 @@ from goqueue.broker.topics.verbs import create_topic
 from goqueue.model.commands import CreateTopic
 from goqueue.model.delivery import Redrive
 from goqueue.model.errors import TopicExists
-from goqueue.model.groups import JoinGroup, Membership, SyncGroup, TopicCommit
+from goqueue.model.group_commands import CommitOffsets, JoinGroup, ListGroups, SyncGroup
+from goqueue.model.groups import Membership, TopicCommit
 from goqueue.model.settings import MINUTE_MS, BrokerConfig, GroupConfig
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
@@ -57,7 +58,7 @@ async def commit(broker: Broker, group: str) -> None:
     with suppress(TopicExists):
         await create_topic(broker, CreateTopic(name=ORDERS, partitions=1))
     commit = TopicCommit(ORDERS, [(0, 0, -1, "")])
-    assert await commit_offsets(broker, Membership(group, "", -1), [commit]) == {}
+    assert await commit_offsets(broker, CommitOffsets(Membership(group, "", -1), [commit])) == {}
 
 
 async def join(broker: Broker, group: str, *, session_timeout_ms: int = 1_800_000) -> None:
@@ -76,7 +77,7 @@ async def join(broker: Broker, group: str, *, session_timeout_ms: int = 1_800_00
 
 
 def names(broker: Broker) -> list[str]:
-    return [listing.name for listing in list_groups(broker)]
+    return [listing.name for listing in list_groups(broker, ListGroups())]
 
 
 def test_offsets_without_members_end_after_the_retention_and_not_before() -> None:

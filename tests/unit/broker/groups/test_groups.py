@@ -30,16 +30,20 @@ from goqueue.model.errors import (
     StorageFull,
     UnknownMember,
 )
-from goqueue.model.groups import (
-    GroupState,
-    Joined,
+from goqueue.model.group_commands import (
+    CommitOffsets,
+    DeleteGroup,
+    DeleteOffsets,
+    DescribeGroup,
+    DescribeLag,
+    FetchOffsets,
+    Heartbeat,
     JoinGroup,
-    Leaver,
-    Membership,
-    OffsetRow,
+    LeaveGroup,
+    ListGroups,
     SyncGroup,
-    TopicCommit,
 )
+from goqueue.model.groups import GroupState, Joined, Leaver, Membership, OffsetRow, TopicCommit
 from goqueue.model.ids import TopicPartition
 from goqueue.model.settings import BrokerConfig, GroupConfig
 from goqueue.node.disk import FolderDisk
@@ -51,11 +55,11 @@ READER = Membership("readers", "", -1)
 
 
 async def commit(broker: Broker, *rows: OffsetRow, who: Membership = READER) -> None:
-    assert await commit_offsets(broker, who, [TopicCommit(ORDERS, rows)]) == {}
+    assert await commit_offsets(broker, CommitOffsets(who, [TopicCommit(ORDERS, rows)])) == {}
 
 
 async def committed(broker: Broker, group: str = "readers") -> dict[int, int]:
-    found = await fetch_offsets(broker, group, None)
+    found = await fetch_offsets(broker, FetchOffsets(group=group, wanted=None))
     return {row[0]: row[1] for topic in found for row in topic.rows}
 
 
@@ -99,8 +103,8 @@ def test_a_broker_without_groups_keeps_nothing_for_them(tmp_path: Path) -> None:
         async with running(FolderDisk(tmp_path)) as broker:
             assert await committed(broker) == {}
             with pytest.raises(GroupNotFound):
-                describe_group(broker, "readers")
-            assert list_groups(broker) == []
+                describe_group(broker, DescribeGroup(group="readers"))
+            assert list_groups(broker, ListGroups()) == []
         assert not (tmp_path / "logs" / "__consumer_offsets").exists()
 
     asyncio.run(walk())
@@ -113,10 +117,10 @@ def test_offsets_and_members_survive_a_restart(tmp_path: Path) -> None:
             member = await stable(broker)
             await commit(broker, (0, 5, 1, "note"), (2, 7, -1, ""), who=member)
         async with running(FolderDisk(tmp_path), CONFIG) as broker:
-            found = await fetch_offsets(broker, "readers", [(ORDERS, [0, 1, 2])])
+            found = await fetch_offsets(broker, FetchOffsets(group="readers", wanted=[(ORDERS, [0, 1, 2])]))
             assert found == [TopicCommit(ORDERS, [(0, 5, 1, "note"), (1, -1, -1, ""), (2, 7, -1, "")])]
-            heartbeat(broker, member)
-            view = describe_group(broker, "readers")
+            heartbeat(broker, Heartbeat(member))
+            view = describe_group(broker, DescribeGroup(group="readers"))
             assert (view.state, view.members[0].assignment) == (GroupState.STABLE, b"mine")
             await commit(broker, (0, 6, 1, ""), who=member)
             assert await committed(broker) == {0: 6, 2: 7}
@@ -145,7 +149,7 @@ def test_groups_of_many_names_are_kept_apart_and_found_again(tmp_path: Path) -> 
             for number in range(20):
                 await commit(broker, (0, number, -1, ""), who=Membership(f"group-{number}", "", -1))
         async with running(FolderDisk(tmp_path)) as broker:
-            assert len(list_groups(broker)) == 20
+            assert len(list_groups(broker, ListGroups())) == 20
             for number in range(20):
                 assert await committed(broker, f"group-{number}") == {0: number}
         folders = {path.name for path in (tmp_path / "logs" / "__consumer_offsets").iterdir()}
@@ -170,7 +174,7 @@ def test_a_long_journal_is_written_anew(tmp_path: Path, monkeypatch: pytest.Monk
             await commit(broker, (1, 1, -1, ""), who=member)
         async with running(FolderDisk(tmp_path), CONFIG) as broker:
             assert await committed(broker) == {0: 199, 1: 1}
-            heartbeat(broker, member)
+            heartbeat(broker, Heartbeat(member))
 
     asyncio.run(walk())
 
@@ -181,9 +185,11 @@ def test_a_member_that_falls_silent_is_removed_by_the_clock(tmp_path: Path) -> N
             await orders(broker)
             member = await stable(broker, session_timeout_ms=30)
             await commit(broker, (0, 1, -1, ""), who=member)
-            await until(lambda: describe_group(broker, "readers").state is GroupState.EMPTY)
+            await until(
+                lambda: describe_group(broker, DescribeGroup(group="readers")).state is GroupState.EMPTY
+            )
             with pytest.raises(UnknownMember):
-                heartbeat(broker, member)
+                heartbeat(broker, Heartbeat(member))
             assert await committed(broker) == {0: 1}
 
     asyncio.run(walk())
@@ -193,10 +199,12 @@ def test_a_group_in_which_nothing_is_left_is_forgotten_for_good(tmp_path: Path) 
     async def walk() -> None:
         async with running(FolderDisk(tmp_path), CONFIG) as broker:
             member = await stable(broker)
-            assert await leave_group(broker, "readers", [Leaver(member.member_id)]) == [None]
-            assert list_groups(broker) == []
+            assert await leave_group(
+                broker, LeaveGroup(group="readers", leavers=[Leaver(member.member_id)])
+            ) == [None]
+            assert list_groups(broker, ListGroups()) == []
         async with running(FolderDisk(tmp_path), CONFIG) as broker:
-            assert list_groups(broker) == []
+            assert list_groups(broker, ListGroups()) == []
 
     asyncio.run(walk())
 
@@ -209,9 +217,11 @@ def test_a_refused_request_leaves_no_group_behind(tmp_path: Path) -> None:
                 await join(broker, "stranger")
             with pytest.raises(UnknownMember):
                 await commit(broker, (0, 1, -1, ""), who=Membership("readers", "stranger", 3))
-            refusals = await commit_offsets(broker, READER, [TopicCommit(ORDERS, [(9, 1, -1, "")])])
+            refusals = await commit_offsets(
+                broker, CommitOffsets(READER, [TopicCommit(ORDERS, [(9, 1, -1, "")])])
+            )
             assert list(refusals) == [TopicPartition(ORDERS, 9)]
-            assert list_groups(broker) == []
+            assert list_groups(broker, ListGroups()) == []
 
     asyncio.run(walk())
 
@@ -229,8 +239,8 @@ def test_a_member_that_never_comes_back_with_its_id_leaves_no_group_behind(tmp_p
             )
             with pytest.raises(MemberIdRequired):
                 await join_group(broker, command)
-            assert len(list_groups(broker)) == 1
-            await until(lambda: not list_groups(broker))
+            assert len(list_groups(broker, ListGroups())) == 1
+            await until(lambda: not list_groups(broker, ListGroups()))
 
     asyncio.run(walk())
 
@@ -240,9 +250,9 @@ def test_a_client_that_goes_away_while_it_waits_is_not_waited_for(tmp_path: Path
         async with running(FolderDisk(tmp_path), CONFIG) as broker:
             member = await stable(broker)
             newcomer = asyncio.create_task(join(broker))
-            await until(lambda: len(describe_group(broker, "readers").members) == 2)
+            await until(lambda: len(describe_group(broker, DescribeGroup(group="readers")).members) == 2)
             with pytest.raises(RebalanceInProgress):
-                heartbeat(broker, member)
+                heartbeat(broker, Heartbeat(member))
             newcomer.cancel()
             await asyncio.gather(newcomer, return_exceptions=True)
             again = await join(broker, member.member_id)
@@ -256,7 +266,7 @@ def test_whoever_waits_is_told_when_the_broker_stops(tmp_path: Path) -> None:
         async with running(FolderDisk(tmp_path), CONFIG) as broker:
             await stable(broker)
             newcomer = asyncio.create_task(join(broker))
-            await until(lambda: len(describe_group(broker, "readers").members) == 2)
+            await until(lambda: len(describe_group(broker, DescribeGroup(group="readers")).members) == 2)
             await close_broker(broker)
             with pytest.raises(ShuttingDown):
                 await newcomer
@@ -275,7 +285,7 @@ def test_a_topic_made_anew_begins_without_the_offsets_of_the_old_one(tmp_path: P
             assert await committed(broker) == {}
             await orders(broker)
             assert await committed(broker) == {}
-            assert (await group_lag(broker, "readers")).partitions == ()
+            assert (await group_lag(broker, DescribeLag(group="readers"))).partitions == ()
             await commit(broker, (1, 1, -1, ""))
             assert await committed(broker) == {1: 1}
 
@@ -287,11 +297,13 @@ def test_deleted_offsets_and_groups_stay_deleted(tmp_path: Path) -> None:
         async with running(FolderDisk(tmp_path)) as broker:
             await orders(broker)
             await commit(broker, (0, 5, -1, ""), (1, 6, -1, ""))
-            assert await delete_offsets(broker, "readers", [(ORDERS, [0])]) == {}
+            assert (
+                await delete_offsets(broker, DeleteOffsets(group="readers", unwanted=[(ORDERS, [0])])) == {}
+            )
             await commit(broker, (0, 1, -1, ""), who=Membership("others", "", -1))
-            await delete_group(broker, "others")
+            await delete_group(broker, DeleteGroup(group="others"))
             with pytest.raises(GroupNotFound):
-                await delete_group(broker, "others")
+                await delete_group(broker, DeleteGroup(group="others"))
         async with running(FolderDisk(tmp_path)) as broker:
             assert await committed(broker) == {1: 6}
             assert await committed(broker, "others") == {}

@@ -15,6 +15,7 @@ from goqueue.broker.write.publish import publish
 from goqueue.log.partition_log import PartitionLog
 from goqueue.model.commands import CreateTopic, Publish
 from goqueue.model.errors import GroupNotFound
+from goqueue.model.group_commands import CommitOffsets, DescribeLag
 from goqueue.model.groups import Membership, TopicCommit
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Message
@@ -28,7 +29,7 @@ HOUR_MS = 3_600_000
 
 async def commit(broker: Broker, offsets: dict[int, int], topic: TopicName = ORDERS) -> None:
     rows = [(partition, offset, -1, "") for partition, offset in offsets.items()]
-    assert await commit_offsets(broker, READER, [TopicCommit(topic, rows)]) == {}
+    assert await commit_offsets(broker, CommitOffsets(READER, [TopicCommit(topic, rows)])) == {}
 
 
 async def store(broker: Broker, *ages_ms: int, partition: int = 0) -> None:
@@ -50,7 +51,7 @@ def test_a_group_is_as_far_behind_as_its_first_unread_message_is_old(tmp_path: P
             await store(broker, 0, partition=1)
             await commit(broker, {0: 1, 1: 1})
 
-            behind = await group_lag(broker, "readers")
+            behind = await group_lag(broker, DescribeLag(group="readers"))
 
             first, second = behind.partitions
             assert (first.committed_offset, first.end_offset, first.lag) == (1, 3, 2)
@@ -69,7 +70,7 @@ def test_what_retention_has_removed_is_not_behind(tmp_path: Path) -> None:
             await commit(broker, {0: 0})
             await delete_records(broker, ORDERS_0, 2)
 
-            (left,) = (await group_lag(broker, "readers")).partitions
+            (left,) = (await group_lag(broker, DescribeLag(group="readers"))).partitions
 
             assert left.lag == 1
             assert HOUR_MS <= left.lag_ms < HOUR_MS + 60_000
@@ -92,11 +93,11 @@ def test_a_group_that_stands_still_is_looked_up_once(tmp_path: Path, monkeypatch
             await orders(broker)
             await store(broker, HOUR_MS, HOUR_MS, HOUR_MS)
             await commit(broker, {0: 1})
-            assert (await group_lag(broker, "readers")).total == 2
+            assert (await group_lag(broker, DescribeLag(group="readers"))).total == 2
             await store(broker, 0)
-            assert (await group_lag(broker, "readers")).total == 3
+            assert (await group_lag(broker, DescribeLag(group="readers"))).total == 3
             await commit(broker, {0: 2})
-            assert (await group_lag(broker, "readers")).total == 2
+            assert (await group_lag(broker, DescribeLag(group="readers"))).total == 2
 
     asyncio.run(walk())
     assert looked_up == [1, 2]
@@ -118,7 +119,7 @@ def test_a_look_at_many_partitions_lets_others_run_in_between() -> None:
                     turns += 1
 
             other = asyncio.get_running_loop().create_task(somebody_else())
-            behind = await group_lag(broker, "readers")
+            behind = await group_lag(broker, DescribeLag(group="readers"))
             other.cancel()
 
             assert behind.total == 200
@@ -131,6 +132,6 @@ def test_an_unknown_group_has_no_lag(tmp_path: Path) -> None:
     async def walk() -> None:
         async with running(FolderDisk(tmp_path)) as broker:
             with pytest.raises(GroupNotFound):
-                await group_lag(broker, "nobody")
+                await group_lag(broker, DescribeLag(group="nobody"))
 
     asyncio.run(walk())

@@ -19,7 +19,15 @@ from goqueue.model.errors import (
     PartitionNotFound,
     TopicNotFound,
 )
-from goqueue.model.groups import JoinGroup, Membership, ResetOffsets, SyncGroup, TopicCommit
+from goqueue.model.group_commands import (
+    CommitOffsets,
+    DescribeGroup,
+    FetchOffsets,
+    JoinGroup,
+    ResetOffsets,
+    SyncGroup,
+)
+from goqueue.model.groups import Membership, TopicCommit
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Message
 from goqueue.model.settings import BrokerConfig, GroupConfig
@@ -38,7 +46,7 @@ async def three_orders(broker: Broker) -> int:
     messages = [Message(b"x", partition=0, timestamp_ms=now_ms - hours * HOUR_MS) for hours in (3, 2, 1)]
     await publish(broker, Publish(topic=ORDERS, messages=messages))
     commit = TopicCommit(ORDERS, [(0, 2, -1, "")])
-    assert await commit_offsets(broker, Membership("readers", "", -1), [commit]) == {}
+    assert await commit_offsets(broker, CommitOffsets(Membership("readers", "", -1), [commit])) == {}
     return now_ms
 
 
@@ -58,7 +66,11 @@ async def join(broker: Broker) -> None:
 
 
 async def committed(broker: Broker) -> dict[int, int]:
-    return {row[0]: row[1] for topic in await fetch_offsets(broker, "readers", None) for row in topic.rows}
+    return {
+        row[0]: row[1]
+        for topic in await fetch_offsets(broker, FetchOffsets(group="readers", wanted=None))
+        for row in topic.rows
+    }
 
 
 def test_a_group_can_be_sent_to_the_start_the_end_and_a_time(tmp_path: Path) -> None:
@@ -143,6 +155,6 @@ def test_no_group_begins_by_a_reset(tmp_path: Path) -> None:
                 with pytest.raises(GroupNotFound):
                     await reset_offsets(broker, command)
             with pytest.raises(GroupNotFound):
-                describe_group(broker, "new")
+                describe_group(broker, DescribeGroup(group="new"))
 
     asyncio.run(walk())

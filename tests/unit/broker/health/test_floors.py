@@ -12,6 +12,7 @@ from goqueue.broker.write.publish import publish
 from goqueue.core.cluster.metadata import CommitMarkKept, Metadata
 from goqueue.core.groups.events import OffsetsCommitted
 from goqueue.model.commands import Publish
+from goqueue.model.group_commands import CommitOffsets
 from goqueue.model.groups import NO_GENERATION, Membership, TopicCommit, TopicOffsets
 from goqueue.model.messages import Acks, Message
 from tests.unit.broker.lives import Lives
@@ -39,7 +40,7 @@ def old_life(lives: Lives, monkeypatch: pytest.MonkeyPatch, settled: set[int]) -
         taken = await take(broker, ann)
         assert len(taken) == 6
         await ack(broker, [one for one in taken if one.offset in settled])
-        await commit_offsets(broker, READER, [TopicCommit(ORDERS, [(0, 6, -1, "")])])
+        await commit_offsets(broker, CommitOffsets(READER, [TopicCommit(ORDERS, [(0, 6, -1, "")])]))
         return ann
 
     with monkeypatch.context() as patch:
@@ -117,10 +118,12 @@ def test_an_offset_that_a_client_merely_names_is_kept_as_told_and_is_no_damage()
 
     async def work(broker: Broker) -> Consumer:
         await orders(broker, partitions=2)
-        await commit_offsets(broker, WORKERS, [TopicCommit(ORDERS, [(0, 1_000, -1, ""), (1, 0, -1, "")])])
+        await commit_offsets(
+            broker, CommitOffsets(WORKERS, [TopicCommit(ORDERS, [(0, 1_000, -1, ""), (1, 0, -1, "")])])
+        )
         ann = await join(broker)
         await take(broker, ann)  # a delivery begins at the offset that was named
-        await commit_offsets(broker, READER, [TopicCommit(ORDERS, [(0, 7, -1, "")])])
+        await commit_offsets(broker, CommitOffsets(READER, [TopicCommit(ORDERS, [(0, 7, -1, "")])]))
         return ann
 
     lives.live(work)
@@ -137,7 +140,7 @@ def test_an_offset_that_a_client_merely_names_is_kept_as_told_and_is_no_damage()
     lives.live(look)
 
     async def commit_lower(broker: Broker) -> bool:
-        await commit_offsets(broker, READER, [TopicCommit(ORDERS, [(0, 0, -1, "")])])
+        await commit_offsets(broker, CommitOffsets(READER, [TopicCommit(ORDERS, [(0, 0, -1, "")])]))
         record = broker.coordinator.journals.record("readers")
         assert record is not None
         return bool(record.offsets.ahead_of(ORDERS, broker.metadata.topic(ORDERS).topic_id))

@@ -12,7 +12,8 @@ from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.write.publish import publish
 from goqueue.model.commands import CreateTopic, Publish, ReadMessages
 from goqueue.model.delivery import Action, Poll, Receipt, Settle, SettleOutcome
-from goqueue.model.groups import JoinAssigned, Sharing
+from goqueue.model.group_commands import JoinAssigned
+from goqueue.model.groups import Sharing
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Headers, Lane, Message, StoredMessage
 from tests.unit.broker.running import ORDERS

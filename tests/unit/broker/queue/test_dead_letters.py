@@ -8,7 +8,7 @@ import pytest
 from goqueue.broker.broker import Broker
 from goqueue.broker.queue.redrive import browse, redrive
 from goqueue.broker.topics.verbs import add_partitions, delete_topic
-from goqueue.model.delivery import Redrive
+from goqueue.model.delivery import BrowseDeadLetters, Redrive
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Lane
 from tests.unit.broker.lives import NEVER, Lives, PowerLost
@@ -147,7 +147,10 @@ def test_dead_letters_are_sent_back_once_to_where_they_came_from() -> None:
     async def story(broker: Broker) -> None:
         await orders(broker, partitions=3)
         ann = await bury(broker, ("x", "a"), ("y", "b"), ("z", "c"))
-        partitions = {one.message.key: one.source.partition for one in (await browse(broker, ORDERS)).letters}
+        partitions = {
+            one.message.key: one.source.partition
+            for one in (await browse(broker, BrowseDeadLetters(topic=ORDERS))).letters
+        }
 
         done = await redrive(broker, Redrive(topic=ORDERS))
 
@@ -157,7 +160,7 @@ def test_dead_letters_are_sent_back_once_to_where_they_came_from() -> None:
         assert {one.key.encode(): one.partition for one in again} == partitions
         assert {one.headers[1:] for one in again} == {(("goqueue-dlq-redrives", b"1"),)}
         assert {one.headers[0][0] for one in again} == {"traceparent"}
-        assert (await browse(broker, ORDERS)).letters == []
+        assert (await browse(broker, BrowseDeadLetters(topic=ORDERS))).letters == []
         assert (await redrive(broker, Redrive(topic=ORDERS))).moved == 0
 
     Lives(6).live(story)
@@ -175,7 +178,9 @@ def test_a_redrive_takes_what_fits_and_leaves_the_rest() -> None:
 
         assert (done.moved, done.is_complete) == (2, False)
         assert values(await take(broker, ann)) == ["a", "c"]
-        left = [letter.message.value for letter in (await browse(broker, ORDERS)).letters]
+        left = [
+            letter.message.value for letter in (await browse(broker, BrowseDeadLetters(topic=ORDERS))).letters
+        ]
         assert left == [b"b", b"d"]
 
     Lives(7).live(story)

@@ -12,7 +12,8 @@ from goqueue.broker.topics.verbs import delete_topic
 from goqueue.model.commands import Spot
 from goqueue.model.delivery import TTL_HEADER
 from goqueue.model.errors import GoQueueError, UnknownMember
-from goqueue.model.groups import Membership, ResetOffsets, Sharing, TopicCommit
+from goqueue.model.group_commands import CommitOffsets, ResetOffsets
+from goqueue.model.groups import Membership, Sharing, TopicCommit
 from goqueue.model.messages import Lane
 from tests.unit.broker.lives import Lives
 from tests.unit.broker.queue.queue_steps import (
@@ -295,7 +296,7 @@ def test_an_offset_committed_by_hand_settles_what_is_below_it() -> None:
         ann = await join(broker)
         taken = await take(broker, ann, 2)
         who = Membership(ann.group, ann.member_id, 1)
-        await commit_offsets(broker, who, [TopicCommit(ORDERS, [(0, 1, -1, "")])])
+        await commit_offsets(broker, CommitOffsets(who, [TopicCommit(ORDERS, [(0, 1, -1, "")])]))
 
         assert floor(broker) == 1
         assert (await ack(broker, taken)).refusals == {}

@@ -11,9 +11,9 @@ from goqueue.broker.queue.stats import reliability_stats
 from goqueue.broker.topics.verbs import add_partitions, create_topic, delete_topic
 from goqueue.broker.write.publish import publish
 from goqueue.model.commands import CreateTopic, Publish
-from goqueue.model.delivery import TTL_HEADER, Action, Settle
+from goqueue.model.delivery import TTL_HEADER, Action, DescribeReliability, Settle
 from goqueue.model.errors import ReceiptNotFound
-from goqueue.model.groups import JoinAssigned
+from goqueue.model.group_commands import JoinAssigned
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Message
 from goqueue.model.names import TOPIC_NAME_CHARACTERS_MAX
@@ -66,7 +66,7 @@ def test_what_was_out_of_a_deleted_topic_takes_no_room_from_its_consumer() -> No
         await delete_topic(broker, ORDERS)
 
         assert values(await take(broker, ann)) == ["back"]
-        assert reliability_stats(broker).in_flight == 1
+        assert reliability_stats(broker, DescribeReliability()).in_flight == 1
 
     Lives(2).live(story)
 

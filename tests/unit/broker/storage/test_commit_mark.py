@@ -24,7 +24,8 @@ from goqueue.model.commands import (
     Spot,
     WatchOffsets,
 )
-from goqueue.model.groups import NO_GENERATION, Membership, ResetOffsets, TopicCommit
+from goqueue.model.group_commands import CommitOffsets, DescribeLag, ResetOffsets
+from goqueue.model.groups import NO_GENERATION, Membership, TopicCommit
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks, Message
 from goqueue.model.transactions import Isolation
@@ -109,7 +110,7 @@ def test_an_offset_that_was_committed_is_never_behind_the_end_after_a_power_cut(
         await orders(broker)
         await put(broker, "a", "b", "c")
         seen = await texts_in(broker)
-        await commit_offsets(broker, READER, [TopicCommit(ORDERS, [(0, len(seen), -1, "")])])
+        await commit_offsets(broker, CommitOffsets(READER, [TopicCommit(ORDERS, [(0, len(seen), -1, "")])]))
 
     lives.live(read_and_commit)
 
@@ -143,7 +144,7 @@ async def _ranges(broker: Broker) -> object:
 
 
 async def _lag(broker: Broker) -> object:
-    [lag] = (await group_lag(broker, READER.group)).partitions
+    [lag] = (await group_lag(broker, DescribeLag(group=READER.group))).partitions
     return lag.lag
 
 
@@ -175,7 +176,7 @@ def test_whoever_publishes_and_then_looks_sees_his_messages(
 ) -> None:
     async def story(broker: Broker) -> None:
         await orders(broker)
-        await commit_offsets(broker, READER, [TopicCommit(ORDERS, [(0, 0, -1, "")])])
+        await commit_offsets(broker, CommitOffsets(READER, [TopicCommit(ORDERS, [(0, 0, -1, "")])]))
         await put(broker, "a", "b", acks=acks)
 
         assert await look(broker) == seen
@@ -192,7 +193,7 @@ def test_what_somebody_was_shown_is_there_after_a_power_cut(
 
     async def story(broker: Broker) -> None:
         await orders(broker)
-        await commit_offsets(broker, READER, [TopicCommit(ORDERS, [(0, 0, -1, "")])])
+        await commit_offsets(broker, CommitOffsets(READER, [TopicCommit(ORDERS, [(0, 0, -1, "")])]))
         await put(broker, "a", "b")
         await look(broker)
 

@@ -60,12 +60,14 @@ from goqueue.model.errors import (
     StorageQuotaExceeded,
     TopicSuspended,
 )
-from goqueue.model.groups import NO_GENERATION, JoinGroup, Membership, TopicCommit
+from goqueue.model.group_commands import CommitOffsets, FetchOffsets, JoinGroup
+from goqueue.model.groups import NO_GENERATION, Membership, TopicCommit
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import HOUR_MS, MINUTE_MS, BrokerConfig, GroupConfig
 from goqueue.model.tenants import UNLIMITED_QUOTAS, CreateTenant, Quotas, TenantStatus
-from goqueue.model.transactions import ProducerEpoch, PublishOnce
+from goqueue.model.transaction_commands import PublishOnce, TakeProducerId
+from goqueue.model.transactions import ProducerEpoch
 from goqueue.node.disk import FolderDisk
 from goqueue.records.batch import encode
 from goqueue.records.entries import encode_entry
@@ -118,7 +120,7 @@ def test_a_tenant_adopts_topics_and_groups_that_bear_its_name(tmp_path: Path) ->
         await create_topic(broker, CreateTopic(name="acme", partitions=1))
         await put(broker, *TEN)
         member = Membership("acme.workers", "", NO_GENERATION)
-        await commit_offsets(broker, member, [TopicCommit(TOPIC, [(0, 1, -1, "")])])
+        await commit_offsets(broker, CommitOffsets(member, [TopicCommit(TOPIC, [(0, 1, -1, "")])]))
 
         await create_tenant(broker, CreateTenant(name="acme"))
 
@@ -190,7 +192,7 @@ def test_bulk_writes_stages_and_numbered_messages_are_held_to_the_quotas_too() -
         await create_tenant(broker, CreateTenant(name="beta", quotas=UNLIMITED_QUOTAS))
         await create_topic(broker, CreateTopic(name="beta.orders", partitions=1))
         await take_generation(broker, "lake")
-        producer = ProducerEpoch(await init_producer(broker), 0)
+        producer = ProducerEpoch(await init_producer(broker, TakeProducerId()), 0)
         numbered = PublishOnce(producer=producer, topic=TOPIC, message=Message(b"x"), sequence=0)
 
         with pytest.raises(MessageTooLarge):
@@ -350,7 +352,10 @@ def test_groups_and_their_members_are_counted(tmp_path: Path) -> None:
         with pytest.raises(GroupFull):
             await join(broker, "cid", group="acme.workers", topic=TOPIC)
         await commit_offsets(
-            broker, Membership("acme.readers", "", NO_GENERATION), [TopicCommit(TOPIC, [(0, 0, -1, "")])]
+            broker,
+            CommitOffsets(
+                Membership("acme.readers", "", NO_GENERATION), [TopicCommit(TOPIC, [(0, 0, -1, "")])]
+            ),
         )
         with pytest.raises(QuotaExceeded, match="2 consumer groups"):
             await join(broker, group="acme.third", topic=TOPIC)
@@ -358,7 +363,10 @@ def test_groups_and_their_members_are_counted(tmp_path: Path) -> None:
             await join_group(broker, _join("acme.third"))
         with pytest.raises(QuotaExceeded):
             await commit_offsets(
-                broker, Membership("acme.third", "", NO_GENERATION), [TopicCommit(TOPIC, [(0, 0, -1, "")])]
+                broker,
+                CommitOffsets(
+                    Membership("acme.third", "", NO_GENERATION), [TopicCommit(TOPIC, [(0, 0, -1, "")])]
+                ),
             )
         assert tenant_groups(broker, "acme") == ["acme.readers", "acme.workers"]
         for name in ("ann", "bob", "cid"):
@@ -431,7 +439,7 @@ def test_a_tenant_that_is_not_active_is_refused_everything_and_keeps_its_data(
         with pytest.raises(GroupSuspended):
             await join(broker, group="acme.workers", topic=FREE)
         with pytest.raises(GroupSuspended):
-            await fetch_offsets(broker, "acme.workers", None)
+            await fetch_offsets(broker, FetchOffsets(group="acme.workers", wanted=None))
         await put(broker, *TEN, topic=FREE)
         await set_status(broker, "acme", TenantStatus.ACTIVE)
         assert await look(broker) == 10

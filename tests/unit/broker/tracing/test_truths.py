@@ -18,12 +18,13 @@ from goqueue.model.commands import Publish
 from goqueue.model.delays import CreateSchedule, Postponed, ScheduledMessage
 from goqueue.model.delivery import Redrive
 from goqueue.model.errors import TraceNotFound
+from goqueue.model.group_commands import CommitOffsets
 from goqueue.model.groups import Membership, TopicCommit
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Headers, Message
 from goqueue.model.telemetry import NO_OFFSET, Stage, TraceQuery, TraceStatus
-from goqueue.model.transactions import PublishOnce
-from goqueue.records.control import Marker
+from goqueue.model.transaction_commands import BeginTransaction, PublishOnce
+from goqueue.model.transactions import Marker
 from tests.unit.broker.lives import Lives
 from tests.unit.broker.queue.queue_steps import DEAD_ORDERS, Taken, ack, join, orders, put, reject, take
 from tests.unit.broker.running import ORDERS, ORDERS_0
@@ -215,7 +216,7 @@ def test_what_an_aborted_transaction_had_delayed_was_cancelled() -> None:
     async def story(broker: Broker) -> None:
         await orders(broker)
         writer = await new_writer(broker)
-        await begin_transaction(broker, WRITER, writer.producer)
+        await begin_transaction(broker, BeginTransaction(transactional_id=WRITER, producer=writer.producer))
         message = Message(b"later", partition=0, due_ms=broker.clock.wall_ms() + 60_000)
         await publish_once(broker, PublishOnce(topic=ORDERS, message=message, producer=writer.producer))
         await writer.end(Marker.ABORT, until_complete=True)
@@ -273,7 +274,7 @@ def test_what_a_search_may_pass_over_it_does_not_miss() -> None:
         await put(broker, "b", "c")
         committed = aborted + 2
         done = TopicCommit(ORDERS, [(0, committed + 1, -1, "")])
-        await commit_offsets(broker, Membership("readers", "", -1), [done])
+        await commit_offsets(broker, CommitOffsets(Membership("readers", "", -1), [done]))
 
         async def found(status: TraceStatus) -> list[int]:
             query = TraceQuery(statuses=frozenset({status}))

@@ -12,8 +12,8 @@ from goqueue.broker.transactions.journal import TransactionJournal
 from goqueue.core.transactions.transactions import Transaction
 from goqueue.model.commands import CreateTopic
 from goqueue.model.errors import ProducerFenced
+from goqueue.model.transactions import Marker
 from goqueue.node.disk import FolderDisk
-from goqueue.records.control import Marker
 from tests.unit.broker.lives import Lives
 from tests.unit.broker.running import ORDERS, ORDERS_0, running, until
 from tests.unit.broker.transactions.transaction_steps import (

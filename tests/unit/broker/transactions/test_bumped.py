@@ -19,8 +19,8 @@ from goqueue.model.errors import InvalidTransactionState, ProducerFenced, Produc
 from goqueue.model.groups import NO_GENERATION, Membership, TopicCommit
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks
-from goqueue.model.transactions import EPOCH_MAX, ProducerEpoch
-from goqueue.records.control import Marker
+from goqueue.model.transaction_commands import EndAndBump, PendOffsets
+from goqueue.model.transactions import EPOCH_MAX, Marker, ProducerEpoch
 from tests.unit.broker.lives import NEVER, Lives, PowerLost
 from tests.unit.broker.running import ORDERS
 from tests.unit.broker.transactions.transaction_steps import (
@@ -85,12 +85,19 @@ class Survivor:
         if not self.are_offsets_sent:
             who = Membership(GROUP, "", NO_GENERATION)
             commit = TopicCommit(ORDERS, [(0, self.number + 1, -1, "")])
-            await pend_offsets(broker, WRITER, producer, who, [commit], may_join=True)
+            await pend_offsets(
+                broker,
+                PendOffsets(
+                    transactional_id=WRITER, producer=producer, who=who, commits=[commit], may_join=True
+                ),
+            )
             self.are_offsets_sent = True
 
     async def _end(self, broker: Broker, producer: ProducerEpoch) -> None:
         marker = Marker.ABORT if self.is_undoing else Marker.COMMIT
-        self._begin(await end_and_bump(broker, WRITER, producer, marker))
+        self._begin(
+            await end_and_bump(broker, EndAndBump(transactional_id=WRITER, producer=producer, marker=marker))
+        )
         self.number += not self.is_undoing
         self.is_undoing = False
 

@@ -14,8 +14,7 @@ from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.commands import CreateTopic
 from goqueue.model.ids import ProducerId
 from goqueue.model.messages import Lane
-from goqueue.model.transactions import ProducerEpoch
-from goqueue.records.control import Marker
+from goqueue.model.transactions import Marker, ProducerEpoch
 from goqueue.records.layout import read_header
 from tests.unit.broker.lives import NEVER, Lives, PowerLost
 from tests.unit.broker.running import ORDERS, ORDERS_0

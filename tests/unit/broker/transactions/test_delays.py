@@ -16,8 +16,8 @@ from goqueue.model.errors import DelayedNotFound, OutOfSequence
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks, Lane, Message
 from goqueue.model.settings import BrokerConfig, DelayConfig
-from goqueue.model.transactions import PublishedOnce, PublishOnce
-from goqueue.records.control import Marker
+from goqueue.model.transaction_commands import AbortTransaction, BeginTransaction, PublishOnce
+from goqueue.model.transactions import Marker, PublishedOnce
 from tests.unit.broker.delays.delayed_world import (
     ORDERS,
     SMALL,
@@ -41,7 +41,7 @@ SOON_MS = 500
 
 async def begun(broker: Broker, *, timeout_ms: int = 60_000) -> Writer:
     writer = await new_writer(broker, timeout_ms=timeout_ms)
-    await begin_transaction(broker, WRITER, writer.producer)
+    await begin_transaction(broker, BeginTransaction(transactional_id=WRITER, producer=writer.producer))
     return writer
 
 
@@ -270,7 +270,7 @@ def test_an_operator_that_aborts_one_cancels_what_it_delayed() -> None:
     async def life(broker: Broker) -> None:
         writer = await begun(broker)
         await put(writer, "never")
-        await abort_transaction(broker, WRITER)
+        await abort_transaction(broker, AbortTransaction(name=WRITER))
         await sleep_ms(1_000)
         assert (await values(broker), delay_stats(broker).held) == ([], 0)
 

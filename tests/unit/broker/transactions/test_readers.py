@@ -9,8 +9,9 @@ from goqueue.broker.groups.lag import group_lag
 from goqueue.broker.groups.offsets import commit_offsets
 from goqueue.broker.groups.reset_offsets import reset_offsets
 from goqueue.model.commands import Spot
-from goqueue.model.groups import Membership, PartitionLag, ResetOffsets, TopicCommit
-from goqueue.records.control import Marker
+from goqueue.model.group_commands import CommitOffsets, DescribeLag, ResetOffsets
+from goqueue.model.groups import Membership, PartitionLag, TopicCommit
+from goqueue.model.transactions import Marker
 from tests.unit.broker.lives import Lives
 from tests.unit.broker.queue.queue_steps import join, orders, put, take, values
 from tests.unit.broker.running import ORDERS
@@ -29,7 +30,7 @@ async def opened(broker: Broker) -> Writer:
 
 
 async def lag_of(broker: Broker, group: str) -> PartitionLag:
-    [lag] = (await group_lag(broker, group)).partitions
+    [lag] = (await group_lag(broker, DescribeLag(group=group))).partitions
     return lag
 
 
@@ -78,7 +79,7 @@ def test_a_group_of_kafka_clients_is_behind_up_to_the_end_of_the_log() -> None:
     async def story(broker: Broker) -> None:
         await opened(broker)
         who = Membership("readers", "", -1)
-        await commit_offsets(broker, who, [TopicCommit(ORDERS, [(0, 1, -1, "")])])
+        await commit_offsets(broker, CommitOffsets(who, [TopicCommit(ORDERS, [(0, 1, -1, "")])]))
 
         lag = await lag_of(broker, "readers")
 

@@ -12,8 +12,8 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.transactions.verbs import abort_transaction, add_receipts
 from goqueue.broker.transactions.views import list_transactions
 from goqueue.model.errors import GoQueueError, LeaseLost
-from goqueue.model.transactions import TransactionState
-from goqueue.records.control import Marker
+from goqueue.model.transaction_commands import AbortTransaction, AddReceiptsToTransaction, ListTransactions
+from goqueue.model.transactions import Marker, TransactionState
 from tests.unit.broker.lives import NEVER, Lives, PowerLost
 from tests.unit.broker.queue.queue_steps import (
     Consumer,
@@ -44,7 +44,12 @@ async def hold(broker: Broker, consumer: Consumer) -> Writer:
     """Take the message for a short while, and have a transaction keep it."""
     writer = await new_writer(broker)
     taken = await take(broker, consumer, visibility_ms=LEASE_MS)
-    await add_receipts(broker, WRITER, writer.producer, [one.receipt for one in taken])
+    await add_receipts(
+        broker,
+        AddReceiptsToTransaction(
+            transactional_id=WRITER, producer=writer.producer, receipts=[one.receipt for one in taken]
+        ),
+    )
     return writer
 
 
@@ -75,11 +80,11 @@ def test_a_message_is_hidden_as_long_as_an_open_transaction_has_it_wherever_it_i
         lives.clock.advance_ms(LEASE_MS)
 
         async def look(broker: Broker, consumer: Consumer = consumer) -> tuple[int, int, list[str]]:
-            held = sum(view.receipt_count for view in await list_transactions(broker))
+            held = sum(view.receipt_count for view in await list_transactions(broker, ListTransactions()))
             before = len(await take(broker, consumer))
-            for view in await list_transactions(broker):
+            for view in await list_transactions(broker, ListTransactions()):
                 if view.state is TransactionState.ONGOING:
-                    await abort_transaction(broker, view.transactional_id)
+                    await abort_transaction(broker, AbortTransaction(name=view.transactional_id))
             return held, before, values(await take(broker, consumer, wait_ms=10_000)) if held else []
 
         held, before, after = lives.live(look)
@@ -123,7 +128,12 @@ def test_nothing_happens_to_a_held_message_by_itself() -> None:
         writer = await new_writer(broker)
         taken = await take(broker, consumer, visibility_ms=LEASE_MS)
         extended = await extend(broker, taken[1:], HOLD_MS)
-        await add_receipts(broker, WRITER, writer.producer, [taken[0].receipt])
+        await add_receipts(
+            broker,
+            AddReceiptsToTransaction(
+                transactional_id=WRITER, producer=writer.producer, receipts=[taken[0].receipt]
+            ),
+        )
         lives.clock.advance_ms(LEASE_MS)
         [delivery] = [one for journal in broker.coordinator.journals for one in journal.deliveries]
         # A poll that waits would else look again and again.
@@ -142,7 +152,12 @@ def test_what_is_settled_or_given_back_otherwise_is_not_held_any_more() -> None:
     async def give_back(broker: Broker) -> list[str]:
         writer = await new_writer(broker)
         taken = await take(broker, consumer, visibility_ms=LEASE_MS)
-        await add_receipts(broker, WRITER, writer.producer, [one.receipt for one in taken])
+        await add_receipts(
+            broker,
+            AddReceiptsToTransaction(
+                transactional_id=WRITER, producer=writer.producer, receipts=[one.receipt for one in taken]
+            ),
+        )
         await nack(broker, taken, delay_ms=0)
         with pytest.raises(LeaseLost):
             await writer.commit()
@@ -165,8 +180,15 @@ def test_a_lease_that_ran_out_cannot_be_held() -> None:
         await extend(broker, taken, LEASE_MS)
         lives.clock.advance_ms(LEASE_MS)
         with pytest.raises(LeaseLost) as refused:
-            await add_receipts(broker, WRITER, writer.producer, [one.receipt for one in taken])
-        return refused.value, sum(view.receipt_count for view in await list_transactions(broker))
+            await add_receipts(
+                broker,
+                AddReceiptsToTransaction(
+                    transactional_id=WRITER, producer=writer.producer, receipts=[one.receipt for one in taken]
+                ),
+            )
+        return refused.value, sum(
+            view.receipt_count for view in await list_transactions(broker, ListTransactions())
+        )
 
     error, held = lives.live(come_late)
 

@@ -25,10 +25,10 @@ from goqueue.model.errors import (
 )
 from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import BrokerConfig, TopicSettings, TransactionConfig
-from goqueue.model.transactions import InitProducer, Isolation, ProducerEpoch, TransactionState
+from goqueue.model.transaction_commands import DescribeTransaction, EndTransaction, InitProducer
+from goqueue.model.transactions import Isolation, Marker, ProducerEpoch, TransactionState
 from goqueue.node.disk import FolderDisk
 from goqueue.records.batch import encode
-from goqueue.records.control import Marker
 from goqueue.records.frame import frame_borders
 from goqueue.records.layout import stamp_producer
 from tests.unit.broker.running import ORDERS, ORDERS_0, running, until
@@ -72,7 +72,9 @@ def test_a_transaction_goes_on_after_a_restart(tmp_path: Path) -> None:
         partition = broker.partition(ORDERS_0)
         assert (partition.last_stable_offset, partition.commit_mark) == (0, 1)
         append(broker, Append(ORDERS_0, transactional_batch(producers[0], "after", 1), Acks.ALL))
-        await end_transaction(broker, WRITER, producers[0], Marker.COMMIT)
+        await end_transaction(
+            broker, EndTransaction(transactional_id=WRITER, producer=producers[0], marker=Marker.COMMIT)
+        )
         assert (await values(broker, 0), await committed_offset(broker)) == (["before", "after"], 4)
 
     walk(tmp_path, begin)
@@ -127,7 +129,12 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced(tm
         await writer.add(0)
         await writer.put(0, "hanging")
 
-        await until(lambda: describe_transaction(broker, WRITER).state is TransactionState.COMPLETE_ABORT)
+        await until(
+            lambda: (
+                describe_transaction(broker, DescribeTransaction(transactional_id=WRITER)).state
+                is TransactionState.COMPLETE_ABORT
+            )
+        )
 
         partition = broker.partition(ORDERS_0)
         assert (partition.last_stable_offset, partition.commit_mark) == (2, 2)
@@ -250,7 +257,12 @@ def test_a_topic_deleted_meanwhile_does_not_hold_up_the_rest(tmp_path: Path, par
         await delete_topic(broker, ORDERS)
         await create_topic(broker, CreateTopic(name=ORDERS, partitions=partitions))
         await writer.commit()
-        await until(lambda: describe_transaction(broker, WRITER).state is TransactionState.COMPLETE_COMMIT)
+        await until(
+            lambda: (
+                describe_transaction(broker, DescribeTransaction(transactional_id=WRITER)).state
+                is TransactionState.COMPLETE_COMMIT
+            )
+        )
         assert await values(broker, 0) == []
 
     walk(tmp_path, steps)

@@ -12,7 +12,11 @@ from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.transactions.verbs import init_transactional
 from goqueue.broker.transactions.views import list_transactions, transaction_stats
 from goqueue.model.commands import CreateTopic
-from goqueue.model.transactions import InitProducer
+from goqueue.model.transaction_commands import (
+    CountTransactions,
+    InitProducer,
+    ListTransactions,
+)
 from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
 from tests.unit.broker.running import ORDERS, running
@@ -47,7 +51,11 @@ async def turns_of_others(work: Awaitable[object]) -> int:
 
 
 @pytest.mark.parametrize(
-    ("look", "things"), [(list_transactions, IDS), (transaction_stats, IDS + PARTITIONS)]
+    ("look", "things"),
+    [
+        (lambda broker: list_transactions(broker, ListTransactions()), IDS),
+        (lambda broker: transaction_stats(broker, CountTransactions()), IDS + PARTITIONS),
+    ],
 )
 def test_a_look_at_all_of_them_comes_in_slices(
     tmp_path: Path, look: Callable[[Broker], Awaitable[object]], things: int
@@ -63,7 +71,7 @@ def test_a_look_at_all_of_them_comes_in_slices(
                 assert await turns_of_others(look(broker)) >= things
             finally:
                 broker.clock = clock
-            names = [view.transactional_id for view in await list_transactions(broker)]
+            names = [view.transactional_id for view in await list_transactions(broker, ListTransactions())]
             assert names == [f"id-{number:02d}" for number in range(IDS)]
 
     asyncio.run(walk())

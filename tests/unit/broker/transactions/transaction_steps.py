@@ -16,12 +16,19 @@ from goqueue.broker.transactions.verbs import (
 )
 from goqueue.broker.write.append import append
 from goqueue.model.commands import Append, ReadMessages
+from goqueue.model.group_commands import FetchOffsets
 from goqueue.model.groups import NO_GENERATION, Membership, TopicCommit
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks, Message
-from goqueue.model.transactions import InitProducer, ProducerEpoch
+from goqueue.model.transaction_commands import (
+    AddGroupToTransaction,
+    AddPartitionsToTransaction,
+    EndTransaction,
+    InitProducer,
+    PendOffsets,
+)
+from goqueue.model.transactions import Marker, ProducerEpoch
 from goqueue.records.batch import encode
-from goqueue.records.control import Marker
 from goqueue.records.layout import stamp_producer
 from tests.unit.broker.running import ORDERS
 
@@ -54,7 +61,10 @@ class Writer:
 
     async def add(self, *partitions: int) -> None:
         targets = [TopicPartition(ORDERS, number) for number in partitions]
-        await add_partitions(self.broker, self.name, self.producer, targets)
+        await add_partitions(
+            self.broker,
+            AddPartitionsToTransaction(transactional_id=self.name, producer=self.producer, targets=targets),
+        )
 
     async def put(self, partition: int, value: str, *, may_join: bool = False) -> int:
         body = transactional_batch(self.producer, value, self._sequences[partition])
@@ -67,14 +77,28 @@ class Writer:
 
     async def read_up_to(self, offset: int) -> None:
         """Have the group's offset committed with the transaction."""
-        await add_group(self.broker, self.name, self.producer, GROUP)
+        await add_group(
+            self.broker,
+            AddGroupToTransaction(transactional_id=self.name, producer=self.producer, group=GROUP),
+        )
         who = Membership(GROUP, "", NO_GENERATION)
         commit = TopicCommit(ORDERS, [(0, offset, -1, "")])
-        refused = await pend_offsets(self.broker, self.name, self.producer, who, [commit])
+        refused = await pend_offsets(
+            self.broker,
+            PendOffsets(transactional_id=self.name, producer=self.producer, who=who, commits=[commit]),
+        )
         assert not refused
 
     async def end(self, marker: Marker, *, until_complete: bool = False) -> None:
-        await end_transaction(self.broker, self.name, self.producer, marker, until_complete=until_complete)
+        await end_transaction(
+            self.broker,
+            EndTransaction(
+                transactional_id=self.name,
+                producer=self.producer,
+                marker=marker,
+                until_complete=until_complete,
+            ),
+        )
 
     async def commit(self) -> None:
         await self.end(Marker.COMMIT)
@@ -112,5 +136,5 @@ async def values(broker: Broker, partition: int) -> list[str]:
 
 
 async def committed_offset(broker: Broker) -> int:
-    [found] = await fetch_offsets(broker, GROUP, [(ORDERS, [0])])
+    [found] = await fetch_offsets(broker, FetchOffsets(group=GROUP, wanted=[(ORDERS, [0])]))
     return found.rows[0][1]

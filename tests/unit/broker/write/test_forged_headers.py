@@ -8,7 +8,7 @@ from goqueue.broker.queue.redrive import browse, redrive
 from goqueue.broker.tracing.verbs import find_traces, trace_of
 from goqueue.broker.write.publish import publish
 from goqueue.model.commands import Publish
-from goqueue.model.delivery import Redrive
+from goqueue.model.delivery import BrowseDeadLetters, Redrive
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Message
 from goqueue.model.telemetry import TraceQuery
@@ -66,7 +66,7 @@ def test_a_forged_dead_letter_is_listed_sent_back_and_told_of(value: bytes | Non
         message = Message(b"forged", None, headers, partition=0)
         await publish(broker, Publish(topic=DEAD_ORDERS, messages=[message]))
 
-        assert len((await browse(broker, ORDERS, limit=10)).letters) == 2
+        assert len((await browse(broker, BrowseDeadLetters(topic=ORDERS, limit=10))).letters) == 2
         for place in (ORDERS_0, TopicPartition(DEAD_ORDERS, 0)):
             assert (await trace_of(broker, place, 0)).spans
         assert (await trace_of(broker, TopicPartition(DEAD_ORDERS, 0), 1)).spans

@@ -42,6 +42,7 @@ from goqueue.model.errors import (
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Lane, Message
 from goqueue.model.settings import BrokerConfig, Limits, TopicSettings
+from goqueue.model.transaction_commands import TakeProducerId
 from goqueue.node.disk import FolderDisk
 from goqueue.records.batch import encode, open_batch
 from tests.unit.broker.running import ORDERS, ORDERS_0, running, until
@@ -305,7 +306,7 @@ def test_producer_ids_never_repeat_across_restarts(tmp_path: Path) -> None:
 
     async def walk() -> None:
         async with running(FolderDisk(tmp_path)) as broker:
-            given.extend(await asyncio.gather(*(init_producer(broker) for _ in range(5))))
+            given.extend(await asyncio.gather(*(init_producer(broker, TakeProducerId()) for _ in range(5))))
 
     for _ in range(3):
         asyncio.run(walk())

@@ -17,7 +17,8 @@ from goqueue.model.delays import Postponed
 from goqueue.model.errors import InvalidRecord
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks, Headers, Lane, Message
-from goqueue.model.transactions import ProducerEpoch, PublishOnce
+from goqueue.model.transaction_commands import PublishOnce, TakeProducerId
+from goqueue.model.transactions import ProducerEpoch
 from goqueue.records.batch import encode
 from goqueue.records.entries import encode_entry
 from tests.unit.broker.delays.delayed_world import ORDERS, World, shown, sleep_ms
@@ -53,7 +54,7 @@ async def by_entries(broker: Broker, message: Message) -> None:
 
 
 async def by_publish_once(broker: Broker, message: Message) -> None:
-    producer = ProducerEpoch(await init_producer(broker), 0)
+    producer = ProducerEpoch(await init_producer(broker, TakeProducerId()), 0)
     await publish_once(broker, PublishOnce(topic=ORDERS, message=message, producer=producer, sequence=0))
 
 

@@ -48,6 +48,15 @@ from goqueue.edge.http.groups.routes import (
 )
 from goqueue.edge.http.parts.decoding import decode
 from goqueue.edge.http.parts.openapi import errors, takes
+from goqueue.model.group_commands import (
+    DescribeAssignment,
+    DescribeGroup,
+    DescribeRebalances,
+    DescribeSharing,
+    HeartbeatAssigned,
+    LeaveAssigned,
+    RevokePartitions,
+)
 from goqueue.model.groups import Membership, MemberView, RebalanceStats, Sharing
 from goqueue.model.ids import TopicName, TopicPartition
 
@@ -92,7 +101,9 @@ async def join_cooperatively_route(
 async def heartbeat_cooperatively_route(
     broker: NamedDependency[Broker], group: GroupInPath, body: RawBody
 ) -> CooperativeHeartbeatReply:
-    told = await heartbeat_assigned(broker, membership_of(group, decode(member_decoder, body)))
+    told = await heartbeat_assigned(
+        broker, HeartbeatAssigned(membership_of(group, decode(member_decoder, body)))
+    )
     return CooperativeHeartbeatReply(
         generation=told.generation,
         rebalance_required=told.is_rebalancing,
@@ -117,7 +128,7 @@ async def revoke_route(broker: NamedDependency[Broker], group: GroupInPath, body
     given = decode(_revoke_decoder, body)
     who = Membership(group, given.member_id, max(given.generation or 0, 0))
     revoked = [TopicPartition(TopicName(p.topic), p.partition) for p in given.revoked_partitions]
-    told = await revoke_partitions(broker, who, revoked)
+    told = await revoke_partitions(broker, RevokePartitions(who=who, revoked=revoked))
     return RevokeReply(told.generation, len(told.to_revoke), told.state.value)
 
 
@@ -133,7 +144,7 @@ async def revoke_route(broker: NamedDependency[Broker], group: GroupInPath, body
 async def leave_cooperatively_route(
     broker: NamedDependency[Broker], group: GroupInPath, body: RawBody
 ) -> LeaveReply:
-    await leave_assigned(broker, group, decode(member_decoder, body).member_id)
+    await leave_assigned(broker, LeaveAssigned(group=group, member_id=decode(member_decoder, body).member_id))
     return LeaveReply()
 
 
@@ -149,7 +160,7 @@ async def assignment_route(
     group: GroupInPath,
     member_id: Annotated[str, QueryParameter(min_length=1, description="Whose.")],
 ) -> AssignmentReply:
-    member = assignment_of(broker, group, member_id)
+    member = assignment_of(broker, DescribeAssignment(group=group, member_id=member_id))
     return AssignmentReply(member.member_id, member.generation, places(member.partitions))
 
 
@@ -163,7 +174,7 @@ async def assignment_route(
 async def describe_cooperatively_route(
     broker: NamedDependency[Broker], group: GroupInPath
 ) -> CooperativeGroupBody:
-    view = describe_group(broker, group)
+    view = describe_group(broker, DescribeGroup(group=group))
     return CooperativeGroupBody(
         id=view.name,
         state=state_word(view.state),
@@ -183,7 +194,7 @@ async def describe_cooperatively_route(
             for member in view.members
         ],
         member_assignments={member.member_id: places(member.partitions) for member in view.members},
-        rebalance_metrics=_stats_body(rebalance_stats(broker, group)),
+        rebalance_metrics=_stats_body(rebalance_stats(broker, DescribeRebalances(group=group))),
     )
 
 
@@ -195,7 +206,7 @@ async def describe_cooperatively_route(
     responses=errors(400, 403, 404, 503),
 )
 async def group_rebalances_route(broker: NamedDependency[Broker], group: GroupInPath) -> RebalanceStatsBody:
-    return _stats_body(rebalance_stats(broker, group))
+    return _stats_body(rebalance_stats(broker, DescribeRebalances(group=group)))
 
 
 @get(
@@ -206,11 +217,11 @@ async def group_rebalances_route(broker: NamedDependency[Broker], group: GroupIn
     responses=errors(503),
 )
 async def all_rebalances_route(broker: NamedDependency[Broker]) -> RebalanceStatsBody:
-    return _stats_body(rebalance_stats(broker))
+    return _stats_body(rebalance_stats(broker, DescribeRebalances()))
 
 
 def _protocol_of(broker: Broker, group: str) -> str:
-    known = sharing_of(broker, group)
+    known = sharing_of(broker, DescribeSharing(group=group))
     return "classic" if known is None else known[0].value
 
 

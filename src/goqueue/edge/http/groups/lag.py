@@ -11,6 +11,7 @@ from goqueue.broker.groups.lag import group_lag
 from goqueue.edge.http.groups.bodies import LagBody, OpenTransactionBody
 from goqueue.edge.http.parts.openapi import errors
 from goqueue.edge.http.parts.times import format_time
+from goqueue.model.group_commands import DescribeLag
 from goqueue.model.groups import GroupLag
 from goqueue.model.transactions import OpenTransaction
 from goqueue.wire import groups as wire
@@ -27,7 +28,7 @@ async def group_lag_route(
     broker: NamedDependency[Broker],
     group: Annotated[str, PathParameter(description="The group's name.")],
 ) -> LagBody[str]:
-    return lag_body(await group_lag(broker, group), broker.clock.wall_ms())
+    return lag_body(await group_lag(broker, DescribeLag(group=group)), broker.clock.wall_ms())
 
 
 def lag_body(behind: GroupLag, now_ms: int) -> LagBody[str]:

@@ -34,7 +34,8 @@ from goqueue.model.errors import (
     NotPartitionOwner,
     UnknownMember,
 )
-from goqueue.model.groups import NO_GENERATION, Membership, OffsetRow, ResetOffsets, TopicCommit
+from goqueue.model.group_commands import CommitOffsets, DescribeGroup, FetchOffsets, ResetOffsets
+from goqueue.model.groups import NO_GENERATION, Membership, OffsetRow, TopicCommit
 from goqueue.model.ids import TopicName, TopicPartition
 
 _commit_decoder = msgspec.json.Decoder(CommitOffsetsBody)
@@ -84,7 +85,7 @@ async def committed_offsets_route(
     group: GroupInPath,
     topic: Annotated[str | None, QueryParameter(description="Of this topic alone.")] = None,
 ) -> OffsetsOfGroup[str]:
-    commits = await fetch_offsets(broker, group, None)
+    commits = await fetch_offsets(broker, FetchOffsets(group=group, wanted=None))
     offsets: OffsetMap = {
         commit.topic: {str(row[0]): row[1] for row in sorted(commit.rows)}
         for commit in commits
@@ -92,7 +93,7 @@ async def committed_offsets_route(
     }
     reply: OffsetsOfGroup[str] = OffsetsOfGroup(group, offsets, topics=offsets)
     try:
-        view = describe_group(broker, group)
+        view = describe_group(broker, DescribeGroup(group=group))
     except GroupNotFound:
         return reply
     updated_at = format_time(view.seen_ms) if view.seen_ms else None
@@ -158,9 +159,11 @@ async def _commit(broker: Broker, who: Membership, offsets: dict[TopicPartition,
     for (topic, partition), offset in offsets.items():
         rows.setdefault(topic, []).append((partition, offset, -1, ""))
     try:
-        refusals = await commit_offsets(broker, who, [TopicCommit(*entry) for entry in rows.items()])
+        refusals = await commit_offsets(
+            broker, CommitOffsets(who, [TopicCommit(*entry) for entry in rows.items()])
+        )
     except UnknownMember as error:
-        describe_group(broker, who.group)  # a group that is not known is told as such
+        describe_group(broker, DescribeGroup(group=who.group))  # a group that is not known is told as such
         # Nothing is assigned to somebody who is no member.
         raise NotPartitionOwner(who.group, who.member_id, next(iter(offsets), "")) from error
     for refusal in refusals.values():

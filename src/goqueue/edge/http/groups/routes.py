@@ -34,14 +34,17 @@ from goqueue.edge.http.parts.decoding import decode
 from goqueue.edge.http.parts.openapi import errors, takes
 from goqueue.edge.http.parts.paging import ALL, After, Limit, names_in_page, shown_in_slices
 from goqueue.edge.http.parts.times import format_second, format_time, parse_duration_ns
-from goqueue.model.groups import (
-    GroupState,
-    GroupView,
+from goqueue.model.delivery import ListPassed
+from goqueue.model.group_commands import (
+    DescribeGroup,
+    DescribeLag,
+    DisbandGroup,
+    HeartbeatAssigned,
     JoinAssigned,
-    Membership,
-    MemberView,
-    Sharing,
+    LeaveAssigned,
+    ListGroups,
 )
+from goqueue.model.groups import GroupState, GroupView, Membership, MemberView, Sharing
 from goqueue.model.ids import TopicPartition
 
 _join_decoder = msgspec.json.Decoder(JoinBody)
@@ -69,10 +72,10 @@ async def list_groups_route(
     limit: Limit = ALL,
     after: After = None,
 ) -> GroupList:
-    names = [listing.name for listing in list_groups(broker, with_own=internal)]
+    names = [listing.name for listing in list_groups(broker, ListGroups(with_own=internal))]
     page = names_in_page(names, limit, after)
     summaries = await shown_in_slices(
-        broker, page.rows, lambda name: _summary_of(describe_group(broker, name))
+        broker, page.rows, lambda name: _summary_of(describe_group(broker, DescribeGroup(group=name)))
     )
     return GroupList([summary.id for summary in summaries], summaries, page.next)
 
@@ -85,8 +88,8 @@ async def list_groups_route(
     responses=errors(400, 403, 404, 503),
 )
 async def describe_group_route(broker: NamedDependency[Broker], group: GroupInPath) -> GroupBody[str]:
-    behind = await group_lag(broker, group)
-    view = describe_group(broker, group)
+    behind = await group_lag(broker, DescribeLag(group=group))
+    view = describe_group(broker, DescribeGroup(group=group))
     return GroupBody(
         id=view.name,
         group_id=view.name,
@@ -101,7 +104,7 @@ async def describe_group_route(broker: NamedDependency[Broker], group: GroupInPa
         key_order=view.key_order,
         passed_over=[
             PassedOverBody(*source, run.first, run.end, run.reason, format_time(run.time_ms))
-            for source, run in passed_over(broker, group)
+            for source, run in passed_over(broker, ListPassed(group=group))
         ],
     )
 
@@ -116,7 +119,7 @@ async def describe_group_route(broker: NamedDependency[Broker], group: GroupInPa
     responses=errors(400, 403, 404, 409, 503, 507),
 )
 async def delete_group_route(broker: NamedDependency[Broker], group: GroupInPath) -> GroupDeletedReply:
-    await disband_group(broker, group)
+    await disband_group(broker, DisbandGroup(group=group))
     return GroupDeletedReply(group, group)
 
 
@@ -163,7 +166,9 @@ async def join_group_route(
 async def heartbeat_route(
     broker: NamedDependency[Broker], group: GroupInPath, body: RawBody
 ) -> HeartbeatReply:
-    told = await heartbeat_assigned(broker, membership_of(group, decode(member_decoder, body)))
+    told = await heartbeat_assigned(
+        broker, HeartbeatAssigned(membership_of(group, decode(member_decoder, body)))
+    )
     state: StateWord = "rebalancing" if told.is_rebalancing else "stable"
     return HeartbeatReply(told.generation, told.is_rebalancing, state)
 
@@ -178,7 +183,7 @@ async def heartbeat_route(
     responses=errors(400, 403, 404, 409, 413, 503, 507),
 )
 async def leave_group_route(broker: NamedDependency[Broker], group: GroupInPath, body: RawBody) -> LeaveReply:
-    await leave_assigned(broker, group, decode(member_decoder, body).member_id)
+    await leave_assigned(broker, LeaveAssigned(group=group, member_id=decode(member_decoder, body).member_id))
     return LeaveReply()
 
 

@@ -17,7 +17,7 @@ from goqueue.edge.http.parts.decoding import decode_if_any
 from goqueue.edge.http.parts.openapi import errors, takes
 from goqueue.edge.http.parts.times import format_time, parse_time
 from goqueue.edge.http.queue.bodies import DeadLetterBody, DeadLetterList, RedriveBody, RedriveReply
-from goqueue.model.delivery import DEAD_LETTER_SUFFIX, DeadLetter, Redrive
+from goqueue.model.delivery import DEAD_LETTER_SUFFIX, BrowseDeadLetters, DeadLetter, Redrive
 from goqueue.model.ids import TopicName
 from goqueue.model.numbers import whole_number
 
@@ -49,9 +49,11 @@ async def dead_letters_route(
 ) -> DeadLetterList:
     found = await browse(
         broker,
-        topic,
-        from_offsets=None if partition < 0 else {partition: offset},
-        limit=min(limit, config.read_limit_max),
+        BrowseDeadLetters(
+            topic=topic,
+            from_offsets=None if partition < 0 else {partition: offset},
+            limit=min(limit, config.read_limit_max),
+        ),
     )
     letters = [_shown(letter) for letter in found.letters]
     more = {str(number): next_offset for number, next_offset in found.next_offsets.items()}

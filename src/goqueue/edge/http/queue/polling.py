@@ -30,7 +30,7 @@ from goqueue.edge.http.parts.long_polls import LongPolls
 from goqueue.edge.http.parts.openapi import errors
 from goqueue.edge.http.parts.times import DURATION_PATTERN, format_time, parse_duration_ns
 from goqueue.edge.http.queue.bodies import PolledMessage, PollReply
-from goqueue.model.delivery import Poll, Polled, PolledPart
+from goqueue.model.delivery import CommitPolled, Poll, Polled, PolledPart
 from goqueue.model.errors import Invalid
 from goqueue.model.groups import Membership
 from goqueue.model.messages import StoredMessage
@@ -100,7 +100,7 @@ async def poll_route(
     ] = False,
 ) -> PollReply:
     if auto_commit:
-        await commit_polled(broker, Membership(group, member_id, max(generation, 0)))
+        await commit_polled(broker, CommitPolled(Membership(group, member_id, max(generation, 0))))
     command = Poll(
         group=group,
         member_id=member_id,

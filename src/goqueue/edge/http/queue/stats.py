@@ -11,6 +11,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.queue.stats import LaneStats, lane_stats, reliability_stats
 from goqueue.edge.http.parts.bodies import PRIORITY_OF_LANE
 from goqueue.edge.http.parts.times import format_duration, format_time
+from goqueue.model.delivery import DescribeLanes, DescribeReliability
 from goqueue.wire.node import DeadLetterStats, InFlightStats, PriorityStats, ReliabilityStats
 
 
@@ -70,7 +71,7 @@ class PrioritiesBody(PriorityStats, frozen=True, kw_only=True):
     tags=["queue"],
 )
 async def reliability_route(broker: NamedDependency[Broker]) -> ReliabilityBody:
-    stats = reliability_stats(broker)
+    stats = reliability_stats(broker, DescribeReliability())
     totals, counted = stats.totals, stats.counters
     dead_letters = counted.dead_by_reason.total()
     return ReliabilityBody(
@@ -113,7 +114,7 @@ async def reliability_route(broker: NamedDependency[Broker]) -> ReliabilityBody:
 async def priority_route(broker: NamedDependency[Broker]) -> PrioritiesBody:
     topics: dict[str, TopicPriorities] = {}
     totals = [0] * len(PRIORITY_OF_LANE)
-    for (topic, partition), stats in (await lane_stats(broker)).items():
+    for (topic, partition), stats in (await lane_stats(broker, DescribeLanes())).items():
         shown = topics.setdefault(topic, TopicPriorities([0] * len(totals), {}))
         shown.partitions[str(partition)] = _shown(stats)
         shown.total_by_priority = _sum(shown.total_by_priority, stats.stored)

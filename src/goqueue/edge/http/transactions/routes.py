@@ -20,7 +20,7 @@ from goqueue.broker.transactions.verbs import (
     init_transactional,
     pend_offsets,
 )
-from goqueue.broker.transactions.views import held_by, list_transactions, transaction_stats
+from goqueue.broker.transactions.views import list_transactions, transaction_stats
 from goqueue.broker.write.publish_once import publish_once
 from goqueue.edge.http.groups.offsets import offsets_in
 from goqueue.edge.http.messages.publishing import message_of
@@ -52,14 +52,22 @@ from goqueue.edge.http.transactions.bodies import (
 from goqueue.model.errors import Invalid, ProducerNotFound
 from goqueue.model.groups import NO_GENERATION, Membership, OffsetRow, TopicCommit
 from goqueue.model.ids import ProducerId, TopicName, TopicPartition
-from goqueue.model.transactions import (
+from goqueue.model.transaction_commands import (
+    AbortTransaction,
+    AddGroupToTransaction,
+    AddPartitionsToTransaction,
+    AddReceiptsToTransaction,
+    BeginTransaction,
+    CountTransactions,
+    EndTransaction,
+    HearProducer,
     InitProducer,
-    ProducerEpoch,
+    ListTransactions,
+    PendOffsets,
     PublishOnce,
-    TransactionState,
-    TransactionView,
+    TakeProducerId,
 )
-from goqueue.records.control import Marker
+from goqueue.model.transactions import Marker, ProducerEpoch, TransactionState, TransactionView
 
 _init_decoder = msgspec.json.Decoder(InitProducerBody)
 _beat_decoder = msgspec.json.Decoder(ProducerBeat)
@@ -96,7 +104,7 @@ _NUMBER_OF_STATE = {state: str(number) for number, state in enumerate(Transactio
 async def init_producer_route(broker: NamedDependency[Broker], body: RawBody) -> ProducerReply:
     given = decode_if_any(_init_decoder, body)
     if not given.transactional_id:
-        return ProducerReply(await init_producer(broker), 0)
+        return ProducerReply(await init_producer(broker, TakeProducerId()), 0)
     command = InitProducer(
         transactional_id=given.transactional_id,
         timeout_ms=given.transaction_timeout_ms or broker.config.transactions.timeout_ms,
@@ -120,14 +128,16 @@ async def producer_heartbeat_route(
     body: RawBody,
 ) -> BeatReply:
     given = decode(_beat_decoder, body)
-    if given.transactional_id is None and broker.transactions.of_producer(producer) is None:
-        if not 0 < producer < broker.metadata.producer_ids_end:
-            raise ProducerNotFound(producer)
-        return BeatReply()
-    transactional_id, beating = _speaker(
-        broker, TransactionBody(producer, given.epoch, given.transactional_id)
-    )
-    hear_producer(broker, transactional_id, beating, is_heartbeat=True)
+    beating = ProducerEpoch(ProducerId(producer), given.epoch)
+    try:
+        hear_producer(
+            broker,
+            HearProducer(producer=beating, transactional_id=given.transactional_id or "", is_heartbeat=True),
+        )
+    except ProducerNotFound:
+        # One without transactions: that its id was given out is all there is to know.
+        if given.transactional_id is not None or not 0 < producer < broker.metadata.producer_ids_end:
+            raise
     return BeatReply()
 
 
@@ -152,7 +162,7 @@ async def list_transactions_route(
     now_ms = broker.clock.wall_ms()
     views = {
         view.transactional_id: view
-        for view in await list_transactions(broker)
+        for view in await list_transactions(broker, ListTransactions())
         if listed == "all" or view.state in _UNFINISHED
     }
     page = names_in_page(list(views), limit, after)
@@ -168,7 +178,7 @@ async def list_transactions_route(
     responses=errors(503),
 )
 async def transaction_stats_route(broker: NamedDependency[Broker]) -> TransactionStatsReply[str]:
-    stats = await transaction_stats(broker)
+    stats = await transaction_stats(broker, CountTransactions())
     now_ms = broker.clock.wall_ms()
     open_count = stats.by_state.get(TransactionState.ONGOING, 0)
     ids = sum(stats.by_state.values())
@@ -207,7 +217,11 @@ async def transaction_stats_route(broker: NamedDependency[Broker]) -> Transactio
 )
 async def begin_route(broker: NamedDependency[Broker], body: RawBody) -> BeginReply:
     transactional_id, producer = _speaker(broker, decode(_transaction_decoder, body))
-    return BeginReply(await begin_transaction(broker, transactional_id, producer))
+    return BeginReply(
+        await begin_transaction(
+            broker, BeginTransaction(transactional_id=transactional_id, producer=producer)
+        )
+    )
 
 
 @post(
@@ -225,10 +239,6 @@ async def publish_once_route(broker: NamedDependency[Broker], body: RawBody) -> 
         given.partition = None
     sequence = given.sequence
     producer = ProducerEpoch(ProducerId(given.producer_id), given.epoch)
-    if (
-        known := broker.transactions.of_producer(given.producer_id)
-    ) is not None and known.producer == producer:
-        hear_producer(broker, known.transactional_id, producer)
     published = await publish_once(
         broker,
         PublishOnce(
@@ -262,7 +272,10 @@ async def add_partition_route(broker: NamedDependency[Broker], body: RawBody) ->
     given = decode(_partition_decoder, body)
     transactional_id, producer = _speaker(broker, given)
     target = TopicPartition(TopicName(given.topic), given.partition)
-    await add_partitions(broker, transactional_id, producer, [target])
+    await add_partitions(
+        broker,
+        AddPartitionsToTransaction(transactional_id=transactional_id, producer=producer, targets=[target]),
+    )
     return StatusReply("added")
 
 
@@ -281,15 +294,26 @@ async def add_offsets_route(broker: NamedDependency[Broker], body: RawBody) -> S
     if given.offsets is None and given.receipt_handles is None:
         raise Invalid("nothing to add: give offsets of a group, or receipt_handles")
     if given.receipt_handles:
-        await add_receipts(broker, transactional_id, producer, given.receipt_handles)
+        await add_receipts(
+            broker,
+            AddReceiptsToTransaction(
+                transactional_id=transactional_id, producer=producer, receipts=given.receipt_handles
+            ),
+        )
     if given.offsets is not None:
         if not given.group:
             raise Invalid("offsets belong to a group: say which")
-        await add_group(broker, transactional_id, producer, given.group)
+        await add_group(
+            broker,
+            AddGroupToTransaction(transactional_id=transactional_id, producer=producer, group=given.group),
+        )
         generation = NO_GENERATION if given.generation is None else given.generation
         who = Membership(given.group, given.member_id or "", generation)
         commits = _commits_of(offsets_in(given.offsets))
-        refusals = await pend_offsets(broker, transactional_id, producer, who, commits)
+        refusals = await pend_offsets(
+            broker,
+            PendOffsets(transactional_id=transactional_id, producer=producer, who=who, commits=commits),
+        )
         for error in refusals.values():
             raise error
     return StatusReply("added")
@@ -306,7 +330,12 @@ async def add_offsets_route(broker: NamedDependency[Broker], body: RawBody) -> S
 )
 async def commit_transaction_route(broker: NamedDependency[Broker], body: RawBody) -> StatusReply:
     transactional_id, producer = _speaker(broker, decode(_transaction_decoder, body))
-    await end_transaction(broker, transactional_id, producer, Marker.COMMIT, until_complete=True)
+    await end_transaction(
+        broker,
+        EndTransaction(
+            transactional_id=transactional_id, producer=producer, marker=Marker.COMMIT, until_complete=True
+        ),
+    )
     return StatusReply("committed")
 
 
@@ -321,7 +350,12 @@ async def commit_transaction_route(broker: NamedDependency[Broker], body: RawBod
 )
 async def abort_transaction_route(broker: NamedDependency[Broker], body: RawBody) -> StatusReply:
     transactional_id, producer = _speaker(broker, decode(_transaction_decoder, body))
-    await end_transaction(broker, transactional_id, producer, Marker.ABORT, until_complete=True)
+    await end_transaction(
+        broker,
+        EndTransaction(
+            transactional_id=transactional_id, producer=producer, marker=Marker.ABORT, until_complete=True
+        ),
+    )
     return StatusReply("aborted")
 
 
@@ -337,7 +371,7 @@ async def abort_open_route(
     broker: NamedDependency[Broker],
     transaction: Annotated[str, PathParameter(description="Its transaction id, or its transactional id.")],
 ) -> TransactionRow[str]:
-    return _row(await abort_transaction(broker, transaction), broker.clock.wall_ms())
+    return _row(await abort_transaction(broker, AbortTransaction(name=transaction)), broker.clock.wall_ms())
 
 
 ROUTES = [
@@ -358,15 +392,8 @@ ROUTES = [
 def _speaker(broker: Broker, given: TransactionBody) -> tuple[str, ProducerEpoch]:
     """The transactional id that a producer speaks for, if it may."""
     producer = ProducerEpoch(ProducerId(given.producer_id), given.epoch)
-    transactional_id = given.transactional_id
-    if not transactional_id:
-        known = broker.transactions.of_producer(producer.producer_id)
-        if known is None:
-            raise ProducerNotFound(producer.producer_id)
-        transactional_id = known.transactional_id
-    held_by(broker, transactional_id, producer)
-    hear_producer(broker, transactional_id, producer)
-    return transactional_id, producer
+    command = HearProducer(producer=producer, transactional_id=given.transactional_id or "")
+    return hear_producer(broker, command), producer
 
 
 def _commits_of(offsets: dict[TopicPartition, int]) -> list[TopicCommit]:

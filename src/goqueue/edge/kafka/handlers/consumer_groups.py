@@ -20,7 +20,8 @@ from goqueue.edge.kafka.handlers.groups_admin import GROUP_OPERATIONS
 from goqueue.edge.kafka.once import each, once
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.errors import GoQueueError, GroupNotFound, Invalid, UnsupportedAssignor
-from goqueue.model.groups import ConsumerHeartbeat, GroupKind, MemberView, Reconciliation
+from goqueue.model.group_commands import ConsumerHeartbeat, DescribeGroup
+from goqueue.model.groups import GroupKind, MemberView, Reconciliation
 from goqueue.model.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ def described(
 ) -> DescribedConsumerGroup:
     """A group of some kinds; one of another kind is not found."""
     try:
-        view = describe_group(context.broker, name)
+        view = describe_group(context.broker, DescribeGroup(group=name))
         if view.kind not in kinds:
             raise GroupNotFound(name)
     except GoQueueError as error:

@@ -16,7 +16,8 @@ from goqueue.edge.kafka.errors import coordinator_code
 from goqueue.edge.kafka.once import each
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.errors import GoQueueError, MemberIdRequired
-from goqueue.model.groups import NO_GENERATION, JoinGroup, Leaver, Membership, SyncGroup
+from goqueue.model.group_commands import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
+from goqueue.model.groups import NO_GENERATION, Leaver, Membership
 
 if TYPE_CHECKING:
     from kio.schema.heartbeat.v4.request import HeartbeatRequest
@@ -124,7 +125,7 @@ async def heartbeat(context: Context, request: "HeartbeatRequest") -> HeartbeatR
     instance_id: str | None = getattr(request, "group_instance_id", None)
     who = Membership(request.group_id, request.member_id, request.generation_id, instance_id)
     try:
-        groups.heartbeat(context.broker, who)
+        groups.heartbeat(context.broker, Heartbeat(who))
     except GoQueueError as error:
         return HeartbeatReply(error_code=coordinator_code(error))
     return HeartbeatReply()
@@ -154,7 +155,7 @@ async def leave_group(context: Context, request: "LeaveGroupRequest") -> LeaveGr
             context, request.members, lambda member: Leaver(member.member_id, member.group_instance_id)
         )
     try:
-        errors = await groups.leave_group(context.broker, request.group_id, leavers)
+        errors = await groups.leave_group(context.broker, LeaveGroup(group=request.group_id, leavers=leavers))
     except GoQueueError as error:
         return LeaveGroupReply(error_code=coordinator_code(error))
     left = await each(context, zip(leavers, errors, strict=True), _left)

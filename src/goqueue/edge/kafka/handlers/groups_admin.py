@@ -12,6 +12,7 @@ from goqueue.edge.kafka.handlers.cluster import OPERATIONS_NOT_ASKED
 from goqueue.edge.kafka.once import done_to_each, each, once
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.errors import GoQueueError, GroupNotFound
+from goqueue.model.group_commands import DeleteGroup, DescribeGroup, ListGroups
 from goqueue.model.groups import GroupKind, GroupState
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ async def describe_groups(context: Context, request: "DescribeGroupsRequest") ->
 
 def _described(context: Context, name: str, operations: int) -> DescribedGroup:
     try:
-        view = groups.describe_group(context.broker, name)
+        view = groups.describe_group(context.broker, DescribeGroup(group=name))
         if view.kind is not GroupKind.CLASSIC:
             raise GroupNotFound(name)
     except GroupNotFound:
@@ -121,7 +122,7 @@ async def list_groups(context: Context, request: "ListGroupsRequest") -> ListGro
     states = {state.lower() for state in getattr(request, "states_filter", ())}
     types = {kind.lower() for kind in getattr(request, "types_filter", ())}
     try:
-        listed = groups.list_groups(context.broker)
+        listed = groups.list_groups(context.broker, ListGroups())
     except GoQueueError as error:
         return ListGroupsReply(error_code=coordinator_code(error))
     found = (
@@ -163,7 +164,7 @@ async def delete_groups(context: Context, request: "DeleteGroupsRequest") -> Del
 
 async def _delete(context: Context, name: str) -> DeletedGroup:
     try:
-        await groups.delete_group(context.broker, name)
+        await groups.delete_group(context.broker, DeleteGroup(group=name))
     except GoQueueError as error:
         return DeletedGroup(group_id=name, error_code=coordinator_code(error))
     return DeletedGroup(group_id=name)

@@ -13,6 +13,7 @@ from goqueue.edge.kafka.errors import coordinator_code
 from goqueue.edge.kafka.once import done_to_each, each, once
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.errors import GoQueueError
+from goqueue.model.group_commands import DeleteOffsets, FetchOffsets, ListUnstable
 from goqueue.model.groups import NO_GENERATION, Membership, OffsetRow, TopicCommit
 from goqueue.model.ids import TopicName, TopicPartition
 
@@ -88,7 +89,7 @@ async def _committed(
 ) -> CommittedGroup:
     wanted = None if topics is None else [(TopicName(t.name), t.partition_indexes) for t in topics]
     try:
-        found = await fetch_offsets(context.broker, group, wanted, who=who)
+        found = await fetch_offsets(context.broker, FetchOffsets(group=group, wanted=wanted, who=who))
     except GoQueueError as error:
         # The oldest version has room for an error only next to a partition.
         code = coordinator_code(error)
@@ -99,7 +100,7 @@ async def _committed(
 
         refused = await done_to_each(context, wanted or (), refuse)
         return CommittedGroup(group_id=group, topics=refused, error_code=code)
-    unstable = unstable_offsets(context.broker, group) if stable else set()
+    unstable = unstable_offsets(context.broker, ListUnstable(group=group)) if stable else set()
 
     async def tell(commit: TopicCommit) -> CommittedTopic:
         tell_row = partial(_told, commit.topic, unstable) if unstable else _partition
@@ -152,7 +153,9 @@ async def offset_delete(context: Context, request: "OffsetDeleteRequest") -> Off
     """Forget committed offsets of topics that no member reads."""
     unwanted = [(TopicName(t.name), [p.partition_index for p in t.partitions]) for t in request.topics]
     try:
-        refused = await delete_offsets(context.broker, request.group_id, unwanted)
+        refused = await delete_offsets(
+            context.broker, DeleteOffsets(group=request.group_id, unwanted=unwanted)
+        )
     except GoQueueError as error:
         return OffsetDeleteReply(error_code=coordinator_code(error))
     codes = {topic: coordinator_code(error) for topic, error in refused.items()}

@@ -15,7 +15,8 @@ from goqueue.edge.kafka.once import done_to_each, each, once
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.errors import GoQueueError, NotSupported
 from goqueue.model.ids import NO_PRODUCER, ProducerId, TopicName, TopicPartition
-from goqueue.model.transactions import NO_EPOCH, InitProducer, ProducerEpoch
+from goqueue.model.transaction_commands import DescribeProducers, InitProducer, TakeProducerId
+from goqueue.model.transactions import NO_EPOCH, ProducerEpoch
 
 if TYPE_CHECKING:
     from kio.schema.describe_producers.v0.request import DescribeProducersRequest, TopicRequest
@@ -38,7 +39,7 @@ async def init_producer_id(context: Context, request: "InitProducerIdRequest") -
     """A new producer id; for a transactional id the next epoch of the one it has."""
     try:
         if request.transactional_id is None:
-            producer = ProducerEpoch(await init_producer(context.broker), _FIRST_EPOCH)
+            producer = ProducerEpoch(await init_producer(context.broker, TakeProducerId()), _FIRST_EPOCH)
         else:
             producer = await init_transactional(context.broker, _command(request, request.transactional_id))
     except GoQueueError as error:
@@ -106,7 +107,9 @@ async def describe_producers(context: Context, request: "DescribeProducersReques
 
 def _producers(context: Context, topic: str, partition: int) -> PartitionProducers:
     try:
-        found = producers_of(context.broker, TopicPartition(TopicName(topic), partition))
+        found = producers_of(
+            context.broker, DescribeProducers(source=TopicPartition(TopicName(topic), partition))
+        )
     except GoQueueError as error:
         return PartitionProducers(
             partition_index=partition, error_code=transaction_code(error), error_message=kafka_text(error)

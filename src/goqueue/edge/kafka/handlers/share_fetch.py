@@ -26,7 +26,7 @@ from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.edge.kafka.share_sessions import CLOSE, OPEN
-from goqueue.model.delivery import Action, Poll, PolledPart
+from goqueue.model.delivery import Action, KnowMember, Poll, PolledPart, ReadBatches, ReleaseAll, SettleRuns
 from goqueue.model.errors import GoQueueError, Invalid, RateExceeded, ShareSessionStale
 from goqueue.model.groups import NO_GENERATION, Membership
 from goqueue.model.ids import TopicPartition
@@ -104,7 +104,7 @@ async def share_fetch(context: Context, request: "ShareFetchRequest") -> FetchRe
     who = Membership(group, member_id, NO_GENERATION)
     throttle_ms = 0
     try:
-        know_member(context.broker, who)
+        know_member(context.broker, KnowMember(who))
         session = context.share_sessions.enter(group, member_id, request.share_session_epoch)
         named = _named(context, request.topics)
         forgotten = [
@@ -119,7 +119,7 @@ async def share_fetch(context: Context, request: "ShareFetchRequest") -> FetchRe
         outcomes = await _acknowledge(context, who, named)
         parts: list[PolledPart] = []
         if request.share_session_epoch == CLOSE:
-            await release_all(context.broker, who, session.sources)
+            await release_all(context.broker, ReleaseAll(who, session.sources))
         elif request.max_bytes > 0 and request.max_records > 0:
             wanted = Poll(
                 group=group,
@@ -179,11 +179,11 @@ async def share_acknowledge(context: Context, request: "ShareAcknowledgeRequest"
     try:
         if request.share_session_epoch == OPEN:
             raise ShareSessionStale("a share session is opened by a fetch")
-        know_member(context.broker, who)
+        know_member(context.broker, KnowMember(who))
         session = context.share_sessions.enter(group, member_id, request.share_session_epoch)
         outcomes = await _acknowledge(context, who, _named(context, request.topics))
         if request.share_session_epoch == CLOSE:
-            await release_all(context.broker, who, session.sources)
+            await release_all(context.broker, ReleaseAll(who, session.sources))
     except GoQueueError as error:
         return AcknowledgeReply(
             acquisition_lock_timeout=lock, error_code=kafka_code(error), error_message=kafka_text(error)
@@ -232,7 +232,7 @@ async def _acknowledge(
             continue
         try:
             for action, runs in _by_action(batches).items():
-                await settle_runs(context.broker, who, source, runs, action)
+                await settle_runs(context.broker, SettleRuns(who, source, runs, action))
             outcomes[source] = _Outcome(ErrorCode.none, None)
         except GoQueueError as error:
             outcomes[source] = _Outcome(kafka_code(error), kafka_text(error))
@@ -280,7 +280,7 @@ async def _fetched(
         current_leader=_leader(context),
         acknowledge_error_code=ErrorCode.none if outcome is None else outcome.code,
         acknowledge_error_message=None if outcome is None else outcome.text,
-        records=b"".join(await batches_of(context.broker, part.source, offsets)),
+        records=b"".join(await batches_of(context.broker, ReadBatches(part.source, offsets))),
         acquired_records=acquired,
     )
 

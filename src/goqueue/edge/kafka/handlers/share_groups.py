@@ -16,7 +16,8 @@ from goqueue.edge.kafka.handlers.consumer_groups import (
 from goqueue.edge.kafka.handlers.groups_admin import GROUP_OPERATIONS
 from goqueue.edge.kafka.once import each, once
 from goqueue.model.errors import GoQueueError, Invalid
-from goqueue.model.groups import GroupKind, ShareHeartbeat
+from goqueue.model.group_commands import ShareHeartbeat
+from goqueue.model.groups import GroupKind
 
 if TYPE_CHECKING:
     from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest

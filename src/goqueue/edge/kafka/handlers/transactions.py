@@ -23,8 +23,15 @@ from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.errors import GoQueueError, InvalidTransactionState, NotFound
 from goqueue.model.groups import NO_GENERATION, Membership, TopicCommit
 from goqueue.model.ids import NO_PRODUCER, ProducerId, TopicName, TopicPartition
-from goqueue.model.transactions import NO_EPOCH, ProducerEpoch
-from goqueue.records.control import Marker
+from goqueue.model.transaction_commands import (
+    AddGroupToTransaction,
+    AddPartitionsToTransaction,
+    EndAndBump,
+    EndTransaction,
+    PendOffsets,
+    VerifyPartition,
+)
+from goqueue.model.transactions import NO_EPOCH, Marker, ProducerEpoch
 
 if TYPE_CHECKING:
     from kio.schema.add_offsets_to_txn.v4.request import AddOffsetsToTxnRequest
@@ -126,7 +133,10 @@ async def _add(
     if missing := await _missing(context, targets):
         return missing
     try:
-        await add_partitions(context.broker, transactional_id, producer, targets)
+        await add_partitions(
+            context.broker,
+            AddPartitionsToTransaction(transactional_id=transactional_id, producer=producer, targets=targets),
+        )
     except GoQueueError as error:
         return dict.fromkeys(targets, transaction_code(error, knows_fenced=knows_fenced))
     return dict.fromkeys(targets, ErrorCode.none)
@@ -144,7 +154,10 @@ async def _verify(
     slices = Slices(context.broker.clock)
     for target in targets:
         try:
-            await verify_partition(context.broker, transactional_id, producer, target)
+            await verify_partition(
+                context.broker,
+                VerifyPartition(transactional_id=transactional_id, producer=producer, target=target),
+            )
             codes[target] = ErrorCode.none
         except InvalidTransactionState as error:
             codes[target] = ErrorCode.transaction_abortable if knows_abortable else transaction_code(error)
@@ -192,7 +205,12 @@ async def add_offsets_to_txn(context: Context, request: "AddOffsetsToTxnRequest"
     """A group whose offsets the transaction will commit."""
     producer = ProducerEpoch(ProducerId(request.producer_id), request.producer_epoch)
     try:
-        await add_group(context.broker, request.transactional_id, producer, request.group_id)
+        await add_group(
+            context.broker,
+            AddGroupToTransaction(
+                transactional_id=request.transactional_id, producer=producer, group=request.group_id
+            ),
+        )
     except GoQueueError as error:
         code = transaction_code(error, knows_fenced=request.__version__ >= _KNOWS_FENCED)
         return ErrorReply(error_code=code)
@@ -212,9 +230,15 @@ async def end_txn(context: Context, request: "EndTxnRequest") -> EndReply:
     marker = Marker.COMMIT if request.committed else Marker.ABORT
     try:
         if request.__version__ >= _SECOND_PROTOCOL:
-            producer = await end_and_bump(context.broker, request.transactional_id, producer, marker)
+            producer = await end_and_bump(
+                context.broker,
+                EndAndBump(transactional_id=request.transactional_id, producer=producer, marker=marker),
+            )
         else:
-            await end_transaction(context.broker, request.transactional_id, producer, marker)
+            await end_transaction(
+                context.broker,
+                EndTransaction(transactional_id=request.transactional_id, producer=producer, marker=marker),
+            )
     except GoQueueError as error:
         code = transaction_code(error, knows_fenced=request.__version__ >= _KNOWS_FENCED)
         return EndReply(error_code=code)
@@ -267,11 +291,13 @@ async def txn_offset_commit(context: Context, request: "TxnOffsetCommitRequest")
     try:
         refusals = await pend_offsets(
             context.broker,
-            request.transactional_id,
-            producer,
-            who,
-            commits,
-            may_join=request.__version__ >= _SECOND_PROTOCOL,
+            PendOffsets(
+                transactional_id=request.transactional_id,
+                producer=producer,
+                who=who,
+                commits=commits,
+                may_join=request.__version__ >= _SECOND_PROTOCOL,
+            ),
         )
         codes = {target: coordinator_code(error) for target, error in refusals.items()}
     except GoQueueError as error:

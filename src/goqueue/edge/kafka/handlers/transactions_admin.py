@@ -15,6 +15,7 @@ from goqueue.edge.kafka.once import done_to_each, each, once
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.errors import GoQueueError, InvalidTransactionState
 from goqueue.model.ids import NO_PRODUCER, ProducerId, TopicName, TopicPartition
+from goqueue.model.transaction_commands import AbortOpenIn, DescribeTransaction, ListTransactions
 from goqueue.model.transactions import NO_EPOCH, ProducerEpoch, TransactionState, TransactionView
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ async def describe_transactions(
 
 def _described(context: Context, transactional_id: str) -> DescribedTransaction:
     try:
-        view = describe_transaction(context.broker, transactional_id)
+        view = describe_transaction(context.broker, DescribeTransaction(transactional_id=transactional_id))
     except GoQueueError as error:
         return DescribedTransaction(
             transactional_id=transactional_id,
@@ -112,7 +113,7 @@ async def list_transactional_ids(
 ) -> ListTransactionsReply:
     """Transactional ids, by state, by producer, by how long they have been open."""
     try:
-        views = await list_transactions(context.broker)
+        views = await list_transactions(context.broker, ListTransactions())
     except GoQueueError as error:
         return ListTransactionsReply(error_code=transaction_code(error))
     now_ms = context.broker.clock.wall_ms()
@@ -188,7 +189,7 @@ async def _mark(context: Context, marker: "WritableTxnMarker", topic: str, parti
             raise InvalidTransactionState("only the coordinator commits, all of a transaction at once")
         target = TopicPartition(TopicName(topic), partition)
         producer = ProducerEpoch(ProducerId(marker.producer_id), marker.producer_epoch)
-        await abort_open_in(context.broker, target, producer)
+        await abort_open_in(context.broker, AbortOpenIn(target=target, producer=producer))
     except GoQueueError as error:
         return MarkedPartition(partition_index=partition, error_code=transaction_code(error))
     return MarkedPartition(partition_index=partition, error_code=ErrorCode.none)

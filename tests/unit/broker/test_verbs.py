@@ -1,0 +1,160 @@
+"""What doors call is a verb: one function that takes one command, to be passed on, logged and replayed.
+
+The imports of `edge/` are walked, so that a new verb is seen here before anybody has to think of it.
+"""
+
+import ast
+import importlib
+import inspect
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
+from pathlib import Path
+from types import ModuleType, UnionType
+from typing import Any, NewType, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import goqueue
+
+EDGE = Path(goqueue.__file__).parent / "edge"
+BROKER = "goqueue.broker"
+Function = Callable[..., Any]
+
+WAYS = {"begin_commit": "commit_offsets"}
+"""A verb that comes in two ways of waiting: the second function takes the same command."""
+
+LOOSE: dict[str, str] = {}
+"""What takes a broker and is no verb, by name, each with its reason."""
+
+
+ROOMS = tuple(f"{BROKER}.{room}" for room in ("groups.", "producers", "queue.", "transactions."))
+"""Those whose verbs take commands by now."""
+
+
+def called_by_doors() -> dict[str, Function]:
+    """Functions of the broker that doors import, by their full names."""
+    found: dict[str, Function] = {}
+    for path in EDGE.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        for module, name in imported(tree):
+            value = getattr(importlib.import_module(module), name, None)
+            if inspect.isfunction(value) and value.__module__.startswith(ROOMS):
+                found[f"{value.__module__}.{value.__name__}"] = value
+    return found
+
+
+def imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Module and name of all that comes from the broker, also what is reached through a module."""
+    modules = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(BROKER):
+            assert node.module is not None
+            for alias in node.names:
+                if is_module(f"{node.module}.{alias.name}"):
+                    modules[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                else:
+                    yield node.module, alias.name
+        elif isinstance(node, ast.Import):
+            assert not any(alias.name.startswith(BROKER) for alias in node.names), "say from … import"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+            yield modules[node.value.id], node.attr
+
+
+def is_module(name: str) -> bool:
+    try:
+        return isinstance(importlib.import_module(name), ModuleType)
+    except ModuleNotFoundError:
+        return False
+
+
+def command_of(verb: Function) -> type | None:
+    """The class of its command; None: it takes something else."""
+    parameters = list(inspect.signature(verb).parameters.values())
+    if [parameter.name for parameter in parameters] != ["broker", "command"]:
+        return None
+    annotation = parameters[1].annotation
+    return annotation if isinstance(annotation, type) else None
+
+
+FUNCTIONS = called_by_doors()
+TAKING_A_BROKER = {
+    name: function
+    for name, function in FUNCTIONS.items()
+    if "broker" in inspect.signature(function).parameters
+}
+VERBS = {name: function for name, function in TAKING_A_BROKER.items() if command_of(function) is not None}
+COMMANDS = sorted({command_of(verb) for verb in VERBS.values()}, key=lambda command: str(command))
+
+
+def test_doors_are_seen_to_call_verbs() -> None:
+    assert "goqueue.broker.groups.verbs.heartbeat" in VERBS, "reached through its module"
+    assert "goqueue.broker.groups.lag.group_lag" in VERBS, "imported by name"
+
+
+def test_whatever_takes_a_broker_takes_one_command() -> None:
+    loose = {name.removeprefix(f"{BROKER}.") for name in TAKING_A_BROKER.keys() - VERBS.keys()}
+
+    assert loose == LOOSE.keys()
+
+
+def test_a_helper_that_is_no_verb_waits_for_nothing() -> None:
+    helpers = [function for name, function in FUNCTIONS.items() if name not in TAKING_A_BROKER]
+
+    assert [helper.__name__ for helper in helpers if inspect.iscoroutinefunction(helper)] == []
+
+
+def test_a_command_says_which_verb_is_meant() -> None:
+    verbs: dict[type | None, set[str]] = {}
+    for verb in VERBS.values():
+        verbs.setdefault(command_of(verb), set()).add(WAYS.get(verb.__name__, verb.__name__))
+
+    assert {command: names for command, names in verbs.items() if len(names) > 1} == {}
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.__name__)
+def test_a_command_is_a_frozen_word_of_the_model_and_has_a_place(command: type) -> None:
+    assert command.__module__.startswith("goqueue.model.")
+    assert isinstance(inspect.getattr_static(command, "place", None), property)
+    assert issubclass(command, tuple) or command.__dataclass_params__.frozen  # type: ignore[attr-defined]
+
+
+def values(hint: Any) -> st.SearchStrategy[Any]:
+    """Anything that a field may hold, in the plain shapes that doors give."""
+    origin, inner = get_origin(hint), [values(each) for each in get_args(hint) if each is not Ellipsis]
+    if isinstance(hint, NewType):
+        return values(hint.__supertype__)
+    if origin in (Union, UnionType):
+        return st.one_of(inner)
+    if origin is tuple and Ellipsis not in get_args(hint):
+        return st.tuples(*inner)
+    if origin is tuple:
+        return st.lists(inner[0], max_size=2).map(tuple)
+    if origin in (Sequence, Collection):
+        return st.lists(inner[0], max_size=2)
+    if origin is Mapping:
+        return st.dictionaries(*inner, max_size=2)
+    if is_dataclass(hint) or hasattr(hint, "_fields"):
+        return st.builds(hint, **{name: values(each) for name, each in get_type_hints(hint).items()})
+    plain: dict[Any, st.SearchStrategy[Any]] = {
+        int: st.integers(-(2**63), 2**63 - 1),
+        memoryview: st.binary().map(lambda given: memoryview(given)),
+    }
+    return plain[hint] if hint in plain else st.from_type(hint)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.__name__)
+@given(data=st.data())
+@settings(max_examples=10, deadline=None)
+def test_a_command_can_be_passed_on(command: Any, data: st.DataObject) -> None:
+    given_command = data.draw(values(command))
+    encoded = msgspec.msgpack.encode(given_command)
+
+    received = msgspec.msgpack.decode(encoded, type=command)
+
+    assert type(received) is command
+    assert msgspec.msgpack.encode(received) == encoded
+    assert msgspec.msgpack.encode(received.place) == msgspec.msgpack.encode(given_command.place)
