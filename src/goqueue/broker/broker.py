@@ -5,7 +5,7 @@ import itertools
 import logging
 import random
 import re
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
@@ -33,7 +33,7 @@ from goqueue.broker.tenants.verbs import attach_tenants
 from goqueue.broker.to_the_end import to_the_end
 from goqueue.broker.transactions.journal import TransactionJournals
 from goqueue.core.access.tenants import Tenants
-from goqueue.core.cluster.metadata import JournalBegun, Metadata, TopicRemoved
+from goqueue.core.cluster.metadata import JournalBegun, Metadata, Topic, TopicRemoved
 from goqueue.core.telemetry.counters import Counters
 from goqueue.core.telemetry.telemetry import Telemetry
 from goqueue.log.commit_log import CommitLog
@@ -52,7 +52,7 @@ from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.names import is_internal
 from goqueue.model.ports import Clock, Disk, Threads, Workshop
 from goqueue.model.running_time import RunningTime
-from goqueue.model.settings import BrokerConfig, TopicSettings
+from goqueue.model.settings import BrokerConfig
 from goqueue.model.telemetry import ExportStatus
 
 log = logging.getLogger(__name__)
@@ -167,8 +167,9 @@ class Broker:
         return self.metadata.cluster_id
 
     @property
-    def leader_epoch(self) -> int:
-        return self.metadata.epoch
+    def coordinator_epoch(self) -> int:
+        """The epoch of the journals, which coordinators work from: they all begin anew with the broker."""
+        return self.metadata.starts
 
     @property
     def node_number(self) -> int:
@@ -251,41 +252,53 @@ class Broker:
         self.tasks[task] = None
         task.add_done_callback(self.tasks.pop)
 
-    def new_partition(self, source: TopicPartition, topic_id: UUID, settings: TopicSettings) -> Partition:
+    def new_partition(self, topic: Topic, number: int) -> Partition:
+        source = TopicPartition(topic.name, number)
         partition = Partition(
             source,
             f"{LOGS_FOLDER}/{source.topic}/{source.partition}",
-            settings,
+            topic.settings,
             disk=self.disk,
             clock=self.clock,
-            leader_epoch=self.leader_epoch,
+            leader_epoch=self.metadata.epoch(topic, number),
             on_failure=self._reopen_later,
-            topic_id=topic_id,
+            topic_id=topic.topic_id,
             commit_log=self.commit_log,
             shelf=self.shelf,
         )
         partition.flusher = self.flusher
         partition.counters = self.counters.topic(source.topic)
-        partition.telemetry = self.telemetry.watch(source, settings)
+        partition.telemetry = self.telemetry.watch(source, topic.settings)
         return partition
 
     async def open_partitions(
-        self, sources: Sequence[tuple[TopicPartition, UUID, TopicSettings]], *, must_exist: bool = False
+        self, numbers: Sequence[tuple[Topic, int]], *, must_exist: bool = False
     ) -> list[Partition]:
         """Open partitions from the disk, a few at a time. Those that `must_exist` may turn out damaged."""
         opened: dict[int, Partition] = {}
-        left = iter(enumerate(sources))
+        left = iter(enumerate(numbers))
 
         async def open_one_by_one() -> None:
-            for at, (source, topic_id, settings) in left:
-                partition = self.new_partition(source, topic_id, settings)
+            for at, (topic, number) in left:
+                partition = self.new_partition(topic, number)
                 await self.threads.run(self.disk.make_folder, partition.folder)
                 recovered = await self.threads.run(partition.open, must_exist=must_exist)
-                self.recovery.add(source, recovered)
+                self.recovery.add(partition.source, recovered)
                 opened[at] = partition
 
         await asyncio.gather(*(open_one_by_one() for _ in range(_OPEN_AT_ONCE)))
-        return [opened[at] for at in range(len(sources))]
+        return [opened[at] for at in range(len(numbers))]
+
+    async def raise_low_epochs(self, partitions: Iterable[Partition]) -> None:
+        """A log that was written to in a higher epoch, as when the metadata were lost, goes on above it."""
+        for partition in partitions:
+            if partition.log.last_epoch >= partition.leader_epoch:
+                partition.leader_epoch = await self._raise_epoch(partition.source, partition.log.last_epoch)
+
+    async def _raise_epoch(self, source: TopicPartition, last_epoch: int) -> int:
+        raised = self.metadata.raise_epoch(source, above=last_epoch)
+        await self.journal.submit(raised)
+        return raised.epoch
 
     async def open_journal(self, journal: Journal[Any]) -> None:
         """Open a journal's partition and read its machine's state back."""
@@ -310,6 +323,7 @@ class Broker:
                 must_exist = bool(left)
         else:
             must_exist = str(partition.source) in self.metadata.journals
+            partition.leader_epoch = self.coordinator_epoch
         await self.threads.run(self.disk.make_folder, partition.folder)
         recovered = await self.threads.run(partition.open, must_exist=must_exist)
         self.recovery.add(partition.source, recovered)
@@ -347,7 +361,9 @@ class Broker:
                 await self.flusher.wait_under_way()
                 await self.flusher.seal()
                 recovered = await self.threads.run(partition.reopen)
-                await self.journal.submit(self.metadata.raise_epoch())
+                if not partition.is_failed:
+                    return  # its topic was deleted meanwhile
+                leader_epoch = await self._raise_epoch(partition.source, partition.leader_epoch)
             except Exception as error:
                 # Whatever it is, the partition cannot stay closed for ever: tell, and try again.
                 log.error(
@@ -359,7 +375,7 @@ class Broker:
                 await asyncio.sleep(self.config.upkeep_interval_ms / 1000)
                 continue
             if partition.is_failed:
-                partition.resume(leader_epoch=self.leader_epoch)
+                partition.resume(leader_epoch=leader_epoch)
                 log.warning(
                     "partition_reopened partition=%s end_offset=%d cut_bytes=%d",
                     partition.source,

@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from uuid import UUID
 
 from goqueue.broker.backup.store import BackupStore
 from goqueue.broker.broker import Broker, OpenTopic, remove_folder
@@ -29,7 +28,7 @@ from goqueue.broker.transactions.ends import recover_transactions, watch_transac
 from goqueue.broker.transactions.journal import SINKS_JOURNAL, TRANSACTIONS_TOPIC, TransactionJournals
 from goqueue.broker.upkeep import keep_up
 from goqueue.core.access.tenants import Tenants
-from goqueue.core.cluster.metadata import ClusterFormed, JournalBegun, Metadata, Topic
+from goqueue.core.cluster.metadata import ClusterFormed, JournalBegun, Metadata
 from goqueue.core.telemetry.counters import Counters
 from goqueue.core.telemetry.telemetry import Telemetry
 from goqueue.core.transactions.sinks import Sinks
@@ -39,7 +38,7 @@ from goqueue.model.errors import CommitLogDamaged, ShuttingDown
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.ports import Clock, Disk, Threads, Workshop
 from goqueue.model.running_time import RunningTime
-from goqueue.model.settings import BrokerConfig, TopicSettings
+from goqueue.model.settings import BrokerConfig
 
 SCHEMAS_TOPIC = TopicName("__schemas")
 DELAYED_TOPIC = TopicName("__delayed")
@@ -72,14 +71,15 @@ async def open_broker(
     if COMMIT_FOLDER in metadata.journals and broker.commit_log.is_new:
         raise CommitLogDamaged(COMMIT_FOLDER, "the folder was removed: all is missing")
     await threads.run(broker.commit_log.make_folder)
-    await broker.open_journal(broker.schemas.journal)
-    await broker.transactions.open({SINKS_JOURNAL, *await _numbers(broker, TRANSACTIONS_TOPIC)})
     if not metadata.cluster_id:
         cluster_id = "".join(broker.chance.choices(_CLUSTER_ID_LETTERS, k=22))
         await journal.submit(ClusterFormed(cluster_id))
     if COMMIT_FOLDER not in metadata.journals:
         await journal.submit(JournalBegun(COMMIT_FOLDER))
-    await journal.submit(metadata.raise_epoch())
+    await journal.submit(metadata.note_start())
+    journal.partition.leader_epoch = broker.coordinator_epoch
+    await broker.open_journal(broker.schemas.journal)
+    await broker.transactions.open({SINKS_JOURNAL, *await _numbers(broker, TRANSACTIONS_TOPIC)})
     broker.telemetry = Telemetry(
         broker.counters, config.tracing, metadata.cluster_id, began_us=broker.clock.wall_us()
     )
@@ -87,8 +87,9 @@ async def open_broker(
         await remove_folder(broker, name)
     await journal.shorten()
     topics = list(metadata.topics.values())
-    sources = [source for topic in topics for source in _sources(topic)]
-    partitions = await broker.open_partitions(sources, must_exist=True)
+    numbers = [(topic, number) for topic in topics for number in range(topic.partitions)]
+    partitions = await broker.open_partitions(numbers, must_exist=True)
+    await broker.raise_low_epochs(partitions)
     for topic in topics:
         broker.topics[topic.name] = OpenTopic(partitions[: topic.partitions])
         del partitions[: topic.partitions]
@@ -227,7 +228,3 @@ async def _numbers(broker: Broker, topic: TopicName) -> list[int]:
     known = {str(number) for number in range(JOURNAL_COUNT)}
     begun = {name.rpartition("/")[2] for name in broker.metadata.journals if name.startswith(f"{topic}/")}
     return sorted(int(name) for name in known.intersection(folders) | begun)
-
-
-def _sources(topic: Topic) -> list[tuple[TopicPartition, UUID, TopicSettings]]:
-    return [(TopicPartition(topic.name, n), topic.topic_id, topic.settings) for n in range(topic.partitions)]

@@ -284,6 +284,11 @@ class PartitionLog:
     def _reading_one(self, read_bytes: ReadBytes) -> ReadOne:
         return lambda offset: self.read(offset, 1, end_offset=self.end_offset, read_bytes=read_bytes)
 
+    @property
+    def last_epoch(self) -> int:
+        """The leader epoch of the newest messages; -1: there have never been any."""
+        return self.epochs[-1][0] if self.epochs else -1
+
     def epoch_end(self, leader_epoch: int) -> tuple[int, int]:
         """The last epoch not above the one asked for, and the offset where it ended; (-1, -1): none known."""
         found = -1

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from random import Random
+from uuid import UUID
 
 from goqueue.model.groups import Sharing
 from goqueue.model.ids import ProducerId, TopicName
@@ -39,7 +40,7 @@ class Story:
         self.topics: dict[TopicName, TopicHistory] = {}
         self.producers: list[SimulatedProducer] = []
         self.producer_ids: set[ProducerId] = set()
-        self.leader_epoch = -1
+        self.leader_epochs: dict[tuple[UUID, int], int] = {}
         self.cluster_id = ""
         self.wall_ms_max = 0
         self.counts: Counter[str] = Counter()

@@ -6,7 +6,7 @@ import pytest
 
 from goqueue.core.cluster.metadata import EVENT_TYPES, ClusterFormed, Metadata, TopicRemoved
 from goqueue.model.errors import InvalidPartitionCount, TopicExists, TopicNotFound
-from goqueue.model.ids import TopicName
+from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.settings import TopicSettings
 
 ORDERS = TopicName("orders")
@@ -77,7 +77,8 @@ def test_the_whole_state_can_be_written_anew() -> None:
     metadata = with_orders()
     metadata.apply(metadata.add_partitions("orders", 5, partitions_max=10))
     metadata.apply(metadata.change_settings("orders", TopicSettings(retention_bytes=9)))
-    metadata.apply(metadata.raise_epoch())
+    metadata.apply(metadata.note_start())
+    metadata.apply(metadata.raise_epoch(TopicPartition(ORDERS, 1), above=7))
     metadata.apply(metadata.reserve_producer_ids())
     create(metadata, TopicName("gone"), 1)
     metadata.apply(metadata.delete_topic("gone"))

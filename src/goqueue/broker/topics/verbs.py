@@ -11,6 +11,7 @@ from goqueue.broker.storage.data_folder import LOGS_FOLDER
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import admit_partitions, within_retention
 from goqueue.broker.topics.settings import change_settings, settings_from, view_settings
+from goqueue.core.cluster.metadata import Topic, topic_of
 from goqueue.log.partition_log import storage_error
 from goqueue.log.snapshot import begin_at
 from goqueue.model.commands import CreateTopic, PartitionView, SettingChange, SettingView, TopicView
@@ -24,7 +25,6 @@ from goqueue.model.errors import (
 )
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.names import checked_topic_name
-from goqueue.model.settings import TopicSettings
 
 HIGH_WATERMARK = -1
 
@@ -66,8 +66,9 @@ async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -
         )
     if any(command.first_offsets):
         await _begin_partitions(broker, name, command.first_offsets[:partitions])
-    opened = await _open_partitions(broker, name, event.topic_id, range(partitions), event.settings)
+    opened = await _open_partitions(broker, topic_of(event), range(partitions))
     await broker.journal.submit(event)
+    await broker.raise_low_epochs(opened)
     broker.topics[name] = OpenTopic(opened)
     broker.count_topics()
     return describe_topic(broker, name)
@@ -141,9 +142,9 @@ async def _add_partitions(
         fresh = range(len(topic.partitions), total)
         broker.growing.add(event.name)
         try:
-            known = broker.metadata.topic(name)
-            opened = await _open_partitions(broker, event.name, known.topic_id, fresh, known.settings)
+            opened = await _open_partitions(broker, broker.metadata.topic(name), fresh)
             await broker.journal.submit(event)
+            await broker.raise_low_epochs(opened)
         finally:
             broker.growing.discard(event.name)
         topic.partitions += opened
@@ -179,14 +180,11 @@ async def _begin_partitions(broker: Broker, name: TopicName, first_offsets: Sequ
         raise storage_error(error, f"new partitions of {name}") from error
 
 
-async def _open_partitions(
-    broker: Broker, name: TopicName, topic_id: UUID, numbers: range, settings: TopicSettings
-) -> list[Partition]:
-    sources = [(TopicPartition(name, number), topic_id, settings) for number in numbers]
+async def _open_partitions(broker: Broker, topic: Topic, numbers: range) -> list[Partition]:
     try:
-        return await broker.open_partitions(sources)
+        return await broker.open_partitions([(topic, number) for number in numbers])
     except OSError as error:
-        raise storage_error(error, f"new partitions of {name}") from error
+        raise storage_error(error, f"new partitions of {topic.name}") from error
 
 
 def describe_topic(broker: Broker, name: str) -> TopicView:

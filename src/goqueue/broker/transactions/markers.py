@@ -70,7 +70,7 @@ def append_marker(
         marker,
         producer_id=producer.producer_id,
         producer_epoch=producer.epoch,
-        coordinator_epoch=broker.leader_epoch,
+        coordinator_epoch=broker.coordinator_epoch,
         # Never newer than the messages it decides on, so that nobody takes it for the newest of them.
         timestamp_ms=partition.transactions.newest_ms(producer.producer_id),
     )

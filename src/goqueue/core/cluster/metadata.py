@@ -1,15 +1,19 @@
-"""The metadata machine: topics and what is known of them, leader epochs, producer ids.
+"""The metadata machine: topics and what is known of them, the epochs of their partitions, producer ids.
 
 It decides nothing about disks. Each method looks at the state and answers with the event that would
 change it; `apply` takes events, fresh ones and those read back from the journal after a restart.
+
+Every partition has an epoch of its own, which rises with each start of the node and whenever the partition
+alone is opened anew. That all of them rise with a start is one number, `starts`: ten thousand partitions cost
+one event. So an epoch is the starts since the topic was made, and what its partition was raised by besides.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from goqueue.model.errors import InvalidPartitionCount, TopicExists, TopicNotFound
-from goqueue.model.ids import TopicName
+from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.settings import TopicSettings
 
 PRODUCER_IDS_RESERVED = 1_000
@@ -23,6 +27,17 @@ class ClusterFormed:
 
 @dataclass(frozen=True, slots=True)
 class EpochRaised:
+    """The node has started for the so many-th time: every partition is in its next epoch."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionEpochRaised:
+    """One partition was opened anew, and is in this epoch."""
+
+    name: TopicName
+    partition: int
     epoch: int
 
 
@@ -33,6 +48,8 @@ class TopicCreated:
     partitions: int
     settings: TopicSettings
     created_ms: int
+    starts_before: int = 0
+    """How often the node had started before the life in which the topic was made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +103,7 @@ class StateReset:
 Event = (
     ClusterFormed
     | EpochRaised
+    | PartitionEpochRaised
     | TopicCreated
     | PartitionsAdded
     | SettingsChanged
@@ -101,6 +119,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
     for kind in (
         ClusterFormed,
         EpochRaised,
+        PartitionEpochRaised,
         TopicCreated,
         PartitionsAdded,
         SettingsChanged,
@@ -121,6 +140,9 @@ class Topic:
     partitions: int
     settings: TopicSettings
     created_ms: int
+    starts_before: int = 0
+    raised: Mapping[int, int] = field(default_factory=dict)
+    """By how much a partition's epoch was raised besides the starts; others by nothing."""
 
 
 class Metadata:
@@ -131,7 +153,7 @@ class Metadata:
 
     def _reset(self) -> None:
         self.cluster_id = ""
-        self.epoch = 0
+        self.starts = 0
         self.topics: dict[TopicName, Topic] = {}
         self.names: dict[UUID, TopicName] = {}
         self.deleted: set[TopicName] = set()
@@ -158,7 +180,7 @@ class Metadata:
         if name in self.topics or name in self.deleted:
             raise TopicExists(name)
         _check_partition_count(partitions, partitions_max)
-        return TopicCreated(name, topic_id, partitions, settings, now_ms)
+        return TopicCreated(name, topic_id, partitions, settings, now_ms, self.starts - 1)
 
     def add_partitions(self, name: str, total: int, *, partitions_max: int) -> PartitionsAdded:
         topic = self.topic(name)
@@ -178,19 +200,32 @@ class Metadata:
     def reserve_producer_ids(self) -> ProducerIdsReserved:
         return ProducerIdsReserved(self.producer_ids_end + PRODUCER_IDS_RESERVED)
 
-    def raise_epoch(self) -> EpochRaised:
-        return EpochRaised(self.epoch + 1)
+    def epoch(self, topic: Topic, partition: int) -> int:
+        """The epoch that a partition is in; 1 when its topic has just been made."""
+        return self.starts - topic.starts_before + topic.raised.get(partition, 0)
+
+    def note_start(self) -> EpochRaised:
+        return EpochRaised(self.starts + 1)
+
+    def raise_epoch(self, source: TopicPartition, *, above: int) -> PartitionEpochRaised:
+        """The next epoch of a partition, and one that is higher than another in which it was written to."""
+        topic = self.topic(source.topic)
+        epoch = max(self.epoch(topic, source.partition), above) + 1
+        return PartitionEpochRaised(topic.name, source.partition, epoch)
 
     def apply(self, event: Event) -> None:
         match event:
             case ClusterFormed():
                 self.cluster_id = event.cluster_id
             case EpochRaised():
-                self.epoch = event.epoch
+                self.starts = event.epoch
+            case PartitionEpochRaised():
+                topic = self.topics[event.name]
+                more = event.epoch - self.epoch(topic, event.partition)
+                raised = {**topic.raised, event.partition: topic.raised.get(event.partition, 0) + more}
+                self.topics[event.name] = replace(topic, raised=raised)
             case TopicCreated():
-                self.topics[event.name] = Topic(
-                    event.name, event.topic_id, event.partitions, event.settings, event.created_ms
-                )
+                self.topics[event.name] = topic_of(event)
                 self.names[event.topic_id] = event.name
             case PartitionsAdded():
                 self.topics[event.name] = replace(self.topics[event.name], partitions=event.total)
@@ -215,18 +250,34 @@ class Metadata:
         """Events that lead from nothing to the present state, the first one being the reset."""
         yield StateReset()
         yield ClusterFormed(self.cluster_id)
-        yield EpochRaised(self.epoch)
+        yield EpochRaised(self.starts)
         yield ProducerIdsReserved(self.producer_ids_end)
         if self.is_commit_mark_kept:
             yield CommitMarkKept()
         for journal in sorted(self.journals):
             yield JournalBegun(journal)
         for topic in self.topics.values():
-            yield TopicCreated(topic.name, topic.topic_id, topic.partitions, topic.settings, topic.created_ms)
+            yield TopicCreated(
+                topic.name,
+                topic.topic_id,
+                topic.partitions,
+                topic.settings,
+                topic.created_ms,
+                topic.starts_before,
+            )
+            for partition in topic.raised:
+                yield PartitionEpochRaised(topic.name, partition, self.epoch(topic, partition))
         for name in self.deleted:
             # A deleted topic has no id worth keeping; its name alone bars the folder until it is gone.
             yield TopicCreated(name, UUID(int=0), 1, TopicSettings(), 0)
             yield TopicDeleted(name)
+
+
+def topic_of(event: TopicCreated) -> Topic:
+    """A topic as it is when it has just been made."""
+    return Topic(
+        event.name, event.topic_id, event.partitions, event.settings, event.created_ms, event.starts_before
+    )
 
 
 def _check_partition_count(partitions: int, partitions_max: int) -> None:

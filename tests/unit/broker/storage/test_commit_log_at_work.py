@@ -272,9 +272,9 @@ def test_a_partition_that_was_opened_anew_keeps_no_file_of_the_commit_log() -> N
         partition = broker.partition(ORDERS_0)
         disk.faults.fail_syncs(under="logs/orders/0")
         # Stopped and opened anew may both lie between two looks: the epoch tells that it has been.
-        before = broker.leader_epoch
+        before = partition.leader_epoch
         broker.flusher.request_snapshot(partition)
-        await until(lambda: broker.leader_epoch > before and not partition.is_failed)
+        await until(lambda: partition.leader_epoch > before and not partition.is_failed)
         for _ in range(100):
             await put(broker, bytes(3_000), partition=1)
 

@@ -280,12 +280,13 @@ def test_times_and_epochs_are_found(tmp_path: Path) -> None:
             assert (await find_offset(broker, ORDERS_0, 301)).offset == -1
             assert (await find_offset(broker, ORDERS_0, Spot.MAX_TIMESTAMP))[:2] == (1, 300)
             assert (await find_offset(broker, ORDERS_0, Spot.EARLIEST)).offset == 0
-            first_epoch = broker.leader_epoch
+            first_epoch = broker.partition(ORDERS_0).leader_epoch
         async with running(FolderDisk(tmp_path)) as broker:
-            assert broker.leader_epoch == first_epoch + 1
+            epoch = broker.partition(ORDERS_0).leader_epoch
+            assert epoch == first_epoch + 1
             await put(broker, Message(b"y"))
             assert end_of_epoch(broker, ORDERS_0, first_epoch) == (first_epoch, 3)
-            assert end_of_epoch(broker, ORDERS_0, broker.leader_epoch) == (broker.leader_epoch, 4)
+            assert end_of_epoch(broker, ORDERS_0, epoch) == (epoch, 4)
 
     asyncio.run(walk())
 

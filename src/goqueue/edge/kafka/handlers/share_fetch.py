@@ -195,7 +195,7 @@ async def share_acknowledge(context: Context, request: "ShareAcknowledgeRequest"
             topics.setdefault(topic.topic_id, []).append(
                 AcknowledgedPartition(
                     partition_index=source.partition,
-                    current_leader=_leader(context),
+                    current_leader=_leader(context, source),
                     error_code=outcome.code,
                     error_message=outcome.text,
                 )
@@ -277,7 +277,7 @@ async def _fetched(
     )
     return part.source, FetchedPartition(
         partition_index=part.source.partition,
-        current_leader=_leader(context),
+        current_leader=_leader(context, part.source),
         acknowledge_error_code=ErrorCode.none if outcome is None else outcome.code,
         acknowledge_error_message=None if outcome is None else outcome.text,
         records=b"".join(await batches_of(context.broker, ReadBatches(part.source, offsets))),
@@ -288,7 +288,7 @@ async def _fetched(
 def _settled(context: Context, source: TopicPartition, outcome: _Outcome) -> FetchedPartition:
     return FetchedPartition(
         partition_index=source.partition,
-        current_leader=_leader(context),
+        current_leader=_leader(context, source),
         acknowledge_error_code=outcome.code,
         acknowledge_error_message=outcome.text,
     )
@@ -305,8 +305,17 @@ def _by_topic(
     return tuple(FetchedTopic(topic_id=i, partitions=tuple(parts)) for i, parts in topics.items())
 
 
-def _leader(context: Context) -> Leader:
-    return Leader(leader_id=context.broker.node_number, leader_epoch=context.broker.leader_epoch)
+_NO_LEADER = Leader(leader_id=-1, leader_epoch=-1)
+
+
+def _leader(context: Context, source: TopicPartition) -> Leader:
+    """Who leads a partition, if it is there: what was asked of one that is not is answered with an error."""
+    try:
+        return Leader(
+            leader_id=context.broker.node_number, leader_epoch=context.broker.partition(source).leader_epoch
+        )
+    except GoQueueError:
+        return _NO_LEADER
 
 
 def _wait_ms(context: Context, wait: timedelta) -> int:
