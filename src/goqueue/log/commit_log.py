@@ -198,16 +198,19 @@ class CommitLog:
         needed = round_bytes(pieces)
         if self._active is None or self._position + needed > self._active_bytes:
             self._begin_file(needed)
-        if not self._is_written(pieces):
+        if not self._is_written(pieces, needed):
             # A new file says that the old one's end counts for nothing, and takes the same round.
             self._begin_file(needed)
-            if not self._is_written(pieces):
+            if not self._is_written(pieces, needed):
                 raise NoRoomForRound("two files of the commit log have failed, one behind the other")
         return self._numbers[-1]
 
-    def write(self, pieces: Sequence[Piece]) -> PlacedFile | None:
-        """Write a round; the file that is to be synced then. None: `commit` has to see to it."""
-        if self._active is None or self._position + round_bytes(pieces) > self._active_bytes:
+    def write(self, pieces: Sequence[Piece], needed: int) -> PlacedFile | None:
+        """Write a round; the file that is to be synced then. None: `commit` has to see to it.
+
+        `needed`: what `round_bytes` says of it.
+        """
+        if self._active is None or self._position + needed > self._active_bytes:
             return None
         data = encode_round(pieces, salt=self._salt, round_number=self._next_round)
         try:
@@ -300,9 +303,9 @@ class CommitLog:
         self._next_round += 1
         self._numbers.append(number)
 
-    def _is_written(self, pieces: Sequence[Piece]) -> bool:
+    def _is_written(self, pieces: Sequence[Piece], needed: int) -> bool:
         """Write a round and wait for the disk."""
-        file = self.write(pieces)
+        file = self.write(pieces, needed)
         if file is None:
             return False
         try:

@@ -87,7 +87,9 @@ def encode_round(pieces: Sequence[Piece], *, salt: int, round_number: int) -> by
 
 def round_bytes(pieces: Sequence[Piece]) -> int:
     """How many bytes a round of these pieces takes, or a little more."""
-    return ROUND_HEADER_BYTES + sum(_PIECE.size + 4 * len(piece.folder) + len(piece.data) for piece in pieces)
+    return ROUND_HEADER_BYTES + sum(
+        [_PIECE.size + 4 * len(piece.folder) + len(piece.data) for piece in pieces]
+    )
 
 
 def scan_rounds(data: memoryview, *, file_number: int, before_round: int) -> FoundRounds | None:

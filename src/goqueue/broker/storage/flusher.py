@@ -22,7 +22,7 @@ from goqueue.broker.storage.partition import Partition
 from goqueue.core.telemetry.histogram import DISK_BOUNDS_S, Histogram
 from goqueue.core.telemetry.recent_times import RecentTimes
 from goqueue.log.commit_log import CommitLog, NoRoomForRound
-from goqueue.log.commit_rounds import Piece
+from goqueue.log.commit_rounds import Piece, round_bytes
 from goqueue.log.flush import Flush
 from goqueue.model.ports import Clock, P, T, Threads
 from goqueue.model.settings import KiB, MiB
@@ -210,9 +210,8 @@ class Flusher:
 
     def _begin_round(self, work: Work) -> None:
         pieces = _pieces(work)
-        file = None
-        if sum(len(piece.data) for piece in pieces) <= _ON_LOOP_BYTES:
-            file = self._commit_log.write(pieces)
+        needed = round_bytes(pieces)
+        file = self._commit_log.write(pieces, needed) if needed <= _ON_LOOP_BYTES else None
         if file is None:
             self._round = self._begin(work, self._begun(self._commit, pieces), self._end_round)
         else:
@@ -248,7 +247,7 @@ class Flusher:
             if flush.has_work:  # else the last flush has covered it
                 self._dirty.pop(partition, None)
                 work.append((partition, flush))
-                room_bytes -= sum(len(piece.data) for piece in flush.pieces)
+                room_bytes -= sum([len(piece.data) for piece in flush.pieces])
                 if room_bytes < 0:
                     break
         if small and not work:
@@ -267,7 +266,7 @@ class Flusher:
     def _worth_logging(self, small: list[Partition]) -> list[Partition]:
         """Those for which a share of a round costs less than a sync of their own; the others get that."""
         bound = _LONE_BYTES + _SHARE_BYTES * (len(small) - 1)
-        total = sum(partition.unlogged_bytes for partition in small)
+        total = sum([partition.unlogged_bytes for partition in small])
         if total <= bound:
             return small
         small.sort(key=_unlogged_bytes)

@@ -75,6 +75,7 @@ class Connection:
 
     __slots__ = (
         "_arrived",
+        "_bytes_max",
         "_client_id",
         "_context",
         "_held",
@@ -93,6 +94,7 @@ class Connection:
     def __init__(self, context: Context, outlet: Outlet, memory: FrameMemory) -> None:
         self._context = context
         self._client_id = context.client_id
+        self._bytes_max = context.config.unanswered_bytes_max
         self._outlet = outlet
         self._memory = memory
         self._arrived: deque[Request] = deque()
@@ -114,11 +116,10 @@ class Connection:
     @property
     def has_room(self) -> bool:
         """Whether more requests may come in."""
-        config = self._context.config
         return (
             self._is_writable
-            and self._unanswered_count < config.unanswered_requests_max
-            and self._unanswered_bytes < config.unanswered_bytes_max
+            and self._unanswered_count < self._context.config.unanswered_requests_max
+            and self._unanswered_bytes < self._bytes_max
         )
 
     def receive(self, frame: memoryview) -> None:
@@ -183,13 +184,12 @@ class Connection:
 
     def _advance(self) -> None:
         """Begin what may begin: requests in order, none while one runs in its task or the client is held."""
-        reply_bytes_max = self._context.config.unanswered_bytes_max
         while (
             self._arrived
             and self._running is None
             and self._held is None
             and self._is_writable
-            and self._unsent_bytes < reply_bytes_max
+            and self._unsent_bytes < self._bytes_max
             and not self._is_stopping
         ):
             request = self._arrived.popleft()
@@ -295,7 +295,8 @@ class Connection:
 
     def _fill_later(self, slot: _Slot, reply: Later) -> None:
         for outcome, committed in reply.waits:
-            commit = asyncio.ensure_future(committed)
+            # Nearly always a future: to ask asyncio costs three calls more.
+            commit = committed if isinstance(committed, asyncio.Future) else asyncio.ensure_future(committed)
             slot.commits.add(commit)
             commit.add_done_callback(partial(self._committed, slot, reply, outcome))
 

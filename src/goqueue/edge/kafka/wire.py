@@ -124,7 +124,8 @@ class Reader:
         return count
 
     def count(self, *, flexible: bool) -> int:
-        return self.required(self.count_or_null(flexible=flexible))
+        count = self.count_or_null(flexible=flexible)
+        return self.required(count) if count is None else count
 
     def skip_tags(self) -> None:
         """Pass over tagged fields: all of them are optional by definition."""
