@@ -15,10 +15,7 @@ import mmh3
 from goqueue.broker.backup.store import BackupStore
 from goqueue.broker.delays.keeper import DelayKeeper
 from goqueue.broker.groups.coordinator import Coordinator
-from goqueue.broker.groups.stored_times import StoredTimes
 from goqueue.broker.health.condition import Health
-from goqueue.broker.health.reserve import Reserve
-from goqueue.broker.health.scrub import Scrub
 from goqueue.broker.metadata_state import Event as MetadataEvent
 from goqueue.broker.queue.state import QueueState
 from goqueue.broker.schemas.state import SchemaState
@@ -38,7 +35,6 @@ from goqueue.core.telemetry.counters import Counters
 from goqueue.core.telemetry.telemetry import Telemetry
 from goqueue.log.commit_log import CommitLog
 from goqueue.log.file_shelf import FileShelf
-from goqueue.log.recovery import Recovered
 from goqueue.model.errors import (
     GoQueueError,
     InternalTopic,
@@ -53,7 +49,6 @@ from goqueue.model.names import is_internal
 from goqueue.model.ports import Clock, Disk, Threads, Workshop
 from goqueue.model.running_time import RunningTime
 from goqueue.model.settings import BrokerConfig
-from goqueue.model.telemetry import ExportStatus
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -68,6 +63,8 @@ class OpenTopic:
     partitions: list[Partition]
     turns: Iterator[int] = field(default_factory=itertools.count)
     """A number for each message without a key, one behind the other."""
+    is_growing: bool = False
+    """It is getting more partitions."""
 
     def take_turn(self) -> int:
         """Where the next message without a key goes: each partition in its turn, if it takes any."""
@@ -78,33 +75,6 @@ class OpenTopic:
         well = [at for at, partition in enumerate(self.partitions) if partition.takes_messages]
         well = well or list(range(len(self.partitions)))
         return (well[turn % len(well)] for turn in self.turns)
-
-
-@dataclass(slots=True)
-class Recovery:
-    """What opening the data folder found, for the log and for people."""
-
-    partition_count: int = 0
-    checked_bytes: int = 0
-    cut_bytes: int = 0
-    rebuilt_indexes: int = 0
-    offsets_above_end: int = 0
-    """Committed offsets behind the end of their partition: of messages that are gone."""
-
-    def add(self, source: TopicPartition, recovered: Recovered) -> None:
-        self.partition_count += 1
-        self.checked_bytes += recovered.checked_bytes
-        self.cut_bytes += recovered.cut_bytes
-        self.rebuilt_indexes += recovered.rebuilt_indexes
-        if recovered.cut_bytes:
-            log.warning(
-                "tail_cut partition=%s bytes=%d reason=%s",
-                source,
-                recovered.cut_bytes,
-                recovered.cut_reason.replace(" ", "_"),
-            )
-        if recovered.rebuilt_indexes:
-            log.warning("index_rebuilt partition=%s segments=%d", source, recovered.rebuilt_indexes)
 
 
 @dataclass(slots=True)
@@ -123,7 +93,6 @@ class Broker:
     flusher: Flusher
     shelf: FileShelf
     health: Health
-    reserve: Reserve
     journal: Journal[MetadataEvent]
     tenants: Tenants
     sinks: SinkState
@@ -137,20 +106,11 @@ class Broker:
     backups: BackupStore
     delays: DelayKeeper = field(init=False)
     started_ms: int
-    recovery: Recovery = field(default_factory=Recovery)
-    scrub: Scrub = field(default_factory=Scrub)
     topics: dict[TopicName, OpenTopic] = field(default_factory=dict)
     topic_counts: Mapping[TopicName, int] = field(default_factory=dict)
     """How many partitions each topic of clients has. Another object whenever that has changed."""
     waiting_reads: dict[ReadWaiter, None] = field(default_factory=dict)
     queue: QueueState = field(default_factory=QueueState)
-    stored_times: StoredTimes = field(default_factory=StoredTimes)
-    trace_exports: list[ExportStatus] = field(default_factory=list)
-    """One for each exporter that the node has set up."""
-    growing: set[TopicName] = field(default_factory=set)
-    """Topics that are getting more partitions."""
-    usage_noted_ns: int = 0
-    """When it was last written down what tenants have moved."""
     producer_ids: range = range(0)
     is_open: bool = False
     is_closed: bool = False
@@ -283,7 +243,7 @@ class Broker:
                 partition = self.new_partition(topic, number)
                 await self.threads.run(self.disk.make_folder, partition.folder)
                 recovered = await self.threads.run(partition.open, must_exist=must_exist)
-                self.recovery.add(partition.source, recovered)
+                self.health.recovery.add(partition.source, recovered)
                 opened[at] = partition
 
         await asyncio.gather(*(open_one_by_one() for _ in range(_OPEN_AT_ONCE)))
@@ -326,7 +286,7 @@ class Broker:
             partition.leader_epoch = self.coordinator_epoch
         await self.threads.run(self.disk.make_folder, partition.folder)
         recovered = await self.threads.run(partition.open, must_exist=must_exist)
-        self.recovery.add(partition.source, recovered)
+        self.health.recovery.add(partition.source, recovered)
         if recovered.damage is not None:
             reason = str(recovered.damage)
             if left:

@@ -191,8 +191,7 @@ def _put_together(
         commit_log=commit_log,
         flusher=flusher,
         shelf=shelf,
-        health=Health(clock),
-        reserve=reserve,
+        health=Health(clock, reserve),
         journal=Journal(
             journal_partition(METADATA_TOPIC), MetadataAndTenants(metadata, tenants), METADATA_EVENTS
         ),

@@ -69,7 +69,7 @@ async def keep_up_partition(broker: Broker, partition: Partition) -> None:
         )
     if partition.log.wants_snapshot:
         # Segments that retention has given up go behind it: that is how a full disk gets room again.
-        async with broker.reserve.lent() if removed else nullcontext():
+        async with broker.health.reserve.lent() if removed else nullcontext():
             await partition.save_recovery_point()
 
 

@@ -95,9 +95,9 @@ async def _opened_broker(config: NodeConfig, threads: Threads, workshop: Worksho
             "node": config.broker.node_id,
             "folder": config.data_folder,
             "topics": len(broker.topics),
-            "partitions": broker.recovery.partition_count,
-            "checked_bytes": broker.recovery.checked_bytes,
-            "cut_bytes": broker.recovery.cut_bytes,
+            "partitions": broker.health.recovery.partition_count,
+            "checked_bytes": broker.health.recovery.checked_bytes,
+            "cut_bytes": broker.health.recovery.cut_bytes,
             "took_ms": (clock.monotonic_ns() - begun_ns) // 1_000_000,
         },
     )

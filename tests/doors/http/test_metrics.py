@@ -42,7 +42,7 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDoor]:
         client.post("/admin/tenants", json={"id": "acme", "name": "Acme"})
         client.post("/topics", json={"name": "acme.orders", "num_partitions": 1})
         client.post("/topics/acme.orders/messages", json={"messages": [{"value": "x"}] * 2})
-        running.broker.trace_exports.append(ExportStatus("file", sent=7, dropped=2))
+        running.broker.telemetry.exports.append(ExportStatus("file", sent=7, dropped=2))
         _note_what_is_rare(running.broker.counters)
         running.run(running.broker.health.check(running.broker))
         yield running

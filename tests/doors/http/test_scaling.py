@@ -85,9 +85,9 @@ def test_the_status_tells_while_a_topic_grows(
 ) -> None:
     async def seen_while_growing() -> bool:
         growing = asyncio.ensure_future(add_partitions(running.broker, orders, 4))
-        while not growing.done() and orders not in running.broker.growing:
+        while not growing.done() and not running.broker.topic(orders).is_growing:
             await asyncio.sleep(0)
-        seen = orders in running.broker.growing
+        seen = running.broker.topic(orders).is_growing
         await growing
         return seen
 

@@ -268,11 +268,12 @@ def test_counts_are_told_under_all_names_that_clients_know(client: httpx.Client,
 
 
 def test_exporters_tell_how_they_fare(running: RunningDoor) -> None:
-    running.broker.trace_exports[:] = [ExportStatus("otlp-http", sent=7, dropped=3, failures=1, waiting=2)]
+    status = ExportStatus("otlp-http", sent=7, dropped=3, failures=1, waiting=2)
+    running.broker.telemetry.exports[:] = [status]
     try:
         stats = running.client.get("/traces/stats").json()
     finally:
-        running.broker.trace_exports.clear()
+        running.broker.telemetry.exports.clear()
 
     assert stats["exporters_enabled"] == ["otlp-http"]
     assert stats["exporters"] == [

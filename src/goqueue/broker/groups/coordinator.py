@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from goqueue.broker.groups.journal import GroupJournal, GroupJournals
+from goqueue.broker.groups.stored_times import StoredTimes
 from goqueue.broker.groups.watch import GroupWatch
 from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.core.groups.assignors import TopicCounts
@@ -60,6 +61,7 @@ class Coordinator:
         self._clock = clock
         self._counters = counters
         self._active: dict[str, ActiveGroup] = {}
+        self.stored_times = StoredTimes()
         self.on_change: Callable[[str], None] = lambda group: None
         """Told of a group whose members or assignments may have changed."""
 

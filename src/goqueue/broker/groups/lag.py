@@ -139,7 +139,7 @@ async def stored_times(broker: Broker, unread: list[Unread]) -> dict[int, int]:
     for place in unread:
         if slices.is_over:
             await slices.pause()
-        known = broker.stored_times.get(place.log, place.offset)
+        known = broker.coordinator.stored_times.get(place.log, place.offset)
         if known is None:
             missing.append(place)
         else:
@@ -150,7 +150,7 @@ async def stored_times(broker: Broker, unread: list[Unread]) -> dict[int, int]:
         for place, stored_ms in zip(some, await broker.threads.run(_look_up, some), strict=True):
             times[place.at] = stored_ms
             if stored_ms >= 0:
-                broker.stored_times.remember(place.log, place.offset, stored_ms)
+                broker.coordinator.stored_times.remember(place.log, place.offset, stored_ms)
     return times
 
 

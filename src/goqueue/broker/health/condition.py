@@ -9,8 +9,11 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from goqueue.broker.health.reserve import Reserve
+from goqueue.broker.health.scrub import Scrub
 from goqueue.core.telemetry.checks import (
     Check,
     Verdict,
@@ -23,6 +26,8 @@ from goqueue.core.telemetry.checks import (
     check_space,
 )
 from goqueue.core.telemetry.recent_times import RecentTimes
+from goqueue.log.recovery import Recovered
+from goqueue.model.ids import TopicPartition
 from goqueue.model.ports import Clock, Disk, DiskSpace, is_disk_full
 
 if TYPE_CHECKING:
@@ -54,11 +59,41 @@ class Look(NamedTuple):
     """How long a small write took to reach the disk, if one was made."""
 
 
+@dataclass(slots=True)
+class Recovery:
+    """What opening the data folder found, for the log and for people."""
+
+    partition_count: int = 0
+    checked_bytes: int = 0
+    cut_bytes: int = 0
+    rebuilt_indexes: int = 0
+    offsets_above_end: int = 0
+    """Committed offsets behind the end of their partition: of messages that are gone."""
+
+    def add(self, source: TopicPartition, recovered: Recovered) -> None:
+        self.partition_count += 1
+        self.checked_bytes += recovered.checked_bytes
+        self.cut_bytes += recovered.cut_bytes
+        self.rebuilt_indexes += recovered.rebuilt_indexes
+        if recovered.cut_bytes:
+            log.warning(
+                "tail_cut partition=%s bytes=%d reason=%s",
+                source,
+                recovered.cut_bytes,
+                recovered.cut_reason.replace(" ", "_"),
+            )
+        if recovered.rebuilt_indexes:
+            log.warning("index_rebuilt partition=%s segments=%d", source, recovered.rebuilt_indexes)
+
+
 class Health:
     """The numbers, and the checks as they were last made."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, reserve: Reserve) -> None:
         self._clock = clock
+        self.reserve = reserve
+        self.recovery = Recovery()
+        self.scrub = Scrub()
         self.loop_lag = RecentTimes()
         """How late the loop runs, once it is watched."""
         self.space: DiskSpace | None = None
@@ -101,8 +136,8 @@ class Health:
         checks["partitions"] = check_partitions(stopped, len(partitions))
         damaged = [f"{partition.source} ({partition.damage})" for partition in partitions if partition.damage]
         checks["damage"] = check_damage(damaged, len(partitions))
-        places = [f"{source} (segment {base})" for source, base in broker.scrub.bad]
-        checks["scrub"] = check_scrub(places, broker.scrub.bad_frames)
+        places = [f"{source} (segment {base})" for source, base in broker.health.scrub.bad]
+        checks["scrub"] = check_scrub(places, broker.health.scrub.bad_frames)
         journals = broker.journal_partitions()
         stopped = [str(partition.source) for partition in journals if partition.is_failed]
         checks["journals"] = check_journals(stopped, len(journals))

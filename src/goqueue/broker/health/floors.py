@@ -72,7 +72,7 @@ async def _tell_missing(broker: Broker) -> None:
                 partition = _partition_of(broker, source.topic, topic_id, source.partition)
                 if partition is None or end_offset <= partition.log.end_offset:
                     continue
-                broker.recovery.offsets_above_end += 1
+                broker.health.recovery.offsets_above_end += 1
                 if end_offset > missing.get(partition, (0, ""))[0]:
                     missing[partition] = end_offset, record.membership.name
             await slices.pause()
@@ -98,7 +98,7 @@ async def _cut_back(broker: Broker, journal: GroupJournal, record: GroupRecord) 
             events.append(OffsetsPended(name, producer_id, topics))
     if events:
         log.warning("group_cut_back group=%s partitions=%d", name, len(cut))
-        broker.recovery.offsets_above_end += len(cut)
+        broker.health.recovery.offsets_above_end += len(cut)
         await journal.submit(*events)
 
 

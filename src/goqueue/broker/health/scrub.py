@@ -85,7 +85,7 @@ async def scrub_all(broker: "Broker") -> None:
         for segment in segments:
             seen.add((partition.source, segment.base_offset))
             await _scrub_segment(broker, partition, segment)
-    broker.scrub.end_pass(seen)
+    broker.health.scrub.end_pass(seen)
 
 
 async def _scrub_segment(broker: "Broker", partition: "Partition", segment: SealedSegment) -> None:
@@ -103,12 +103,12 @@ async def _scrub_segment(broker: "Broker", partition: "Partition", segment: Seal
         if done.problem:
             problems.append(done.problem)
         position = done.position
-        broker.scrub.scrubbed_bytes += done.size_bytes
+        broker.health.scrub.scrubbed_bytes += done.size_bytes
         took_s = (broker.clock.monotonic_ns() - begun_ns) / 1e9
         pause_s = done.size_bytes / broker.config.scrub_bytes_per_s
         await asyncio.sleep(max(pause_s, _PAUSE_FACTOR * took_s))
     if _is_there(partition, segment):
-        broker.scrub.note((partition.source, segment.base_offset), problems)
+        broker.health.scrub.note((partition.source, segment.base_offset), problems)
 
 
 def _is_there(partition: "Partition", segment: SealedSegment) -> bool:

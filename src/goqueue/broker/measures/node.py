@@ -129,15 +129,15 @@ def _jobs(view: View) -> Iterable[Sample]:
 
 
 def _sent(view: View) -> Iterable[Sample]:
-    return [((export.name,), export.sent) for export in view.broker.trace_exports]
+    return [((export.name,), export.sent) for export in view.broker.telemetry.exports]
 
 
 def _dropped(view: View) -> Iterable[Sample]:
-    return [((export.name,), export.dropped) for export in view.broker.trace_exports]
+    return [((export.name,), export.dropped) for export in view.broker.telemetry.exports]
 
 
 def _failures(view: View) -> Iterable[Sample]:
-    return [((export.name,), export.failures) for export in view.broker.trace_exports]
+    return [((export.name,), export.failures) for export in view.broker.telemetry.exports]
 
 
 NODE: tuple[Family, ...] = (
@@ -228,7 +228,7 @@ NODE: tuple[Family, ...] = (
         "goqueue_storage_index_rebuilds_total",
         (),
         "Indexes of segments that were rebuilt when their partition was opened.",
-        one(lambda view: view.broker.recovery.rebuilt_indexes),
+        one(lambda view: view.broker.health.recovery.rebuilt_indexes),
     ),
     gauge("goqueue_cluster_partition_count", (), "Partitions of topics of clients.", one(_partition_count)),
     gauge(
@@ -241,19 +241,19 @@ NODE: tuple[Family, ...] = (
         "goqueue_storage_scrubbed_bytes_total",
         (),
         "Bytes of sealed segments that were read back and checked.",
-        one(lambda view: view.broker.scrub.scrubbed_bytes),
+        one(lambda view: view.broker.health.scrub.scrubbed_bytes),
     ),
     gauge(
         "goqueue_storage_bad_batches",
         (),
         "Batches in sealed segments that were found to have gone bad on the disk (docs/repair.md).",
-        one(lambda view: view.broker.scrub.bad_frames),
+        one(lambda view: view.broker.health.scrub.bad_frames),
     ),
     gauge(
         "goqueue_storage_offsets_above_end",
         (),
         "Committed offsets that the last start found behind the end of their partition.",
-        one(lambda view: view.broker.recovery.offsets_above_end),
+        one(lambda view: view.broker.health.recovery.offsets_above_end),
     ),
     gauge(
         "goqueue_storage_damaged_partitions",

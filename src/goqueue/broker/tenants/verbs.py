@@ -135,8 +135,8 @@ async def keep_up_tenants(broker: "Broker") -> None:
         return
     measure_storage(broker)
     now_ns = broker.clock.monotonic_ns()
-    if now_ns - broker.usage_noted_ns >= USAGE_NOTED_MS * _NS_PER_MS:
-        broker.usage_noted_ns = now_ns
+    if now_ns - broker.tenants.usage_noted_ns >= USAGE_NOTED_MS * _NS_PER_MS:
+        broker.tenants.usage_noted_ns = now_ns
         note_usage(broker)
         await broker.journal.shorten()
 

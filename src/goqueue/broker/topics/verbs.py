@@ -88,7 +88,7 @@ async def delete_topic(broker: Broker, name: str) -> None:
     """Delete a topic: gone for everybody once journalled, then off the disk."""
     broker.admit(name)
     broker.topic(name)
-    async with broker.reserve.lent():
+    async with broker.health.reserve.lent():
         await broker.carry_out(_delete_topic(broker, name))
 
 
@@ -140,13 +140,13 @@ async def _add_partitions(
         _check_space(broker, total - len(topic.partitions))
     if not validate_only:
         fresh = range(len(topic.partitions), total)
-        broker.growing.add(event.name)
+        topic.is_growing = True
         try:
             opened = await _open_partitions(broker, broker.metadata.topic(name), fresh)
             await broker.journal.submit(event)
             await broker.raise_low_epochs(opened)
         finally:
-            broker.growing.discard(event.name)
+            topic.is_growing = False
         topic.partitions += opened
         broker.count_topics()
     return describe_topic(broker, name)
@@ -267,7 +267,7 @@ async def delete_records(broker: Broker, target: TopicPartition, before_offset: 
         raise OffsetOutOfRange(offset, start_offset=log.start_offset, end_offset=partition.commit_mark)
     async with broker.delays.noted(target):
         log.move_start(offset)
-    async with broker.reserve.lent():
+    async with broker.health.reserve.lent():
         await partition.save_recovery_point()
     return log.start_offset
 

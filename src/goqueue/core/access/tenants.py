@@ -39,6 +39,8 @@ class Tenants:
         self.accounts: dict[TenantId, Account] = {}
         """Empty on most brokers: whoever asks whether there is any is done."""
         self._noted: dict[TenantId, UsageTotals] = {}
+        self.usage_noted_ns = 0
+        """When it was last written down what they have moved."""
 
     def owner(self, name: str) -> Account | None:
         """Whose topic or group this is."""

@@ -12,7 +12,7 @@ from goqueue.core.telemetry.traces import Kind, Traces, sampling_of
 from goqueue.model.delivery import Action
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.settings import AS_THE_NODE, TopicSettings, TracingConfig
-from goqueue.model.telemetry import NO_OFFSET
+from goqueue.model.telemetry import NO_OFFSET, ExportStatus
 
 Runs = Sequence[tuple[int, int]]
 DELAYED = TopicPartition(TopicName("__delayed"), 0)
@@ -197,6 +197,8 @@ class Telemetry:
         """When events began to be numbered: after a restart they are numbered from 0 again."""
         self.traces = Traces(config.events_max)
         self.ids = TraceIds(cluster_id)
+        self.exports: list[ExportStatus] = []
+        """One for each exporter that the node has set up."""
         self._partitions: dict[TopicPartition, PartitionTelemetry] = {}
         self.delayed = PartitionTelemetry(self, DELAYED, self.rate_of(TopicSettings()))
         """The listener to messages that wait for their time, by their numbers."""

@@ -17,7 +17,7 @@ def start_trace_export(broker: Broker, config: TraceExportConfig) -> TraceExport
         Courier(ExportStatus(name), _target(name, broker, config), waiting_max=config.waiting_max)
         for name in config.exporters
     ]
-    broker.trace_exports[:] = [courier.status for courier in couriers]
+    broker.telemetry.exports[:] = [courier.status for courier in couriers]
     return TraceExport(broker, couriers, config)
 
 

@@ -249,7 +249,7 @@ def test_a_partition_that_ends_before_what_a_group_has_had_of_it_is_damaged(tmp_
     async def look(broker: Broker) -> None:
         damage = broker.partition(ORDERS_0).damage
         assert str(damage) == "group workers has had messages that are not there; lost are the offsets 2 to 4"
-        assert broker.recovery.offsets_above_end == 1
+        assert broker.health.recovery.offsets_above_end == 1
         assert isinstance(await put_one(broker), PartitionDamaged)
 
     live(tmp_path, look)

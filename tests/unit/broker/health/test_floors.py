@@ -78,7 +78,7 @@ def test_groups_of_an_old_folder_go_back_to_where_the_log_ends(
     async def go_on(broker: Broker) -> list[str]:
         assert broker.partition(ORDERS_0).damage is None
         assert floor(broker, "readers") == 1
-        assert broker.recovery.offsets_above_end == 2
+        assert broker.health.recovery.offsets_above_end == 2
         await put(broker, "x", "y", "z")
         return values(await take(broker, ann))
 
@@ -88,7 +88,7 @@ def test_groups_of_an_old_folder_go_back_to_where_the_log_ends(
 
     async def look(broker: Broker) -> int:
         assert broker.metadata.is_commit_mark_kept
-        return broker.recovery.offsets_above_end
+        return broker.health.recovery.offsets_above_end
 
     assert lives.live(look) == 0, "once is enough"
 
@@ -131,7 +131,7 @@ def test_an_offset_that_a_client_merely_names_is_kept_as_told_and_is_no_damage()
     async def look(broker: Broker) -> None:
         assert (floor(broker), floor(broker, partition=1), floor(broker, "readers")) == (1_000, 0, 7)
         assert broker.partition(ORDERS_0).damage is None
-        assert broker.recovery.offsets_above_end == 0
+        assert broker.health.recovery.offsets_above_end == 0
         for journal in broker.coordinator.journals:
             journal._event_count = 1_000_000
             await journal.shorten()  # the state written anew says the same

@@ -59,8 +59,8 @@ def test_a_folder_that_is_well_is_read_to_its_end(tmp_path: Path) -> None:
         await scrub_all(broker)
         sealed = broker.partition(ORDERS_0).log.sealed_segments
         assert [segment.base_offset for segment in sealed] == [0, 10]
-        assert broker.scrub.scrubbed_bytes == sum(segment.size for segment in sealed)
-        assert broker.scrub.bad == {}
+        assert broker.health.scrub.scrubbed_bytes == sum(segment.size for segment in sealed)
+        assert broker.health.scrub.bad == {}
         assert (await broker.health.check(broker))["scrub"].verdict is Verdict.PASS
 
     live(tmp_path, work)
@@ -74,14 +74,14 @@ def test_a_bit_that_has_flipped_is_told_until_it_is_gone(tmp_path: Path, base: i
         flip(path, position)
         for _ in range(2):
             await scrub_all(broker)
-            assert list(broker.scrub.bad) == [(ORDERS_0, base)]
-            assert broker.scrub.bad_frames == 1
+            assert list(broker.health.scrub.bad) == [(ORDERS_0, base)]
+            assert broker.health.scrub.bad_frames == 1
         check = (await broker.health.check(broker))["scrub"]
         assert (check.verdict, f"orders/0 (segment {base})" in check.message) == (Verdict.WARN, True)
 
         await delete_records(broker, ORDERS_0, -1)
         await scrub_all(broker)
-        assert broker.scrub.bad == {}
+        assert broker.health.scrub.bad == {}
 
     live(tmp_path, work)
 
@@ -93,7 +93,7 @@ def test_a_file_that_is_cut_while_the_broker_runs_is_told(tmp_path: Path) -> Non
         with path.open("r+b") as file:
             file.truncate(1_000)
         await scrub_all(broker)
-        [[problem]] = broker.scrub.bad.values()
+        [[problem]] = broker.health.scrub.bad.values()
         assert "shorter" in problem
 
     live(tmp_path, work)

@@ -78,8 +78,7 @@ async def add_partitions_route(
     responses=errors(403, 404),
 )
 async def scaling_status_route(broker: NamedDependency[Broker], topic: TopicInPath) -> ScalingStatus:
-    broker.topic(topic)
-    return ScalingStatus(topic, TopicName(topic) in broker.growing)
+    return ScalingStatus(topic, broker.topic(topic).is_growing)
 
 
 ROUTES = [add_partitions_route, scaling_status_route]

@@ -107,7 +107,7 @@ async def search_traces_route(
     tags=_TAGS,
 )
 async def trace_stats_route(broker: NamedDependency[Broker]) -> TraceStatsBody:
-    return stats_body(await trace_stats(broker), broker.trace_exports)
+    return stats_body(await trace_stats(broker), broker.telemetry.exports)
 
 
 @get(
