@@ -90,6 +90,7 @@ class PartitionLog:
         settings: TopicSettings,
         *,
         topic_id: UUID = NO_TOPIC,
+        must_be_own: bool = False,
         vouched_end: int | None = None,
         restore_producers: Callable[[object], None],
         on_batch: OnBatch,
@@ -104,6 +105,7 @@ class PartitionLog:
             restore_producers=restore_producers,
             on_batch=on_batch,
             aborted=aborted,
+            topic_id=topic_id if must_be_own else None,
             vouched_end=vouched_end,
             end_limit=end_limit,
         )
@@ -373,6 +375,7 @@ class PartitionLog:
             aborted=self.aborted.checksum(),
             producers=producers,
             gaps=self.gaps,
+            topic_id=self.topic_id,
         )
 
     def finish_flush(self, flush: Flush, *, is_snapshot_saved: bool = True) -> None:

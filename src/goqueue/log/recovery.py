@@ -11,14 +11,21 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise, zip_longest
+from uuid import UUID
 
 from goqueue.log.aborted_index import ABORTED_INDEX_SUFFIX, AbortedIndex
 from goqueue.log.active_segment import ActiveSegment
-from goqueue.log.damage import Damage
+from goqueue.log.damage import Damage, of_another
 from goqueue.log.reindex import note_found, noting, reindex
 from goqueue.log.sealed_segment import SealedSegment, remove_segment
 from goqueue.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, segment_path
-from goqueue.log.snapshot import Snapshot, load_snapshots, remove_snapshots_after, vouched_offset
+from goqueue.log.snapshot import (
+    Snapshot,
+    load_snapshots,
+    owner_of,
+    remove_snapshots_after,
+    vouched_offset,
+)
 from goqueue.log.walk import TOO_SHORT, walk_frames
 from goqueue.model.ports import Disk
 from goqueue.records.frame import FRAME_BYTES, Frame
@@ -58,6 +65,8 @@ class Recovered:
     point_offset: int = 0
     """The end offset of the recovery point that was taken."""
     damage: Damage | None = None
+    owner: UUID | None = None
+    """Whose the folder is, as far as it tells."""
 
     @property
     def segments(self) -> list[SealedSegment | ActiveSegment]:
@@ -77,23 +86,29 @@ def recover(
     restore_producers: Callable[[object], None],
     on_batch: OnBatch,
     aborted: AbortedIndex,
+    topic_id: UUID | None = None,
     vouched_end: int | None = None,
     end_limit: int = NO_LIMIT,
 ) -> Recovered:
     """Open a partition's folder. Hands over the producers' state and then each batch behind it.
+
+    `topic_id`: whose it must be, if it tells; None: it is taken from whomever.
 
     `vouched_end`: up to there the commit log vouches for it, which has been put into the files already.
 
     After a failed fsync `end_limit` is where the disk's last word was: what lies behind it may look
     good in memory and yet be lost, so it is cut off.
     """
+    snapshots = load_snapshots(disk, folder)
+    owner = owner_of(snapshots)
+    if owner is not None and topic_id not in (None, owner):
+        return Recovered(is_new=False, owner=owner, damage=of_another(owner))
     found = _find_logs(disk, folder)
     bases = list(found)
-    snapshots = load_snapshots(disk, folder)
     vouched_ends = [end for end in (vouched_offset(disk, folder), vouched_end) if end is not None]
     vouched_end = max(vouched_ends, default=None)
     snapshot = _newest_fitting(snapshots, found)
-    recovered = Recovered(is_new=not bases and vouched_end is None)
+    recovered = Recovered(is_new=not bases and vouched_end is None, owner=owner)
     if snapshot is not None:
         restore_producers(snapshot.producers)
         recovered.epochs = list(snapshot.epochs)

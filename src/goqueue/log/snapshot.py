@@ -2,14 +2,16 @@
 
 Written after an fsync, never before, so it can lag but not lead. It also keeps what a scan of the
 tail alone could not tell: where the log starts, where each leader epoch began, and the state of the
-producers at that offset. The two newest are kept; one that fails its checksum is passed over, but its name
-still says up to which offset the log once was good.
+producers at that offset. And it says whose the folder is: a topic that was deleted and made anew has the
+same folder and another id, and people copy folders. The two newest are kept; one that fails its checksum is
+passed over, but its name still says up to which offset the log once was good.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from struct import Struct
+from uuid import UUID
 
 import msgspec
 from crc32c import crc32c
@@ -44,6 +46,8 @@ class Snapshot:
     """State of the producers' machines, in plain JSON values; opaque here."""
     gaps: Sequence[tuple[int, int]] = ()
     """Runs of offsets, first and end, that are lost and whose loss was accepted: segments lie around them."""
+    topic_id: UUID | None = None
+    """Whose partition it is; None: it was written before that was told."""
 
 
 def save_snapshot(disk: Disk, folder: str, snapshot: Snapshot) -> None:
@@ -60,6 +64,7 @@ def save_snapshot(disk: Disk, folder: str, snapshot: Snapshot) -> None:
             "aborted": list(snapshot.aborted),
             "producers": snapshot.producers,
             "gaps": list(snapshot.gaps),
+            "topic_id": snapshot.topic_id,
         }
     )
     disk.replace(f"{folder}/{snapshot.end_offset:020d}{SUFFIX}", _CHECKSUM.pack(crc32c(body)) + body)
@@ -67,7 +72,7 @@ def save_snapshot(disk: Disk, folder: str, snapshot: Snapshot) -> None:
         disk.remove(f"{folder}/{name}")
 
 
-def begin_at(disk: Disk, folder: str, offset: int) -> None:
+def begin_at(disk: Disk, folder: str, offset: int, *, topic_id: UUID | None = None) -> None:
     """Let a partition that is still to be opened for the first time begin at an offset, without messages."""
     save_snapshot(
         disk,
@@ -82,6 +87,7 @@ def begin_at(disk: Disk, folder: str, offset: int) -> None:
             indexes=(Checksum(0, 0), Checksum(0, 0)),
             aborted=Checksum(0, 0),
             producers=None,
+            topic_id=topic_id,
         ),
     )
 
@@ -90,6 +96,11 @@ def load_snapshots(disk: Disk, folder: str) -> list[Snapshot]:
     """The recovery points that can be read, newest first."""
     found = [_parse(disk.read_whole(f"{folder}/{name}") or b"") for name in reversed(_names(disk, folder))]
     return [snapshot for snapshot in found if snapshot is not None]
+
+
+def owner_of(snapshots: Iterable[Snapshot]) -> UUID | None:
+    """Whose a folder is, by its recovery points, the newest first; None: none of them tells."""
+    return next((snapshot.topic_id for snapshot in snapshots if snapshot.topic_id is not None), None)
 
 
 def vouched_offset(disk: Disk, folder: str) -> int | None:
@@ -124,4 +135,5 @@ def _parse(data: bytes) -> Snapshot | None:
         aborted=Checksum(*fields.get("aborted", (0, 0))),
         producers=fields["producers"],
         gaps=[(first, end) for first, end in fields.get("gaps", ())],
+        topic_id=None if (topic_id := fields.get("topic_id")) is None else UUID(topic_id),
     )

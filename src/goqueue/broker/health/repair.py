@@ -23,10 +23,12 @@ from goqueue.core.access.tenants import Tenants
 from goqueue.core.cluster.metadata import Metadata
 from goqueue.log.commit_log import COMMIT_FOLDER, CommitLog
 from goqueue.log.commit_rounds import NO_TOPIC
+from goqueue.log.damage import of_another, put_aside
 from goqueue.log.inspection import GoodRun, Inspected, InspectedSegment, inspect
 from goqueue.log.recovery import find_bases
 from goqueue.log.redo import redo
 from goqueue.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
+from goqueue.log.snapshot import load_snapshots, owner_of
 from goqueue.model.errors import CommitLogDamaged, Corrupt, GoQueueError
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.names import is_internal
@@ -146,7 +148,7 @@ class _Repairing:
         if not pieces:
             return
         self._disk.make_folder(folder)
-        redo(self._disk, folder, self.topic_ids.get(source.topic, NO_TOPIC), pieces)
+        redo(self._disk, folder, self._topic_id(source), pieces)
         for base_offset in find_bases(self._disk, folder):
             file = self._disk.open_existing(f"{folder}/{base_offset:020d}{LOG_SUFFIX}")
             try:
@@ -157,6 +159,10 @@ class _Repairing:
 
     def look_at(self, source: TopicPartition, *, must_exist: bool) -> None:
         folder = _folder(source)
+        owner = owner_of(load_snapshots(self._disk, folder))
+        if owner not in (None, self._topic_id(source)):
+            self._look_at_another(source, owner)
+            return
         if self._is_applied:
             _finish_earlier(self._disk, folder)
             self._redo(source, folder)
@@ -184,6 +190,31 @@ class _Repairing:
                     self._salvage(folder, segment)
             self._accept(source, inspected.end_offset)
             told.is_repaired = True
+
+    def _look_at_another(self, source: TopicPartition, owner: UUID) -> None:
+        """Another topic's folder lies in the place of a partition: it is put aside as it is."""
+        self._found.partitions_looked_at += 1
+        told = RepairedPartition(
+            partition=str(source),
+            is_journal=is_internal(source.topic),
+            problem=of_another(owner).reason,
+            lost=[],
+            lost_offsets=0,
+            bad_bytes=0,
+            torn_bytes=0,
+            end_offset=0,
+        )
+        self._found.damaged.append(told)
+        if not self._is_applied:
+            return
+        put_aside(self._disk, _folder(source), owner)
+        if told.is_journal:
+            self._disk.make_folder(_folder(source))
+            self._accept(source, 0)
+            told.is_repaired = True
+
+    def _topic_id(self, source: TopicPartition) -> UUID:
+        return self.topic_ids.get(source.topic, NO_TOPIC)
 
     def _salvage(self, folder: str, segment: InspectedSegment) -> None:
         """Put the good frames of a segment into segments of their own, and the old file out of the way."""
@@ -228,6 +259,7 @@ class _Repairing:
             clock=self._clock,
             leader_epoch=0,
             on_failure=lambda _: None,
+            topic_id=self._topic_id(source),
         )
         partition.open(must_exist=True)
         if partition.damage is not None:

@@ -25,13 +25,14 @@ from goqueue.core.transactions.producers import Producers
 from goqueue.log.aborted_index import AbortedIndex
 from goqueue.log.commit_log import CommitLog, PieceBytes
 from goqueue.log.commit_rounds import NO_TOPIC
-from goqueue.log.damage import Damage
+from goqueue.log.damage import Damage, put_aside
 from goqueue.log.file_shelf import FileShelf
 from goqueue.log.flush import Flush
 from goqueue.log.partition_log import CheckedBatch, PartitionLog, storage_error
 from goqueue.log.reading import from_disk
 from goqueue.log.recovery import NO_LIMIT, Recovered
 from goqueue.log.redo import redo
+from goqueue.log.snapshot import load_snapshots, owner_of
 from goqueue.model.errors import Corrupt, GoQueueError, PartitionDamaged, StorageFailed, StorageFull
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Lane
@@ -158,7 +159,8 @@ class Partition:
         """Read the partition from its folder. Waits for the disk: call it from a thread.
 
         With `must_exist` a folder without anything is damage: since a partition is made with a recovery
-        point, and answered for behind it, its folder has never been empty.
+        point, and answered for behind it, its folder has never been empty. So is another topic's folder.
+        Without it, what is found there is taken over: somebody has lost the metadata, and asks for it again.
         """
         left = [] if self._commit_log is None else self._commit_log.left_of(self.folder)
         return self._open(left, must_exist=must_exist)
@@ -167,13 +169,19 @@ class Partition:
         self, committed: Sequence[PieceBytes], *, end_limit: int = NO_LIMIT, must_exist: bool = False
     ) -> Recovered:
         """Put into the files what the commit log has of them, and read them."""
-        vouched_end = redo(self._disk, self.folder, self._topic_id, committed) if committed else None
+        vouched_end = None
+        if committed and self._owner() in (None, self._topic_id):
+            vouched_end = redo(self._disk, self.folder, self._topic_id, committed)
         with _collector_off():
             recovered = self._read_files(end_limit, must_exist, vouched_end)
         # All that was found is on the disk by now. After a failure that is what was confirmed before it, so
         # the mark does not go back.
         self.commit_mark = self._log.flushed_offset
         return recovered
+
+    def _owner(self) -> UUID | None:
+        """Whose the folder is, as far as it tells."""
+        return owner_of(load_snapshots(self._disk, self.folder))
 
     def _read_files(self, end_limit: int, must_exist: bool, vouched_end: int | None) -> Recovered:
         self._restore(None)
@@ -190,6 +198,7 @@ class Partition:
             self.source,
             self._settings,
             topic_id=self._topic_id,
+            must_be_own=must_exist,
             vouched_end=vouched_end,
             restore_producers=self._restore,
             on_batch=follow,
@@ -205,15 +214,19 @@ class Partition:
         if recovered.damage is not None:
             log.error("partition_damaged partition=%s reason=%s", self.source, recovered.damage)
             return recovered
+        is_taken_over = not recovered.is_new and recovered.owner not in (None, self._topic_id)
+        if is_taken_over:
+            log.warning("folder_taken_over partition=%s from_topic_id=%s", self.source, recovered.owner)
         if not must_exist and not recovered.is_new:
             # A process that was killed has left it: from now on its absence is damage, so it must be durable.
             self._disk.sync_folder(self.folder)
-        if recovered.is_new or recovered.sealed or self._log.is_dirty:
+        is_own = recovered.owner == self._topic_id
+        if recovered.is_new or recovered.sealed or self._log.is_dirty or not is_own:
             # What is served from now on must survive the next power failure too. And a partition is never
             # without a recovery point: its absence later means damage, not youth.
             flush = self._log.begin_flush(producers=self._snapshot(), with_snapshot=True)
             error = flush.run()
-            if error is not None and recovered.is_new:
+            if error is not None and (recovered.is_new or is_taken_over):
                 raise error
             self._log.finish_flush(flush, is_snapshot_saved=error is None)
         return recovered
@@ -405,6 +418,8 @@ class Partition:
         """Go on without what is lost. Waits for the disk; raises OSError, and is damaged then as before."""
         damage = self._log.damage
         try:
+            if damage is not None and damage.owner is not None:
+                self._begin_anew(damage.owner)
             self._log.accept_loss(end_offset)
             flush = self._log.begin_flush(producers=self._snapshot(), with_snapshot=True)
             error = flush.run()
@@ -415,6 +430,16 @@ class Partition:
             raise
         self._log.finish_flush(flush)
         self.commit_mark = self._log.flushed_offset
+
+    def _begin_anew(self, owner: UUID) -> None:
+        """Put another topic's folder aside, and open an empty one with what the commit log has of this."""
+        if self._owner() == owner:
+            aside = put_aside(self._disk, self.folder, owner)
+            log.warning("folder_put_aside partition=%s folder=%s", self.source, aside)
+        self._disk.make_folder(self.folder)
+        committed = [] if self._commit_log is None else self._commit_log.pieces_of(self.folder)
+        self._close_log()
+        self._open(committed)
 
     def close(self, error: GoQueueError) -> None:
         """Stop for good: `error` is what everyone hears who waits or comes later."""

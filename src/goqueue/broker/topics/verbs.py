@@ -11,7 +11,7 @@ from goqueue.broker.storage.data_folder import LOGS_FOLDER
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import admit_partitions, within_retention
 from goqueue.broker.topics.settings import change_settings, settings_from, view_settings
-from goqueue.core.cluster.metadata import Topic, topic_of
+from goqueue.core.cluster.metadata import Topic, TopicCreated, topic_of
 from goqueue.log.partition_log import storage_error
 from goqueue.log.snapshot import begin_at
 from goqueue.model.commands import CreateTopic, PartitionView, SettingChange, SettingView, TopicView
@@ -65,7 +65,7 @@ async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -
             partitions=tuple(PartitionView(number, 0, 0, 0, 0) for number in range(partitions)),
         )
     if any(command.first_offsets):
-        await _begin_partitions(broker, name, command.first_offsets[:partitions])
+        await _begin_partitions(broker, event, command.first_offsets[:partitions])
     opened = await _open_partitions(broker, topic_of(event), range(partitions))
     await broker.journal.submit(event)
     await broker.raise_low_epochs(opened)
@@ -161,8 +161,9 @@ def _check_space(broker: Broker, more: int) -> None:
         )
 
 
-async def _begin_partitions(broker: Broker, name: TopicName, first_offsets: Sequence[int]) -> None:
+async def _begin_partitions(broker: Broker, topic: TopicCreated, first_offsets: Sequence[int]) -> None:
     """Let the partitions of a topic that is still to be made begin at these offsets."""
+    name = topic.name
 
     def begin() -> None:
         if name in broker.disk.list(LOGS_FOLDER):
@@ -172,7 +173,7 @@ async def _begin_partitions(broker: Broker, name: TopicName, first_offsets: Sequ
             folder = f"{LOGS_FOLDER}/{name}/{number}"
             broker.disk.make_folder(folder)
             if offset:
-                begin_at(broker.disk, folder, offset)
+                begin_at(broker.disk, folder, offset, topic_id=topic.topic_id)
 
     try:
         await broker.threads.run(begin)
