@@ -15,7 +15,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays.verbs import list_delayed
-from goqueue.broker.groups.assigned import heartbeat_assigned
+from goqueue.broker.groups.assigned import heartbeat_assigned, join_assigned, leave_assigned
 from goqueue.broker.groups.lag import group_lag
 from goqueue.broker.measures.view import View
 from goqueue.broker.queue import poll as poll_module
@@ -30,7 +30,7 @@ from goqueue.broker.write.append import append
 from goqueue.broker.write.publish import publish
 from goqueue.model.commands import Append, CreateTopic, Publish, ReadMessages, SettingChange
 from goqueue.model.delivery import Redrive
-from goqueue.model.group_commands import DescribeLag, HeartbeatAssigned
+from goqueue.model.group_commands import DescribeLag, HeartbeatAssigned, JoinAssigned, LeaveAssigned
 from goqueue.model.groups import Membership, Sharing
 from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import BrokerConfig
@@ -123,6 +123,71 @@ def test_members_that_join_a_group_over_thousands_of_partitions_hold_the_loop_fo
             holds = zip(*[await join_three(group) for group in ("workers", "helpers", "others")], strict=True)
             best = list(map(min, holds))
         assert max(best) < HOLD_MS_MAX * 0.75, best
+
+    with _undisturbed():
+        asyncio.run(walk())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sharing", [Sharing.EAGER, Sharing.COOPERATIVE])
+def test_members_that_read_different_topics_of_thousands_of_partitions_hold_the_loop_for_nothing(
+    sharing: Sharing,
+) -> None:
+    async def walk() -> None:
+        async with running(SimulatedDisk(Random(1)), NO_UPKEEP) as broker:
+            await create_topic(broker, CreateTopic(name=ORDERS, partitions=PARTITIONS // 2))
+            await create_topic(broker, CreateTopic(name="returns", partitions=PARTITIONS // 2))
+
+            async def come(group: str, *topics: str) -> float:
+                joining = JoinAssigned(group=group, client_id="ann", topics=topics, sharing=sharing)
+                return await longest_hold(lambda: join_assigned(broker, joining), runs=1)
+
+            async def join_three(group: str) -> float:
+                await come(group, ORDERS, "returns")
+                return max(await come(group, ORDERS), await come(group, "returns"))
+
+            best = min([await join_three(group) for group in ("workers", "helpers", "others")])
+        assert best < HOLD_MS_MAX
+
+    with _undisturbed():
+        asyncio.run(walk())
+
+
+@pytest.mark.slow
+def test_members_that_come_at_once_are_let_in_one_after_the_other_in_slices() -> None:
+    async def walk() -> None:
+        async with running(SimulatedDisk(Random(1)), NO_UPKEEP) as broker:
+            await create_topic(broker, CreateTopic(name=ORDERS, partitions=PARTITIONS // 2))
+            await create_topic(broker, CreateTopic(name="returns", partitions=PARTITIONS // 2))
+            ways = [(ORDERS, "returns"), (ORDERS,), ("returns",), (ORDERS, "returns")]
+
+            async def join_all(group: str) -> None:
+                joins = [
+                    join_assigned(broker, JoinAssigned(group=group, client_id=str(n), topics=topics))
+                    for n, topics in enumerate(ways)
+                ]
+                assert {joined.generation for joined in await asyncio.gather(*joins)} == {1, 2, 3, 4}
+
+            hold_ms = await longest_hold(lambda: join_all(f"group-{broker.new_id()}"), runs=2)
+        assert hold_ms < HOLD_MS_MAX
+
+    with _undisturbed():
+        asyncio.run(walk())
+
+
+@pytest.mark.slow
+def test_one_more_member_that_shares_everything_costs_the_same_however_many_do() -> None:
+    async def walk() -> None:
+        async with running(SimulatedDisk(Random(1)), NO_UPKEEP) as broker:
+            await create_topic(broker, CreateTopic(name=ORDERS, partitions=PARTITIONS))
+            for _ in range(40):
+                ann = await join(broker, sharing=Sharing.SHARED)
+            leaving = LeaveAssigned(group=ann.group, member_id=ann.member_id)
+            holds = {
+                "join": await longest_hold(lambda: join(broker, sharing=Sharing.SHARED)),
+                "leave": await longest_hold(lambda: leave_assigned(broker, leaving), runs=1),
+            }
+        assert {name: hold for name, hold in holds.items() if hold > HOLD_MS_MAX / 2} == {}
 
     with _undisturbed():
         asyncio.run(walk())

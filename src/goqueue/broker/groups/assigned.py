@@ -4,11 +4,13 @@ Whatever a member is told, it acts on. So a reply that brings news waits until t
 crash no generation is given out a second time with other partitions.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.assigned_views import view_member, view_rebalances, view_reconciliation
 from goqueue.broker.groups.coordinator import ActiveGroup
+from goqueue.broker.slices import Slices
 from goqueue.broker.tenants.quotas import admit_group_owner, admit_member, admit_new_group
 from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.core.groups.assigned_state import Terms
@@ -71,7 +73,7 @@ async def join_assigned(broker: Broker, command: JoinAssigned) -> AssignedMember
     )
     is_in_order = command.key_order and command.sharing is Sharing.SHARED
     terms = Terms(GroupKind.HTTP, command.sharing, is_in_order)
-    group, holder = take_in(broker, active, terms, kept, claimed=None)
+    active, group, holder = await take_in(broker, command.group, terms, kept, claimed=None)
     joined = view_member(group, holder)
     await active.journal.submit()
     return joined
@@ -167,30 +169,45 @@ async def enter(broker: Broker, group: str) -> ActiveGroup:
     return await broker.coordinator.active(group)
 
 
-def take_in(
-    broker: Broker,
-    active: ActiveGroup,
-    terms: Terms,
-    kept: HolderKept,
-    *,
-    claimed: Sequence[TopicPartition] | None,
-) -> tuple[AssignedGroup, Holder]:
+async def take_in(
+    broker: Broker, name: str, terms: Terms, kept: HolderKept, *, claimed: Sequence[TopicPartition] | None
+) -> tuple[ActiveGroup, AssignedGroup, Holder]:
     """Let a member in, new or come back, and have it take what is free."""
-    coordinator, now_ns = broker.coordinator, broker.coordinator.now_ns()
-    try:
-        group = active.record.as_assigned()
-        check_member_names(kept.member_id, kept.instance_id, kept.client_id)
-        if broker.tenants.accounts:
-            instances = (holder.kept.instance_id for holder in group.members.values())
-            admit_member(broker, active.name, group.members, instances, (kept.member_id, kept.instance_id))
-        coordinator.enact(active, group.follow(broker.topic_counts, now_ns=now_ns))
-        coordinator.enact(active, group.join(terms, kept, now_ns=now_ns))
-        coordinator.enact(active, group.arrive(kept.member_id, claimed=claimed, now_ns=now_ns))
-    except GoQueueError:
-        # A group that did not come about leaves nothing behind.
-        coordinator.carry_out(active, Outcome())
-        raise
-    return group, group.member(kept.member_id)
+    async with foreseen(broker, await enter(broker, name), terms, kept):
+        active = await enter(broker, name)  # the group may have ended and begun again meanwhile
+        coordinator, now_ns = broker.coordinator, broker.coordinator.now_ns()
+        try:
+            group = active.record.as_assigned()
+            check_member_names(kept.member_id, kept.instance_id, kept.client_id)
+            if broker.tenants.accounts:
+                instances = (holder.kept.instance_id for holder in group.members.values())
+                admit_member(broker, name, group.members, instances, (kept.member_id, kept.instance_id))
+            coordinator.enact(active, group.follow(broker.topic_counts, now_ns=now_ns))
+            coordinator.enact(active, group.join(terms, kept, now_ns=now_ns))
+            coordinator.enact(active, group.arrive(kept.member_id, claimed=claimed, now_ns=now_ns))
+        except GoQueueError:
+            # A group that did not come about leaves nothing behind.
+            coordinator.carry_out(active, Outcome())
+            raise
+        return active, group, group.member(kept.member_id)
+
+
+@asynccontextmanager
+async def foreseen(
+    broker: Broker, active: ActiveGroup, terms: Terms, kept: HolderKept
+) -> AsyncIterator[None]:
+    """What a member that comes or wants something else means for all is worked out in slices before.
+
+    One member of a group after the other: each that comes makes what was foreseen for another worthless.
+    Without members there is nobody to take anything from, and nothing to wait for.
+    """
+    if not isinstance(active.membership, AssignedGroup) or not active.membership.members:
+        yield
+        return
+    async with active.foreseeing:
+        if isinstance(active.membership, AssignedGroup):
+            await Slices(broker.clock).walk(active.membership.foresee(terms, kept))
+        yield
 
 
 def check_member_names(member_id: str, instance_id: str | None, client_id: str) -> None:

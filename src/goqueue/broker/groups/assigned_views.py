@@ -2,7 +2,7 @@
 
 from goqueue.broker.broker import Broker
 from goqueue.core.groups.assigned import AssignedGroup
-from goqueue.core.groups.holder import NS_PER_MS, Holder
+from goqueue.core.groups.holder import NS_PER_MS, Holder, in_order
 from goqueue.core.groups.members import CONSUMER
 from goqueue.core.groups.rebalances import Rebalances
 from goqueue.model.groups import (
@@ -29,12 +29,12 @@ def view_member(group: AssignedGroup, holder: Holder) -> AssignedMember:
 
 def view_reconciliation(broker: Broker, group: AssignedGroup, holder: Holder) -> Reconciliation:
     """What to tell a member of where it stands. Whoever calls this tells it."""
-    present = (holder.epoch, holder.owned)
-    is_news, has_changed = present != holder.told, holder.told is None or holder.told[1] != holder.owned
-    holder.told = present
+    told, holder.told = holder.told, (holder.epoch, holder.owned)
+    has_changed = told is None or (told[1] is not holder.owned and told[1] != holder.owned)
+    is_news = has_changed or told is None or told[0] != holder.epoch
     if holder.revoking:
         state = ReconciliationState.PENDING_REVOKE
-    elif holder.owned != holder.target:
+    elif holder.owned is not holder.target and holder.owned != holder.target:
         state = ReconciliationState.PENDING_ASSIGN
     elif is_news or group.is_rebalancing:
         state = ReconciliationState.COMPLETE
@@ -47,8 +47,8 @@ def view_reconciliation(broker: Broker, group: AssignedGroup, holder: Holder) ->
         member_id=holder.member_id,
         generation=holder.epoch,
         state=state,
-        to_revoke=tuple(sorted(holder.revoking)),
-        assigned=tuple(sorted(holder.owned)),
+        to_revoke=tuple(in_order(holder.revoking)),
+        assigned=tuple(in_order(holder.owned)) if holder.revoking else holder.readable,
         has_changed=has_changed,
         revocation_deadline_ms=deadline_ms,
         is_rebalancing=group.is_rebalancing,
@@ -87,6 +87,7 @@ def view_rebalances(broker: Broker, rebalances: Rebalances) -> RebalanceStats:
 
 def _view(broker: Broker, holder: Holder) -> MemberView:
     kept = holder.kept
+    has_target = not holder.revoking and holder.owned is holder.target
     return MemberView(
         member_id=kept.member_id,
         instance_id=kept.instance_id,
@@ -96,7 +97,7 @@ def _view(broker: Broker, holder: Holder) -> MemberView:
         topics=kept.topics,
         pattern=kept.pattern,
         partitions=holder.readable,
-        target=tuple(sorted(holder.target)),
+        target=holder.readable if has_target else tuple(in_order(holder.target)),
         joined_ms=kept.joined_ms,
         last_heartbeat_ms=_wall_ms(broker, holder.deadline_ns - kept.session_timeout_ms * NS_PER_MS),
     )

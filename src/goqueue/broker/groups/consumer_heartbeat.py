@@ -1,15 +1,19 @@
 """The verb of Kafka's newer group protocol: in one request a member joins, says what it has, or leaves."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.groups.assigned import at_work, enter, take_in, tell, tell_alive
+from goqueue.broker.groups.assigned import at_work, foreseen, take_in, tell, tell_alive
+from goqueue.broker.groups.coordinator import ActiveGroup
+from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.core.groups.assigned_state import Terms
 from goqueue.core.groups.events import HolderKept
+from goqueue.core.groups.holder import Holder
 from goqueue.model.errors import GroupNotFound, UnknownMember
 from goqueue.model.group_commands import ConsumerHeartbeat
 from goqueue.model.groups import GroupKind, Membership, Reconciliation, Sharing
-from goqueue.model.ids import TopicName
+from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.names import member_id_for
 
 JOIN, LEAVE, STEP_OUT = 0, -1, -2
@@ -28,7 +32,6 @@ async def consumer_heartbeat(broker: Broker, command: ConsumerHeartbeat) -> Reco
 
 
 async def _join(broker: Broker, command: ConsumerHeartbeat) -> Reconciliation:
-    active = await enter(broker, command.group)
     kept = HolderKept(
         member_id=command.member_id or member_id_for(command.client_id, broker.new_id()),
         instance_id=command.instance_id,
@@ -42,7 +45,7 @@ async def _join(broker: Broker, command: ConsumerHeartbeat) -> Reconciliation:
         joined_ms=broker.clock.wall_ms(),
     )
     # Whoever joins has nothing: what it was to let go of, it has let go of.
-    group, holder = take_in(broker, active, _TERMS, kept, claimed=())
+    active, group, holder = await take_in(broker, command.group, _TERMS, kept, claimed=())
     return await tell(broker, active, group, holder)
 
 
@@ -59,11 +62,23 @@ async def _speak(broker: Broker, command: ConsumerHeartbeat) -> Reconciliation |
         holder = group.member(who.member_id)
         described = _described(holder.kept, command)
         if described != holder.kept:
-            coordinator.enact(active, group.change(described, now_ns=now_ns))
-            coordinator.enact(active, group.arrive(who.member_id, claimed=command.owned, now_ns=now_ns))
+            active, group, holder = await _change(broker, who, described, command.owned)
         return await tell_alive(broker, active, group, holder, heard_ns=now_ns)
     await active.journal.submit()
     return None
+
+
+async def _change(
+    broker: Broker, who: Membership, described: HolderKept, owned: Collection[TopicPartition] | None
+) -> tuple[ActiveGroup, AssignedGroup, Holder]:
+    """A member describes itself anew, and has what that means for it."""
+    async with foreseen(broker, at_work(broker, who)[0], _TERMS, described):
+        active, group = at_work(broker, who)
+        holder = group.member(who.member_id, who.instance_id)
+        now_ns = broker.coordinator.now_ns()
+        broker.coordinator.enact(active, group.change(described, now_ns=now_ns))
+        broker.coordinator.enact(active, group.arrive(who.member_id, claimed=owned, now_ns=now_ns))
+    return active, group, holder
 
 
 def _described(kept: HolderKept, command: ConsumerHeartbeat) -> HolderKept:

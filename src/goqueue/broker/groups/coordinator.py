@@ -40,6 +40,7 @@ class ActiveGroup:
         self.timer: asyncio.TimerHandle | None = None
         self.timer_ns = 0
         self.watch = GroupWatch(record.membership)
+        self.foreseeing = asyncio.Lock()
 
     @property
     def group(self) -> Group:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.groups.assigned import at_work, enter, take_in, tell, tell_alive
+from goqueue.broker.groups.assigned import at_work, take_in, tell, tell_alive
 from goqueue.broker.groups.coordinator import ActiveGroup
 from goqueue.broker.queue.read import batches_from
 from goqueue.broker.queue.settle import Leased, settle_leased
@@ -41,7 +41,6 @@ _TERMS = Terms(GroupKind.SHARE, Sharing.SHARED)
 async def share_heartbeat(broker: Broker, command: ShareHeartbeat) -> Reconciliation | None:
     """Where the member stands now; None when it has left."""
     if command.epoch == JOIN:
-        active = await enter(broker, command.group)
         kept = HolderKept(
             member_id=command.member_id,
             instance_id=None,
@@ -54,7 +53,7 @@ async def share_heartbeat(broker: Broker, command: ShareHeartbeat) -> Reconcilia
             assignor=None,
             joined_ms=broker.clock.wall_ms(),
         )
-        group, holder = take_in(broker, active, _TERMS, kept, claimed=None)
+        active, group, holder = await take_in(broker, command.group, _TERMS, kept, claimed=None)
         return await tell(broker, active, group, holder)
     # The group's generation rises whenever somebody comes or goes, so most members are behind it: what
     # tells a zombie from them is only that it is unknown.

@@ -14,11 +14,12 @@ events, through `apply`, and survives a restart. When sessions end and what memb
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from goqueue.core.groups.assigned_state import AWAY_EPOCH, AssignedState, Terms
-from goqueue.core.groups.assignors import ASSIGNORS, Assignment, TopicCounts
+from goqueue.core.groups.assignors import ASSIGNORS, Assigning, Assignment, TopicCounts, at_once
 from goqueue.core.groups.events import Event, GroupAssigned, HolderKept, HolderMoved
 from goqueue.core.groups.holder import NONE, Holder, Partitions, by_topic, subscriptions
 from goqueue.core.groups.outcome import Outcome
@@ -54,6 +55,8 @@ class AssignedGroup(AssignedState):
         self._config = config
         self._all_topics: TopicCounts | None = None
         """All there are, as last heard; None: not since the broker began."""
+        self._foreseen: tuple[_Inputs, Assignment] | None = None
+        """What the next assignment will be if it is made from just this."""
 
     def follow(self, topics: TopicCounts, *, now_ns: int) -> list[Event]:
         """Topics may have come, gone or grown. Cheap when they are those of the last time."""
@@ -63,6 +66,19 @@ class AssignedGroup(AssignedState):
         if not self.members or self._counts(subscriptions(self._kept(), topics)) == self._topics:
             return []
         return [self._reassign("topics_changed")]
+
+    def foresee(self, terms: Terms, kept: HolderKept) -> Generator[None, None, None]:
+        """Work out ahead what everybody is to have once this member has come, or has described itself so.
+
+        In steps, since there may be very many partitions. It decides nothing: if the group is another by
+        then, all of it is worked out again.
+        """
+        self._check_join(terms, kept)
+        known = self.members.get(kept.member_id)
+        is_the_same = known is not None and _wishes(known.kept) == _wishes(kept)
+        if self.members and terms.sharing is not Sharing.SHARED and not is_the_same:
+            inputs = self._inputs([kept], ())
+            self._foreseen = inputs, (yield from inputs.assigning())
 
     def join(self, terms: Terms, kept: HolderKept, *, now_ns: int) -> list[Event]:
         """A member comes, or comes back, perhaps with another subscription."""
@@ -75,8 +91,6 @@ class AssignedGroup(AssignedState):
         if known is not None:
             known.touch(now_ns)
             return self._rejoin(known, replace(kept, joined_ms=known.kept.joined_ms))
-        if len(self.members) >= self._config.members_max:
-            raise GroupFull(f"group {self.name} has {self._config.members_max} members")
         return [self._reassign("member_joined", came=[kept], terms=terms)]
 
     def heartbeat(
@@ -220,6 +234,9 @@ class AssignedGroup(AssignedState):
                 f"not {kept.session_timeout_ms}"
             )
         self._check_description(kept)
+        is_new = kept.member_id not in self.members and kept.instance_id not in self._instances
+        if is_new and len(self.members) >= config.members_max:
+            raise GroupFull(f"group {self.name} has {config.members_max} members")
 
     def _check_description(self, kept: HolderKept) -> None:
         if len(kept.topics) > TOPICS_MAX:
@@ -280,35 +297,40 @@ class AssignedGroup(AssignedState):
         terms: Terms | None = None,
     ) -> GroupAssigned:
         """Decide anew what everybody is to have, in a new generation."""
-        kept = {holder.member_id: holder.kept for holder in self.members.values()}
-        kept.update((one.member_id, one) for one in came)
-        for holder in gone:
-            del kept[holder.member_id]
         terms = terms or self.terms
-        wanted = subscriptions(kept.values(), self._known_topics)
-        counts = self._counts(wanted)
+        inputs = self._inputs(came, gone)
         targets: list[tuple[str, Partitions]] = []
-        assignor = _chosen(kept.values())
         if terms.sharing is not Sharing.SHARED:
-            previous = {name: holder.target for name, holder in self.members.items()}
-            assigned = ASSIGNORS[assignor](wanted, counts, previous)
+            if self._foreseen is None or self._foreseen[0] != inputs:
+                self._foreseen = inputs, at_once(inputs.assigning())
+            assigned, previous = self._foreseen[1], inputs.previous
             targets = [(m, t) for m, t in assigned.items() if m not in previous or previous[m] != t]
             self._prepare(terms.sharing, assigned)
+        self._foreseen = None
         self.rebalances.begin(reason, self._now_ns)
         # Without members there is nobody to tell a generation from the last one.
-        generation = self.generation + 1 if kept else self.generation
+        generation = self.generation + 1 if inputs.wanted else self.generation
         return GroupAssigned(
             group=self.name,
             kind=terms.kind,
             sharing=terms.sharing,
             key_order=terms.key_order,
-            assignor=assignor,
+            assignor=inputs.assignor,
             generation=generation,
-            topics=tuple(counts.items()),
+            topics=tuple(inputs.counts.items()),
             came=tuple(came),
             gone=tuple(holder.member_id for holder in gone),
             targets=tuple((member_id, by_topic(target)) for member_id, target in targets),
         )
+
+    def _inputs(self, came: Sequence[HolderKept], gone: Sequence[Holder]) -> "_Inputs":
+        kept = {holder.member_id: holder.kept for holder in self.members.values()}
+        kept.update((one.member_id, one) for one in came)
+        for holder in gone:
+            del kept[holder.member_id]
+        wanted = subscriptions(kept.values(), self._known_topics)
+        previous = {name: holder.target for name, holder in self.members.items()}
+        return _Inputs(_chosen(kept.values()), tuple(wanted), wanted, self._counts(wanted), previous)
 
     def _prepare(self, sharing: Sharing, assigned: Assignment) -> None:
         """What a new assignment means for those who are there: clocks that begin to run, and the counts."""
@@ -340,6 +362,20 @@ class AssignedGroup(AssignedState):
         self.rebalances.partitions_revoked += len(holder.revoking) - len(revoking)
         self.rebalances.partitions_assigned += len(owned - holder.owned)
         return [self._moved(holder, owned, revoking, epoch, previous)]
+
+
+class _Inputs(NamedTuple):
+    """All that an assignment is made from. None of it changes: a member's target is replaced as a whole."""
+
+    assignor: str
+    order: tuple[str, ...]
+    """Of the members: it decides between equals."""
+    wanted: dict[str, frozenset[TopicName]]
+    counts: dict[TopicName, int]
+    previous: dict[str, Partitions]
+
+    def assigning(self) -> Assigning:
+        return ASSIGNORS[self.assignor](self.wanted, self.counts, self.previous)
 
 
 def _wishes(kept: HolderKept) -> tuple[object, ...]:

@@ -7,7 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from goqueue.core.groups.events import Event, GroupAssigned, HolderKept, HolderMoved
-from goqueue.core.groups.holder import Holder, Partitions, by_topic, from_topics, subscriptions
+from goqueue.core.groups.holder import (
+    NONE,
+    Everything,
+    Holder,
+    Partitions,
+    by_topic,
+    everything_of,
+    from_topics,
+    subscriptions,
+)
 from goqueue.core.groups.rebalances import Rebalances
 from goqueue.model.groups import GroupKind, GroupState, Sharing
 from goqueue.model.ids import TopicName, TopicPartition
@@ -41,6 +50,8 @@ class AssignedState:
         """The member id behind each instance id."""
         self._holders: dict[TopicPartition, str] = {}
         """Cooperative groups: who holds a partition."""
+        self._shared: dict[tuple[tuple[TopicName, int], ...], Everything] = {}
+        """Shared groups: all partitions of topics and how many each has, for every subscription there is."""
         self._reconciling: set[str] = set()
         self._is_dead = False
         self._now_ns = 0
@@ -161,7 +172,7 @@ class AssignedState:
             self._share_everything()
         for holder in self.members.values():
             if event.sharing is not Sharing.COOPERATIVE:
-                if holder.owned != holder.target:
+                if holder.owned is not holder.target and holder.owned != holder.target:
                     holder.hold(holder.target)
                 holder.epoch = holder.previous_epoch = event.generation
             else:
@@ -180,12 +191,17 @@ class AssignedState:
             holder.hold(held & holder.target, held - holder.target)
 
     def _share_everything(self) -> None:
-        """Members with the same subscription share one set: there may be many, of many partitions."""
-        shared: dict[frozenset[TopicName], Partitions] = {}
+        """Members with the same subscription share one set, also with those who were there before."""
+        shared: dict[tuple[tuple[TopicName, int], ...], Everything] = {}
+        counts: dict[frozenset[TopicName], tuple[tuple[TopicName, int], ...]] = {}
         for member_id, topics in subscriptions(self._kept(), self._topics).items():
-            if topics not in shared:
-                shared[topics] = from_topics((topic, range(self._topics[topic])) for topic in topics)
-            self.members[member_id].target = shared[topics]
+            if topics not in counts:
+                key = counts[topics] = tuple((topic, self._topics[topic]) for topic in sorted(topics))
+                shared[key] = self._shared.get(key) or everything_of(key)
+            holder, everything = self.members[member_id], shared[counts[topics]]
+            if holder.owned is not everything.partitions:
+                holder.share(everything)
+        self._shared = shared
 
     def _drop(self, member_id: str) -> None:
         holder = self.members.pop(member_id)
@@ -195,7 +211,7 @@ class AssignedState:
             self._instances.pop(holder.kept.instance_id, None)
 
     def _let_go(self, holder: Holder) -> None:
-        for place in holder.held:
+        for place in holder.held if self._holders else NONE:
             if self._holders.get(place) == holder.member_id:
                 del self._holders[place]
 

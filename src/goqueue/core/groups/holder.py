@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, starmap
 from operator import itemgetter
+from typing import NamedTuple
 
 from goqueue.core.groups.events import HolderKept, PartitionsOf
 from goqueue.core.groups.patterns import topic_pattern
@@ -58,6 +59,11 @@ class Holder:
         if not revoking:
             self.revocation_ns = None
 
+    def share(self, everything: "Everything") -> None:
+        """It is to have, and has, what others have too."""
+        self.target = self.owned = everything.partitions
+        self.readable = everything.readable
+
     def start_revocation(self, now_ns: int) -> None:
         """The time to let go of partitions begins, unless it runs already."""
         if self.revocation_ns is None or not self.revoking:
@@ -65,7 +71,15 @@ class Holder:
 
     def is_reconciled(self, generation: int) -> bool:
         """Whether it has come to a generation, and has what it is to have there."""
-        return self.epoch == generation and not self.revoking and self.owned == self.target
+        has_target = self.owned is self.target or self.owned == self.target
+        return self.epoch == generation and not self.revoking and has_target
+
+
+class Everything(NamedTuple):
+    """All partitions of some topics: one for all members that share them, however many there are."""
+
+    partitions: Partitions
+    readable: tuple[TopicPartition, ...]
 
 
 def subscriptions(
@@ -106,6 +120,12 @@ def by_topic(partitions: Iterable[TopicPartition]) -> PartitionsOf:
     for topic, partition in partitions:
         numbers[topic].append(partition)
     return tuple((topic, tuple(sorted(numbers[topic]))) for topic in sorted(numbers))
+
+
+def everything_of(counts: Iterable[tuple[TopicName, int]]) -> Everything:
+    """All partitions of topics that have so many each."""
+    partitions = from_topics((topic, range(count)) for topic, count in counts)
+    return Everything(partitions, tuple(in_order(partitions)))
 
 
 def from_topics(topics: Iterable[tuple[TopicName, Iterable[int]]]) -> Partitions:
