@@ -12,7 +12,14 @@ from tests.storm.record import Kind, Record
 from tests.storm.site import Away, Door, Site
 from tests.storm.weather import Weather
 
-BROKER_FLAGS = ("--log-upkeep-interval-ms=500", "--groups-initial-delay-ms=100")
+BROKER_FLAGS = (
+    "--log-upkeep-interval-ms=500",
+    "--groups-initial-delay-ms=100",
+    # Every start gives members their whole session again. One that went while the broker was away would keep
+    # its partitions for as long as starts follow upon one another, and a storm would show little else.
+    "--groups-consumer-session-ms=6000",
+    "--groups-consumer-heartbeat-ms=500",
+)
 _ENDED_WITHIN_S = 180
 
 

@@ -43,7 +43,7 @@ class Weather:
             self._wait_for_a_write()
         self._record.befall("kill -9")
         self._broker.kill()
-        while self._chance.random() < 0.2:
+        while self._chance.random() < 0.35:
             self._record.befall("kill -9 while starting")
             self._broker.launch()
             time.sleep(self._chance.random() * _STARTING_S)

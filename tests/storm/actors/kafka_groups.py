@@ -13,7 +13,7 @@ from tests.storm.record import Kind
 from tests.storm.site import Site
 
 _STALLED_S = 45
-"""When nothing has come for so long, nothing will: a member that lost its broker is back much sooner."""
+"""When nothing has come for so long, nothing will: the sessions of members that are gone end much sooner."""
 
 
 class KafkaGroup(Actor):
