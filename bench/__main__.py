@@ -86,7 +86,7 @@ def groups(folder: Path, gigabytes: float) -> dict[str, Callable[[], list[Row]]]
         "group-lag": with_broker("k", lambda b: [group_rows.lag_of_many(b)]),
         "group-polls": with_broker("l", group_rows.idle_polls),
         "queue-many": with_broker("q", lambda b: [queue_rows.many_at_a_time(b)]),
-        "queue-single": with_broker("r", lambda b: [queue_rows.one_at_a_time(b)]),
+        "queue-single": with_broker("r", queue_rows.one_at_a_time),
         "queue-memory": queue_rows.lease_memory,
         "latency": with_broker("g", lambda b: kafka_rows.latency(b, folder)),
         "tail-latency": with_broker("y", lambda b: kafka_rows.tail_latency(b, folder)),
