@@ -3,6 +3,7 @@
 import pytest
 
 from goqueue.broker.delays.keeper import DelayKeeper
+from goqueue.broker.delays.records import Record
 from goqueue.core.delays.delivered import Delivered
 from goqueue.testing.delay_simulation import simulate_delays
 from goqueue.testing.partition_history import Violation
@@ -50,8 +51,8 @@ def test_a_keeper_that_forgets_what_it_delivered_is_caught(monkeypatch: pytest.M
 
 
 def test_a_keeper_that_does_not_hold_still_for_a_move_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def change(self: DelayKeeper, offsets: list[int], records: list[object]) -> None:
-        self.write(records)  # type: ignore[arg-type]  # as before, but nobody waits
+    def change(self: DelayKeeper, offsets: list[int], records: list[Record]) -> None:
+        self.submit(*records)  # as before, but nobody waits
 
     monkeypatch.setattr(DelayKeeper, "change", change)
 

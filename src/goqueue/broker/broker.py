@@ -24,6 +24,7 @@ from goqueue.broker.storage.data_folder import LOGS_FOLDER, has_logs, left_besid
 from goqueue.broker.storage.flusher import Flusher
 from goqueue.broker.storage.journal import Journal
 from goqueue.broker.storage.partition import Partition
+from goqueue.broker.storage.state_journal import StateJournal
 from goqueue.broker.storage.waiters import ReadWaiter
 from goqueue.broker.tenants.quotas import admit_topic_owner
 from goqueue.broker.tenants.verbs import attach_tenants
@@ -93,7 +94,7 @@ class Broker:
     flusher: Flusher
     shelf: FileShelf
     health: Health
-    journal: Journal[MetadataEvent]
+    journal: StateJournal[MetadataEvent]
     tenants: Tenants
     sinks: SinkState
     transactions: TransactionJournals = field(init=False)
@@ -160,7 +161,7 @@ class Broker:
         """What the broker keeps its own state in. Without any one of them it must start anew."""
         partitions = [journal.partition for journal in self.coordinator.journals]
         partitions += [journal.partition for journal in self.transactions]
-        partitions += [self.delays.store.partition, self.schemas.journal.partition]
+        partitions += [self.delays.store.journal.partition, self.schemas.journal.partition]
         return [*partitions, self.journal.partition]
 
     def count_topics(self) -> None:
@@ -265,13 +266,6 @@ class Broker:
         await self._open_journal_partition(journal.partition)
         await self.threads.run(journal.replay)
         await self._note_journal(journal.partition)
-
-    async def open_delays(self) -> None:
-        """Read back what is pending. It is delivered once the keeper has started."""
-        store = self.delays.store
-        await self._open_journal_partition(store.partition)
-        await self.threads.run(store.open)
-        await self._note_journal(store.partition)
 
     async def _open_journal_partition(self, partition: Partition) -> None:
         """Refuses a journal that is damaged: without what it held the broker would break its word."""

@@ -20,9 +20,10 @@ from goqueue.broker.sinks.epochs import recover_sinks
 from goqueue.broker.sinks.state import SinkState
 from goqueue.broker.storage.data_folder import LOGS_FOLDER
 from goqueue.broker.storage.flusher import Flusher
-from goqueue.broker.storage.journal import JOURNAL_SETTINGS, Journal
+from goqueue.broker.storage.journal import JOURNAL_SETTINGS
 from goqueue.broker.storage.journal_set import JOURNAL_COUNT
 from goqueue.broker.storage.partition import Partition
+from goqueue.broker.storage.state_journal import StateJournal
 from goqueue.broker.tenants.verbs import note_usage
 from goqueue.broker.transactions.ends import recover_transactions, watch_transactions
 from goqueue.broker.transactions.journal import SINKS_JOURNAL, TRANSACTIONS_TOPIC, TransactionJournals
@@ -97,7 +98,7 @@ async def open_broker(
     await broker.coordinator.start(await _numbers(broker, OFFSETS_TOPIC))
     await compare_floors(broker)
     await recover_sinks(broker)
-    await broker.open_delays()
+    await broker.open_journal(broker.delays.store.journal)
     await recover_transactions(broker)
     for transaction_journal in broker.transactions:
         await transaction_journal.shorten()
@@ -192,7 +193,7 @@ def _put_together(
         flusher=flusher,
         shelf=shelf,
         health=Health(clock, reserve),
-        journal=Journal(
+        journal=StateJournal(
             journal_partition(METADATA_TOPIC), MetadataAndTenants(metadata, tenants), METADATA_EVENTS
         ),
         tenants=tenants,
@@ -214,9 +215,7 @@ def _put_together(
     broker.transactions = TransactionJournals(
         sinks, running, new_partition=journal_partition, open_journal=broker.open_journal
     )
-    delayed = DelayStore(
-        journal_partition(DELAYED_TOPIC), config.delays, disk=disk, clock=clock, threads=threads
-    )
+    delayed = DelayStore(journal_partition(DELAYED_TOPIC), config.delays, disk=disk, threads=threads)
     broker.delays = DelayKeeper(broker, delayed)
     return broker
 

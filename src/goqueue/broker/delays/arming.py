@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from goqueue.broker.delays.records import NEW, Record, Waiting
+from goqueue.broker.storage.journal import Submitted
 from goqueue.core.delays.schedules import Schedule, ScheduleArmed, ScheduleCreated, ScheduleEnded, next_due_ms
 from goqueue.model.delays import ScheduledMessage
 from goqueue.model.errors import Invalid
@@ -24,9 +25,9 @@ def keep_up_schedules(broker: "Broker") -> None:
     for schedule in list(keeper.store.schedules.schedules.values()):
         created = schedule.created
         if created.topic_id not in broker.metadata.names:
-            keeper.write([ScheduleEnded(created.topic_id, created.name)])
+            keeper.submit(ScheduleEnded(created.topic_id, created.name))
         elif schedule.armed is not None and not is_waiting(broker, schedule.armed):
-            store_records(broker, arming(broker, created, after_ms=next_after_ms(broker, schedule)))
+            submit_records(broker, arming(broker, created, after_ms=next_after_ms(broker, schedule)))
 
 
 def is_waiting(broker: "Broker", armed: ScheduleArmed) -> bool:
@@ -52,7 +53,7 @@ def arming(broker: "Broker", created: ScheduleCreated, *, after_ms: int) -> list
         partition = partition_of(broker, created.topic, created.message.key)
     if partition is None:
         partition = broker.topic(created.topic).take_turn()
-    number = broker.delays.store.partition.log.end_offset
+    number = broker.delays.store.journal.end_offset
     waiting = Waiting(NEW, due_ms, created.topic_id, partition, message_of(created.message))
     return [waiting, ScheduleArmed(created.topic_id, created.name, due_ms, number, partition)]
 
@@ -69,13 +70,13 @@ def message_of(given: ScheduledMessage) -> Message:
     return Message(given.value, given.key, given.headers, given.lane)
 
 
-def store_records(broker: "Broker", records: list[Record]) -> int:
-    """Write records, and tell of the message that waits now; the offset behind them."""
-    base_offset = broker.delays.write(records)
+def submit_records(broker: "Broker", records: list[Record]) -> Submitted:
+    """Submit records, and tell of the message that waits now."""
+    submitted = broker.delays.submit(*records)
     for record in records:
         if isinstance(record, ScheduleArmed):
             source = TopicPartition(broker.metadata.names[record.topic_id], record.partition)
             broker.telemetry.of(source).postponed(
                 1, broker.telemetry.delayed, record.number, record.number + 1, broker.clock.wall_us()
             )
-    return base_offset + len(records)
+    return submitted

@@ -24,6 +24,7 @@ from goqueue.broker.delays.stock import FETCH_AHEAD_MS, LOAD_AHEAD_MS, Ready, St
 from goqueue.broker.delays.store import DelayStore
 from goqueue.broker.delays.targets import Target
 from goqueue.broker.delays.upkeep import DelayUpkeep
+from goqueue.broker.storage.journal import Submitted
 from goqueue.broker.to_the_end import to_the_end
 from goqueue.broker.tracing.places import context_in, ids_of
 from goqueue.core.delays.delivered import Step
@@ -90,7 +91,7 @@ class DelayKeeper:
     async def close(self) -> None:
         """Spare the next start from reading back entries, and from looking for deliveries."""
         await self.store.drain()
-        if self.store.is_changed and not self.store.partition.is_failed:
+        if self.store.is_changed and not self.store.journal.partition.is_failed:
             try:
                 if len(self.store.fresh) > _CLOSE_ENTRIES:
                     await self._upkeep.write_run()
@@ -104,28 +105,27 @@ class DelayKeeper:
         """There has never been a delayed message: nothing to look after."""
         return not self.store.targets.all
 
-    def write(self, records: Sequence[Record]) -> int:
-        """Store records and take the messages among them into care; returns the offset of the first."""
+    def submit(self, *records: Record) -> Submitted:
+        """Submit records to the journal, and take the messages among them into care."""
         if self._is_unused:
             for event in (self._fire_wanted, self._stock_wanted, self._upkeep_wanted):
                 event.set()
-        base_offset = self.store.write(records)
-        for offset, record in enumerate(records, base_offset):
+        submitted = self.store.journal.submit(*records)
+        for offset, record in enumerate(records, submitted.base_offset):
             if isinstance(record, Waiting):
                 self._take_in(record, offset)
         self.store.is_changed = True
-        return base_offset
+        return submitted
 
     def change(
         self, changed: Mapping[int, Change], records: Sequence[Record]
     ) -> "asyncio.Future[None] | None":
-        """Write what cancels or moves messages, by their offsets; the future is done when that is safe.
+        """Submit what cancels or moves messages, by their offsets; the future is done when it is committed.
 
         Until then their targets stand still. Were something delivered that is due later, and the change lost,
         the message would seem to be delivered too.
         """
-        end_offset = self.write(records) + len(records)
-        committed = self.store.partition.committed(end_offset)
+        committed = self.submit(*records).committed()
         if committed is not None:
             for offset, change in changed.items():
                 self.changing[offset] = (change, committed)
@@ -206,7 +206,7 @@ class DelayKeeper:
             try:
                 wait_ms = self.fire()
             except StorageFailed:
-                return  # the log of `__delayed` is lost: the broker stops
+                return  # the journal of the delays is lost: the broker stops
             await _pause(self._fire_wanted, REST_MS if self._is_unused else wait_ms)
 
     def fire(self) -> int:
@@ -217,7 +217,7 @@ class DelayKeeper:
         """
         now_ms = self._broker.clock.wall_ms()
         store, stock = self.store, self.stock
-        flushed_offset = store.partition.log.flushed_offset
+        commit_mark = store.journal.commit_mark
         taken: dict[int, list[Ready]] = {}
         later: list[Ready] = []
         standing = self._standing()
@@ -237,7 +237,7 @@ class DelayKeeper:
                 # Somebody moves or cancels a message there: what is due from then on waits for the outcome.
                 or item.due_ms >= standing.get(item.target, item.due_ms + 1)
                 # Not on the disk yet: a power failure could take it back, and its number would be another's.
-                or item.offset >= flushed_offset
+                or item.offset >= commit_mark
             ):
                 later.append(item)
             elif not store.is_dead(item.offset):
@@ -247,9 +247,9 @@ class DelayKeeper:
         for item in later:
             stock.put_back(item)
         for index, items in taken.items():
-            self._deliver_parts(store.targets.all[index], items, parted_ms, flushed_offset)
+            self._deliver_parts(store.targets.all[index], items, parted_ms, commit_mark)
         if later:
-            self._hurry(later)
+            self._hurry()
         is_busy = bool(count or later)
         next_ms = stock.next_ready_ms
         wait_ms = IDLE_MS if next_ms is None else min(next_ms - now_ms, IDLE_MS)
@@ -261,20 +261,20 @@ class DelayKeeper:
         """Whether nothing may be delivered there just now; no delivery comes before the first checkpoint."""
         return target.holds > 0 or target.noted_offset is None
 
-    def _hurry(self, later: list[Ready]) -> None:
-        """What is due waits for the disk: have it flushed, however its publisher wanted that."""
-        committed = self.store.partition.committed(max(item.offset for item in later) + 1)
+    def _hurry(self) -> None:
+        """What is due may wait for the disk: have it committed, however its publisher wanted that."""
+        committed = self.store.journal.submit().committed()
         if committed is not None:
             committed.add_done_callback(lambda _: self._fire_wanted.set())
 
     def _deliver_parts(
-        self, target: Target, items: list[Ready], parted_ms: int | None, flushed_offset: int
+        self, target: Target, items: list[Ready], parted_ms: int | None, commit_mark: int
     ) -> None:
         """Deliver to one partition. Messages of one due time that do not all go now make their own step."""
         parted = [item for item in items if item.due_ms == parted_ms]
         whole = items[: len(items) - len(parted)]
         if whole:
-            self._deliver(target, whole, Step(whole[-1].due_ms, flushed_offset))
+            self._deliver(target, whole, Step(whole[-1].due_ms, commit_mark))
         if parted and not target.is_blocked:
             self._deliver(target, parted, Step(parted[-1].due_ms, parted[-1].offset + 1))
 
@@ -406,7 +406,7 @@ class DelayKeeper:
         if target.noted_offset is None:
             target.scan_offset = partition_log.end_offset
         steps, end_offset = await self._broker.threads.run(
-            find_deliveries, partition_log, target.scan_offset, self.store.partition.log.end_offset
+            find_deliveries, partition_log, target.scan_offset, self.store.journal.end_offset
         )
         for step in steps:
             target.confirmed.add(step)

@@ -4,7 +4,7 @@ A record keeps value and headers of its message as they are. Before the message'
 tell what kind of record it is, when the message is due and where it goes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from struct import Struct
@@ -91,6 +91,16 @@ class Sequences(NamedTuple):
 
 
 Record = Waiting | Cancelled | Sequences | schedules.Event
+
+
+class RecordCodec:
+    """How the journal of the delays holds its records."""
+
+    def encode_all(self, events: Sequence[Record], *, now_ms: int) -> list[LaneBatch]:
+        return encode_records(events, now_ms=now_ms)
+
+    def decode_record(self, stored: StoredMessage) -> Record:
+        return decode_record(stored)
 
 
 def encode_records(records: Iterable[Record], *, now_ms: int) -> list[LaneBatch]:

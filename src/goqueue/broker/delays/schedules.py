@@ -13,9 +13,9 @@ from goqueue.broker.delays.arming import (
     message_of,
     next_after_ms,
     partition_of,
-    store_records,
+    submit_records,
 )
-from goqueue.broker.delays.records import Cancelled, Record
+from goqueue.broker.delays.records import Cancelled
 from goqueue.broker.schemas.check import misfits
 from goqueue.broker.tenants.quotas import check_message_size
 from goqueue.broker.to_the_end import to_the_end
@@ -52,7 +52,7 @@ async def create_schedule(broker: Broker, command: CreateSchedule) -> ScheduleVi
         )
     )
     waiting, armed = arming(broker, created, after_ms=now_ms)
-    await _write(broker, [waiting, created, armed])
+    await submit_records(broker, [waiting, created, armed])
     return describe_schedule(broker, command.topic, name)
 
 
@@ -89,7 +89,9 @@ async def resume_schedule(broker: Broker, topic: str, name: str) -> ScheduleView
     broker.admit(topic)
     schedule = _find(broker, topic, name)
     if schedule.is_paused:
-        await _write(broker, arming(broker, schedule.created, after_ms=next_after_ms(broker, schedule)))
+        await submit_records(
+            broker, arming(broker, schedule.created, after_ms=next_after_ms(broker, schedule))
+        )
     return _view(broker, schedule)
 
 
@@ -104,7 +106,7 @@ async def _disarm(broker: Broker, schedule: Schedule, event: SchedulePaused | Sc
     """Cancel the message that waits, in one step with what happens to its schedule."""
     keeper, armed = broker.delays, schedule.armed
     if armed is None or not is_waiting(broker, armed):
-        await _write(broker, [event])
+        await submit_records(broker, [event])
         return
     offset = keeper.store.moved.get(armed.number, armed.number)
     target = keeper.store.targets.at(armed.topic_id, armed.partition)
@@ -116,13 +118,6 @@ async def _disarm(broker: Broker, schedule: Schedule, event: SchedulePaused | Sc
     )
     if changed is not None:
         await to_the_end(changed)
-
-
-async def _write(broker: Broker, records: list[Record]) -> None:
-    end_offset = store_records(broker, records)
-    committed = broker.delays.store.partition.committed(end_offset)
-    if committed is not None:
-        await committed
 
 
 def _find(broker: Broker, topic: str, name: str) -> Schedule:

@@ -115,6 +115,6 @@ class Stock:
 
     def _fetch_count(self) -> int:
         """How many messages to fetch at a time, so that large ones do not fill the memory."""
-        log = self._store.partition.log
+        log = self._store.journal.partition.log
         average_bytes = log.size_bytes // max(log.end_offset - log.start_offset, 1) + 1
         return min(_FETCH_BYTES // average_bytes + 1, _FETCH_MAX)

@@ -1,6 +1,6 @@
-"""What is pending: the log of `__delayed`, the runs of entries, and what has been delivered of them.
+"""What is pending: the machine behind the journal of `__delayed`, and the runs of entries.
 
-A message is appended to the log and its entry noted here in one step. Cancelling or moving it appends a
+A message is submitted to the journal and its entry noted here in one step. Cancelling or moving it submits a
 record that kills the entry. Nothing is written when a message is delivered: its partition's log tells, and
 a checkpoint now and then spares looking there from the beginning.
 """
@@ -23,6 +23,7 @@ from goqueue.broker.delays.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
+from goqueue.broker.delays.journal import DelayJournal
 from goqueue.broker.delays.records import (
     NEW,
     SCHEDULE_EVENTS,
@@ -30,8 +31,6 @@ from goqueue.broker.delays.records import (
     Record,
     Sequences,
     Waiting,
-    decode_record,
-    encode_records,
 )
 from goqueue.broker.delays.runs import InMemory, Run, Runs, SortedEntries, kept, unsorted, walk
 from goqueue.broker.delays.targets import Target, Targets
@@ -44,13 +43,10 @@ from goqueue.core.delays.held import Held, HeldMessage
 from goqueue.core.delays.marks import Mark, Marks
 from goqueue.core.delays.near import Row
 from goqueue.core.delays.schedules import Schedules
-from goqueue.log.partition_log import CheckedBatch, storage_error
-from goqueue.log.reading import from_disk
-from goqueue.model.errors import Corrupt, GoQueueError, OffsetOutOfRange
-from goqueue.model.ports import Clock, Disk, Threads
+from goqueue.log.partition_log import storage_error
+from goqueue.model.errors import Corrupt, GoQueueError
+from goqueue.model.ports import Disk, Threads
 from goqueue.model.settings import DelayConfig
-from goqueue.records.batch import open_batch
-from goqueue.records.layout import read_header
 
 log = logging.getLogger(__name__)
 
@@ -60,13 +56,10 @@ _CLOSE_OFFSETS = 200
 
 
 class DelayStore:
-    def __init__(
-        self, partition: Partition, config: DelayConfig, *, disk: Disk, clock: Clock, threads: Threads
-    ) -> None:
-        self.partition = partition
+    def __init__(self, partition: Partition, config: DelayConfig, *, disk: Disk, threads: Threads) -> None:
+        self.journal = DelayJournal(partition, self)
         self.config = config
         self._disk = disk
-        self._clock = clock
         self.threads = threads
         self.targets = Targets()
         self.fresh = Fresh()
@@ -82,6 +75,9 @@ class DelayStore:
         self.totals = Totals()
         self.entries_offset = 0
         """The runs hold the entries of everything before it."""
+        self._counted_offset = 0
+        """The totals of the checkpoint count everything before it."""
+        self._is_checkpoint_lost = False
         self._checkpoint_lock = asyncio.Lock()
         self._saving: asyncio.Task[None] | None = None
         self.is_changed = False
@@ -89,9 +85,9 @@ class DelayStore:
 
     # Opening.
 
-    def open(self) -> None:
-        """Read everything back: the checkpoint, and the log behind it. Waits for the disk."""
-        checkpoint, is_lost = self._load_checkpoint()
+    def begin_replay(self) -> int:
+        """Take what the checkpoint tells; returns from where the journal goes on. Waits for the disk."""
+        checkpoint, self._is_checkpoint_lost = self._load_checkpoint()
         self.runs = self._open_runs(checkpoint)
         for state in checkpoint.targets:
             target = self.targets.at(state.topic_id, state.partition)
@@ -108,8 +104,12 @@ class DelayStore:
             self.schedules.apply(SCHEDULE_EVENTS.decode(text.encode()))
         self.totals = checkpoint.totals
         self.entries_offset = checkpoint.entries_offset
-        self._replay(counted_from=checkpoint.end_offset)
-        if is_lost:
+        self._counted_offset = checkpoint.end_offset
+        return self.entries_offset
+
+    def end_replay(self) -> None:
+        """All is read back."""
+        if self._is_checkpoint_lost:
             for target in self.targets.all:
                 # No checkpoint says what was delivered: the partition's whole log is looked through for that.
                 target.noted_offset = 0
@@ -120,7 +120,7 @@ class DelayStore:
         try:
             return load_checkpoint(self._disk), False
         except Corrupt as error:
-            is_lost = self.partition.log.end_offset > 0
+            is_lost = self.journal.end_offset > 0
             if is_lost:
                 log.warning("delay_checkpoint_rebuilt reason=%s", error)
             return Checkpoint(), is_lost
@@ -135,20 +135,6 @@ class DelayStore:
             self.is_changed = True
             return self.run_files.open([])
 
-    def _replay(self, *, counted_from: int) -> None:
-        log = self.partition.log
-        offset = max(self.entries_offset, log.start_offset)
-        while offset < log.end_offset:
-            chunk = log.read(offset, _REPLAY_BYTES, end_offset=log.end_offset, read_bytes=from_disk)
-            for body, lane in zip(chunk.batches, chunk.lanes, strict=True):
-                for stored in open_batch(body, lane):
-                    if stored.offset >= offset:
-                        is_new = stored.offset >= counted_from
-                        self._apply(
-                            decode_record(stored), stored.offset, now_ms=stored.timestamp_ms, is_new=is_new
-                        )
-            offset = chunk.end_offset
-
     def count_pending(self, parts: Sequence[SortedEntries]) -> list[int]:
         """How many messages are pending for each target. Waits for the disk."""
         counts = np.zeros(len(self.targets.all), dtype=np.int64)
@@ -156,19 +142,15 @@ class DelayStore:
             counts += np.bincount(piece["target"], minlength=len(counts))[: len(counts)]
         return list(counts.tolist())
 
-    # Writing.
+    # Taking in.
 
-    def write(self, records: Sequence[Record]) -> int:
-        """Append records, all or none, and apply them; returns the offset of the first."""
-        now_ms = self._clock.wall_ms()
-        batches = [
-            CheckedBatch(read_header(body), body, lane)
-            for body, lane in encode_records(records, now_ms=now_ms)
-        ]
-        base_offset = self.partition.append(batches)
-        for offset, record in enumerate(records, base_offset):
-            self._apply(record, offset, now_ms=now_ms, is_new=True)
-        return base_offset
+    def apply(self, record: Record, offset: int, *, now_ms: int) -> None:
+        """A record was just written."""
+        self._apply(record, offset, now_ms=now_ms, is_new=True)
+
+    def restore(self, record: Record, offset: int, *, written_ms: int) -> None:
+        """A record is read back. The checkpoint has counted it, or has not come so far."""
+        self._apply(record, offset, now_ms=written_ms, is_new=offset >= self._counted_offset)
 
     def _apply(self, record: Record, offset: int, *, now_ms: int, is_new: bool) -> None:
         """Take a record, fresh or read back. One that is read back a second time changes nothing."""
@@ -214,7 +196,7 @@ class DelayStore:
 
     def is_live(self, entries: Entries, *, confirmed: bool = False) -> NDArray[np.bool_]:
         """Which entries are still to be delivered; `confirmed`: or may have to be delivered again."""
-        live = entries["offset"] >= self.partition.log.start_offset
+        live = entries["offset"] >= self.journal.partition.log.start_offset
         for index in np.unique(entries["target"]).tolist():
             target = self.targets.all[index]
             mine = entries["target"] == index
@@ -234,35 +216,12 @@ class DelayStore:
 
     def is_dead(self, offset: int) -> bool:
         """Whether a record was cancelled or written anew. Before the start of the log all are."""
-        return offset < self.partition.log.start_offset or offset in self.dead
+        return offset < self.journal.partition.log.start_offset or offset in self.dead
 
     def read(self, offsets: Sequence[int]) -> dict[int, Waiting]:
         """The messages at these offsets, which rise. Waits for the disk."""
-        found: dict[int, Waiting] = {}
-        wanted = set(offsets)
-        next_offset = -1
-        for at, offset in enumerate(offsets):
-            if offset < next_offset:
-                continue
-            is_near = at + 1 < len(offsets) and offsets[at + 1] - offset < _CLOSE_OFFSETS
-            log_ = self.partition.log
-            try:
-                chunk = log_.read(
-                    offset, _READ_BYTES if is_near else 1, end_offset=log_.end_offset, read_bytes=from_disk
-                )
-            except OffsetOutOfRange:
-                continue  # cancelled or written anew, and off the log since
-            except Corrupt as error:
-                log.error("delayed_message_lost offset=%d reason=%s", offset, error)
-                continue
-            for body, lane in zip(chunk.batches, chunk.lanes, strict=True):
-                for stored in open_batch(body, lane):
-                    if stored.offset in wanted:
-                        record = decode_record(stored)
-                        if isinstance(record, Waiting):
-                            found[stored.offset] = record
-            next_offset = chunk.end_offset
-        return found
+        found = self.journal.read(offsets)
+        return {offset: record for offset, record in found.items() if isinstance(record, Waiting)}
 
     def page(
         self, parts: Sequence[SortedEntries], from_due_ms: int, until_ms: int, count: int
@@ -298,10 +257,8 @@ class DelayStore:
             noted = [(target, target.scan_offset) for target in self.targets.all]
             self.is_changed = False
             try:
-                # What it tells of cancelled and moved messages must be in the log before.
-                committed = self.partition.committed(state.end_offset)
-                if committed is not None:
-                    await committed
+                # What it tells of cancelled and moved messages must be in the journal before.
+                await self.journal.submit()
                 await self.threads.run(save_checkpoint, self._disk, encode_checkpoint(state))
             except (OSError, GoQueueError) as error:
                 self.is_changed = True
@@ -314,7 +271,7 @@ class DelayStore:
     def _state(self) -> Checkpoint:
         return Checkpoint(
             entries_offset=self.entries_offset,
-            end_offset=self.partition.log.end_offset,
+            end_offset=self.journal.end_offset,
             runs=[run.name for run in self.runs],
             targets=[
                 TargetState(

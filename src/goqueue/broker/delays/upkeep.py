@@ -27,7 +27,7 @@ class DelayUpkeep:
 
     async def write_run(self) -> None:
         """Put the fresh entries into a run."""
-        count, end_offset = len(self._store.fresh), self._store.partition.log.end_offset
+        count, end_offset = len(self._store.fresh), self._store.journal.end_offset
         if count:
             part = InMemory(self._store.fresh.entries())
             run = await self._in_thread(self._store.run_files.write, walk([part], from_due_ms=BEGINNING))
@@ -52,7 +52,7 @@ class DelayUpkeep:
         stored = len(self._store.fresh) + sum(run.entry_count for run in self._store.runs)
         pending = self._store.targets.pending
         wasted = stored - pending
-        wasted_bytes = self._store.partition.log.size_bytes * wasted // max(stored, 1)
+        wasted_bytes = self._store.journal.partition.log.size_bytes * wasted // max(stored, 1)
         return (
             wasted > max(pending, self._store.config.wasted_entries_max)
             or wasted_bytes > self._store.config.wasted_bytes_max
@@ -60,7 +60,7 @@ class DelayUpkeep:
 
     def is_sparse(self) -> bool:
         """Whether a few far-off messages hold a log of many others that are done with."""
-        partition_log = self._store.partition.log
+        partition_log = self._store.journal.partition.log
         pending = self._store.targets.pending
         is_large = partition_log.size_bytes > self._store.config.wasted_bytes_max
         return is_large and 4 * pending < partition_log.end_offset - partition_log.start_offset
@@ -70,7 +70,7 @@ class DelayUpkeep:
 
         What is written anew lies in the other half, so that it is not written again before much else is.
         """
-        partition_log = self._store.partition.log
+        partition_log = self._store.journal.partition.log
         middle_offset = (partition_log.start_offset + partition_log.end_offset) // 2
         lowest = np.empty(0, dtype=np.int64)
         for piece in kept(unsorted(parts), self._store.is_live):
@@ -82,20 +82,19 @@ class DelayUpkeep:
         """Drop the entries of what is done, and the part of the log that none of the others needs."""
         if schedules := list(self._store.schedules.whole_state()):
             # The log keeps all that is needed to do without the checkpoint, should that be lost.
-            self._store.write(schedules)
+            self._store.journal.submit(*schedules)
         await self.write_run()
         live_offset = (
             await self._merge(list(self._store.runs)) if self._store.runs else self._store.entries_offset
         )
         start_offset = min(live_offset, self._store.entries_offset)
-        partition_log = self._store.partition.log
+        partition_log = self._store.journal.partition.log
         if start_offset > partition_log.start_offset:
-            partition_log.move_start(start_offset)
+            await self._store.journal.drop_before(start_offset)
             self._store.dead.remove_range(0, start_offset)
             self._store.moved = {
                 number: offset for number, offset in self._store.moved.items() if offset >= start_offset
             }
-            await self._store.partition.save_recovery_point()
 
     async def _merge(self, runs: list[Run]) -> int:
         """One run for several, without what is done; returns the lowest offset in it."""

@@ -48,7 +48,8 @@ def postpone(
         assert message.due_ms is not None, "a message without a due time is not postponed"
         due_times.append(message.due_ms)
         records.append(Waiting(NEW, message.due_ms, topic_id, partition, message))
-    base_offset = broker.delays.write(records)
+    submitted = broker.delays.submit(*records)
+    base_offset = submitted.base_offset
     telemetry = broker.telemetry
     telemetry.of(TopicPartition(topic, messages[0][0])).postponed(
         len(records), telemetry.delayed, base_offset, base_offset + len(records), broker.clock.wall_us()
@@ -59,7 +60,7 @@ def postpone(
             range(base_offset, base_offset + len(records)), messages, due_times, strict=True
         )
     ]
-    return postponed, broker.delays.store.partition.committed(base_offset + len(records))
+    return postponed, submitted.committed()
 
 
 async def list_delayed(broker: Broker, topic: str, *, limit: int, skip: int = 0) -> list[DelayedView]:
@@ -161,7 +162,7 @@ async def _locate(
             # Where the disk has it already, nothing was waited for: the keeper must get its turn to note it.
             await asyncio.sleep(0)
             continue
-        partition_log = store.partition.log
+        partition_log = store.journal.partition.log
         if not partition_log.start_offset <= offset < partition_log.end_offset or offset in store.dead:
             raise missing
         try:

@@ -6,6 +6,7 @@ from goqueue.broker.groups.state import EVENTS, Event, GroupsAndDeliveries
 from goqueue.broker.storage.journal import Journal
 from goqueue.broker.storage.journal_set import JournalSet
 from goqueue.broker.storage.partition import Partition
+from goqueue.broker.storage.state_journal import StateJournal
 from goqueue.core.delivery.deliveries import Deliveries
 from goqueue.core.groups.groups import GroupRecord, Groups
 from goqueue.model.ids import TopicName
@@ -17,7 +18,7 @@ from goqueue.model.settings import GroupConfig
 OFFSETS_TOPIC = TopicName("__consumer_offsets")
 
 
-class GroupJournal(Journal[Event]):
+class GroupJournal(StateJournal[Event]):
     """The groups of one partition, and what is out with their consumers."""
 
     def __init__(self, partition: Partition, groups: Groups, running: RunningTime) -> None:
@@ -26,7 +27,7 @@ class GroupJournal(Journal[Event]):
         self._kept = GroupsAndDeliveries(groups, self.deliveries, running)
         super().__init__(partition, self._kept, EVENTS)
 
-    def _restore(self, event: Event, written_ms: int) -> None:
+    def _restore(self, event: Event, offset: int, written_ms: int) -> None:
         self._kept.restore(event, written_ms)
 
 

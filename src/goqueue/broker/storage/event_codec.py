@@ -4,10 +4,13 @@ What msgspec must know of a type is made ready when a codec is built, which is w
 only one thread runs. Two threads that are the first to decode a type find it half made, and the process dies.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Generic, TypeVar
 
 import msgspec
+
+from goqueue.model.messages import Message, StoredMessage
+from goqueue.records.batch import LaneBatch, encode
 
 E = TypeVar("E")
 _named = msgspec.json.Decoder(tuple[str, msgspec.Raw])
@@ -26,3 +29,11 @@ class EventCodec(Generic[E]):
 
     def encode(self, event: E) -> bytes:
         return _encoder.encode([type(event).__name__, event])
+
+    def encode_all(self, events: Sequence[E], *, now_ms: int) -> list[LaneBatch]:
+        """Events as a journal takes them."""
+        return encode([Message(self.encode(event)) for event in events], now_ms=now_ms)
+
+    def decode_record(self, stored: StoredMessage) -> E:
+        """The event in a record of a journal."""
+        return self.decode(stored.value or b"")

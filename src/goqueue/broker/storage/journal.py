@@ -1,50 +1,42 @@
-"""A journal: the events of one machine in a partition of its own, such as `__metadata`.
+"""A journal: what one machine must remember, in a partition of its own, such as `__metadata`.
 
 There is one way to write it, `submit`, and one rule. Events are applied when they are submitted, so that the
 next decision builds on them, and are answered for when they are committed. Whoever tells somebody outside of
-them waits for that; whoever does not, need not. After a restart the journal is read back through the same
-`apply`. When it has grown long, the whole state is written anew behind a reset, and what came before is given
-up.
+them waits for that; whoever does not, need not. After a restart, and where another takes over, the journal is
+read back through the same steps.
 """
 
 import asyncio
 import logging
-from collections.abc import Generator, Iterable, Iterator
-from itertools import islice
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-from goqueue.broker.storage.event_codec import EventCodec
 from goqueue.broker.storage.partition import Partition
 from goqueue.log.partition_log import CheckedBatch
 from goqueue.log.reading import from_disk
-from goqueue.model.messages import Message, StoredMessage
-from goqueue.model.settings import UNLIMITED, MiB, TopicSettings
-from goqueue.records.batch import encode, open_batch
+from goqueue.model.errors import Corrupt, OffsetOutOfRange
+from goqueue.model.messages import StoredMessage
+from goqueue.model.settings import UNLIMITED, TopicSettings
+from goqueue.model.transactions import Isolation
+from goqueue.records.batch import LaneBatch, open_batch
 from goqueue.records.layout import read_header
 
 logger = logging.getLogger(__name__)
 
 JOURNAL_SETTINGS = TopicSettings(retention_ms=UNLIMITED)
-"""A journal gives up nothing for its age: it is written anew when it has grown long."""
-EVENTS_MAX = 10_000
-"""A journal of more events is long, unless the state itself takes so many."""
-_BYTES_MAX = 4 * MiB
-"""So is one of more bytes: events may be few and large."""
-_STATE_FACTOR = 4
-"""A journal is not written anew before it is so many times as long as the state that it leaves."""
-_READ_BYTES = 1024 * 1024
-_STATE_SHARE = 100
-"""So many events of the state are made ready between two pauses, in about a millisecond."""
-_TRIES_MAX = 3
-"""So often that is tried. A journal that is written all the time is shortened all the same."""
+"""A journal gives up nothing for its age: each kind knows when it is too long, and makes itself shorter."""
+_REPLAY_BYTES = 1024 * 1024
+_READ_BYTES = 64 * 1024
+_CLOSE_OFFSETS = 200
+"""Events that lie no further from each other are read together."""
 E = TypeVar("E")
 
 
-class Machine(Protocol[E]):
-    """What a journal asks of a machine."""
+class Codec(Protocol[E]):
+    """How events stand in the records of a journal, one in each."""
 
-    def apply(self, event: E) -> None: ...
-    def whole_state(self) -> Iterable[E]: ...
+    def encode_all(self, events: Sequence[E], *, now_ms: int) -> list[LaneBatch]: ...
+    def decode_record(self, stored: StoredMessage) -> E: ...
 
 
 class Submitted:
@@ -55,10 +47,11 @@ class Submitted:
     asks for, at the latest after the flush interval.
     """
 
-    __slots__ = ("_partition", "end_offset")
+    __slots__ = ("_partition", "base_offset", "end_offset")
 
-    def __init__(self, partition: Partition, end_offset: int) -> None:
+    def __init__(self, partition: Partition, base_offset: int, end_offset: int) -> None:
         self._partition = partition
+        self.base_offset = base_offset
         self.end_offset = end_offset
 
     def committed(self) -> "asyncio.Future[None] | None":
@@ -76,40 +69,21 @@ class Submitted:
 
 
 class Journal(Generic[E]):
-    def __init__(self, partition: Partition, machine: Machine[E], events: EventCodec[E]) -> None:
+    """What all kinds of journals share. A kind says how an event is applied, and how it gets shorter."""
+
+    def __init__(self, partition: Partition, codec: Codec[E]) -> None:
         self.partition = partition
-        self._machine = machine
-        self._events = events
-        self._event_count = 0
-        self._state_count = 0
-        self._state_bytes = 0
+        self._codec = codec
 
-    def replay(self) -> None:
-        """Read everything back. Waits for the disk."""
-        log = self.partition.log
-        offset = log.start_offset
-        while offset < log.end_offset:
-            chunk = log.read(offset, _READ_BYTES, end_offset=log.end_offset, read_bytes=from_disk)
-            for body, lane in zip(chunk.batches, chunk.lanes, strict=True):
-                for message in open_batch(body, lane):
-                    self._replay_one(message)
-                    self._event_count += 1
-            offset = chunk.end_offset
+    @property
+    def end_offset(self) -> int:
+        """Where the next event will stand."""
+        return self.partition.log.end_offset
 
-    def _replay_one(self, message: StoredMessage) -> None:
-        try:
-            self._restore(self._events.decode(message.value or b""), message.timestamp_ms)
-        except (LookupError, ValueError, AssertionError) as error:
-            # Of a journal that was repaired some events are gone, and what built upon them has no ground.
-            if not self.partition.log.gaps:
-                raise
-            logger.error(
-                "event_skipped journal=%s offset=%d reason=%r", self.partition.source, message.offset, error
-            )
-
-    def _restore(self, event: E, written_ms: int) -> None:
-        """Apply what an earlier life has written, at that time."""
-        self._machine.apply(event)
+    @property
+    def commit_mark(self) -> int:
+        """What was submitted before it cannot be taken back. Raises when the disk has failed the journal."""
+        return self.partition.end_for(Isolation.UNCOMMITTED)
 
     def submit(self, *events: E) -> Submitted:
         """Write events and apply them, all or none; what is returned is answered when they are committed.
@@ -118,70 +92,91 @@ class Journal(Generic[E]):
         state alone has to wait for, since somebody may have changed that a moment ago.
         """
         if not events:
-            return Submitted(self.partition, self.partition.log.end_offset)
-        partition, count = self.partition, len(events)
-        base_offset = partition.append(self._encoded(events, now_ms=partition.now_ms()))
-        self._event_count += count
-        for event in events:
-            self._apply(event)
-        return Submitted(partition, base_offset + count)
-
-    def _apply(self, event: E) -> None:
-        """Apply what was just written."""
-        self._machine.apply(event)
-
-    @property
-    def event_count(self) -> int:
-        """How many events there are since the state was last written whole."""
-        return self._event_count
-
-    @property
-    def is_long(self) -> bool:
-        """Whether it is worth while to write the state anew, in proportion to what that would leave."""
-        count_max = max(EVENTS_MAX, _STATE_FACTOR * self._state_count)
-        bytes_max = max(_BYTES_MAX, _STATE_FACTOR * self._state_bytes)
-        return self._event_count > count_max or self.partition.log.size_bytes > bytes_max
-
-    async def shorten(self) -> None:
-        """Write the state anew if the journal has become long."""
-        if not self.is_long:
-            return
-        state = await self._state_in_slices() or list(self._encoded_state())
-        log = self.partition.log
-        log.roll()
-        state_offset = log.end_offset
-        self.partition.append(state)
-        self._event_count = self._state_count = log.end_offset - state_offset
-        await Submitted(self.partition, log.end_offset)
-        log.move_start(state_offset)
-        await self.partition.save_recovery_point()
-        self._state_bytes = log.size_bytes
-
-    async def _state_in_slices(self) -> list[CheckedBatch]:
-        """The state as it is when this returns: made ready again from the start if it changes meanwhile.
-
-        Nothing where it does so all the time: who asked then takes it in one step, which holds the loop.
-        """
-        for _ in range(_TRIES_MAX):
-            slices = self.partition.slices()
             end_offset = self.partition.log.end_offset
-            state: list[CheckedBatch] = []
-            for batch in self._encoded_state():
-                state.append(batch)
-                await slices.pause()
-                if self.partition.log.end_offset != end_offset:
-                    break  # an event has changed what is being walked through
-            else:
-                return state
-        return []
-
-    def _encoded_state(self) -> Iterator[CheckedBatch]:
-        """A share at a time. All of it has the time of the first share, which its deadlines refer to."""
+            return Submitted(self.partition, end_offset, end_offset)
         now_ms = self.partition.now_ms()
-        events = iter(self._machine.whole_state())
-        while share := list(islice(events, _STATE_SHARE)):
-            yield from self._encoded(share, now_ms=now_ms)
+        submitted = self._append(self._encoded(events, now_ms=now_ms))
+        for offset, event in enumerate(events, submitted.base_offset):
+            self._apply(event, offset, now_ms)
+        return submitted
 
-    def _encoded(self, events: Iterable[E], *, now_ms: int) -> list[CheckedBatch]:
-        messages = [Message(self._events.encode(event)) for event in events]
-        return [CheckedBatch(read_header(body), body, lane) for body, lane in encode(messages, now_ms=now_ms)]
+    def replay(self) -> None:
+        """Read everything back. Waits for the disk."""
+        self._replay(self.partition.log.start_offset)
+
+    def read(self, offsets: Sequence[int]) -> dict[int, E]:
+        """The events at these offsets, which rise; without those that are gone. Waits for the disk."""
+        found: dict[int, E] = {}
+        wanted = set(offsets)
+        next_offset = -1
+        for at, offset in enumerate(offsets):
+            if offset < next_offset:
+                continue
+            is_near = at + 1 < len(offsets) and offsets[at + 1] - offset < _CLOSE_OFFSETS
+            try:
+                records, next_offset = self._records(offset, _READ_BYTES if is_near else 1)
+            except OffsetOutOfRange:
+                continue  # the journal has become shorter since
+            except Corrupt as error:
+                logger.error(
+                    "event_lost journal=%s offset=%d reason=%s", self.partition.source, offset, error
+                )
+                continue
+            found.update(
+                (stored.offset, self._codec.decode_record(stored))
+                for stored in records
+                if stored.offset in wanted
+            )
+        return found
+
+    async def drop_before(self, offset: int) -> None:
+        """Give up what lies before an offset; returns when a start would not find it either."""
+        self.partition.log.move_start(offset)
+        await self.partition.save_recovery_point()
+
+    def _apply(self, event: E, offset: int, now_ms: int) -> None:
+        """Apply what was just written."""
+        raise NotImplementedError
+
+    def _restore(self, event: E, offset: int, written_ms: int) -> None:
+        """Apply what an earlier life has written, at that time."""
+        raise NotImplementedError
+
+    def _replay(self, offset: int) -> None:
+        log = self.partition.log
+        while offset < log.end_offset:
+            records, end_offset = self._records(offset, _REPLAY_BYTES)
+            for stored in records:
+                if stored.offset >= offset:
+                    self._replay_one(stored)
+            offset = end_offset
+
+    def _replay_one(self, stored: StoredMessage) -> None:
+        try:
+            self._restore(self._codec.decode_record(stored), stored.offset, stored.timestamp_ms)
+        except (LookupError, ValueError, AssertionError) as error:
+            # Of a journal that was repaired some events are gone, and what built upon them has no ground.
+            if not self.partition.log.gaps:
+                raise
+            logger.error(
+                "event_skipped journal=%s offset=%d reason=%r", self.partition.source, stored.offset, error
+            )
+
+    def _records(self, offset: int, max_bytes: int) -> tuple[Iterator[StoredMessage], int]:
+        """What stands at an offset and behind it, beginning with its whole batch, and where that ends."""
+        log = self.partition.log
+        chunk = log.read(offset, max_bytes, end_offset=log.end_offset, read_bytes=from_disk)
+        opened = (
+            stored
+            for body, lane in zip(chunk.batches, chunk.lanes, strict=True)
+            for stored in open_batch(body, lane)
+        )
+        return opened, chunk.end_offset
+
+    def _append(self, batches: Sequence[CheckedBatch]) -> Submitted:
+        base_offset = self.partition.append(batches)
+        return Submitted(self.partition, base_offset, self.partition.log.end_offset)
+
+    def _encoded(self, events: Sequence[E], *, now_ms: int) -> list[CheckedBatch]:
+        built = self._codec.encode_all(events, now_ms=now_ms)
+        return [CheckedBatch(read_header(body), body, lane) for body, lane in built]

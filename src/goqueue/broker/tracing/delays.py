@@ -87,7 +87,7 @@ class _Kept(NamedTuple):
 
 def _look(store: DelayStore, number: int) -> _Kept | None:
     """Waits for the disk."""
-    log = store.partition.log
+    log = store.journal.partition.log
     offset = store.moved.get(number, number)
     first, last = _record_at(log, number), _record_at(log, offset)
     if last is None:

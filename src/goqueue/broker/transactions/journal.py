@@ -13,6 +13,7 @@ from goqueue.broker.storage.event_codec import EventCodec
 from goqueue.broker.storage.journal import Journal
 from goqueue.broker.storage.journal_set import JournalSet
 from goqueue.broker.storage.partition import Partition
+from goqueue.broker.storage.state_journal import StateJournal
 from goqueue.broker.transactions.watch import TransactionWatch
 from goqueue.core.telemetry.histogram import Histogram
 from goqueue.core.transactions.journalled import EVENT_TYPES, Event, Journalled
@@ -42,7 +43,7 @@ class TimedTransactions(Journalled):
         self.apply(event, ahead_ms=self._running.ahead_of_ms(written_ms))
 
 
-class TransactionJournal(Journal[Event]):
+class TransactionJournal(StateJournal[Event]):
     """The transactional ids of one partition."""
 
     def __init__(
@@ -58,14 +59,14 @@ class TransactionJournal(Journal[Event]):
         self._expect = expect
         """Told when what was begun must have ended."""
 
-    def _apply(self, event: Event) -> None:
-        super()._apply(event)
+    def _apply(self, event: Event, offset: int, now_ms: int) -> None:
+        super()._apply(event, offset, now_ms)
         if isinstance(event, Transaction):
             deadline_ms = self.transactions.deadline_ms(event.transactional_id)
             if deadline_ms is not None:
                 self._expect(deadline_ms)
 
-    def _restore(self, event: Event, written_ms: int) -> None:
+    def _restore(self, event: Event, offset: int, written_ms: int) -> None:
         self._kept.restore(event, written_ms)
 
 

@@ -357,7 +357,7 @@ async def _messages_safe(broker: Broker, known: Transaction) -> None:
             await _safe(partition)
     delays = broker.delays.store
     if delays.held.of_producer(known.producer_id):
-        await _safe(delays.partition)
+        await delays.journal.submit()
 
 
 async def _safe(partition: Partition) -> None:

@@ -24,6 +24,7 @@ from goqueue.broker.appending import (
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays.records import NEW, Record, Sequences, Waiting
 from goqueue.broker.delays.targets import Target
+from goqueue.broker.storage.journal import Submitted
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import check_due
 from goqueue.broker.write.incoming import Incoming
@@ -135,7 +136,7 @@ def take_parted(
     for header in headers:
         with suppress(DuplicateSequence):
             find_known(broker, partition, header, header.record_count, numbering)
-    later, end_offset = _postpone(broker, partition, splits, headers)
+    later, postponed = _postpone(broker, partition, splits, headers)
     base_offset = partition.log.end_offset
     if batches := checked([built for split in splits for built in split.now]):
         # Before them are delayed messages, as has been seen: they count upwards, and no more.
@@ -143,7 +144,7 @@ def take_parted(
         base_offset = base_offset if stored_offset == LONG_AGO else stored_offset
     committed = None
     if acks is Acks.ALL:
-        kept = broker.delays.store.partition.committed(end_offset)
+        kept = postponed.committed()
         stored = partition.committed(partition.log.end_offset)
         committed = None if kept is stored is None else await_all(kept, stored)
     return Appended(base_offset, partition.log.start_offset, committed, later=later)
@@ -151,8 +152,8 @@ def take_parted(
 
 def _postpone(
     broker: Broker, partition: Partition, splits: Sequence[DelaySplit], headers: Sequence[BatchHeader]
-) -> tuple[list[Later], int]:
-    """Keep the delayed messages, unless they are kept already; which they are, and the offset behind them."""
+) -> tuple[list[Later], Submitted]:
+    """Keep the delayed messages, unless they are kept already; which they are, and what to wait for."""
     topic, number = partition.source
     topic_id = broker.metadata.topic(topic).topic_id
     store = broker.delays.store
@@ -160,7 +161,7 @@ def _postpone(
     target = store.targets.find(topic_id, number)
     records: list[Record] = []
     later: list[Later] = []
-    first, base_offset = 0, store.partition.log.end_offset
+    first, base_offset = 0, store.journal.end_offset
     for split, header in zip(splits, headers, strict=True):
         producer_id, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
         is_numbered = producer_id >= 0 and sequence != NO_SEQUENCE
@@ -184,12 +185,15 @@ def _postpone(
                 Sequences(topic_id, number, producer_id, epoch, sequence, header.record_count, split.trailing)
             )
     if not records:
-        return later, base_offset
-    base_offset = broker.delays.write(records)
-    end_offset = base_offset + len(records)
+        return later, store.journal.submit()
+    submitted = broker.delays.submit(*records)
     waiting_count = sum(isinstance(record, Waiting) for record in records)
     telemetry = broker.telemetry
     telemetry.of(partition.source).postponed(
-        waiting_count, telemetry.delayed, base_offset, end_offset, broker.clock.wall_us()
+        waiting_count,
+        telemetry.delayed,
+        submitted.base_offset,
+        submitted.end_offset,
+        broker.clock.wall_us(),
     )
-    return later, end_offset
+    return later, submitted

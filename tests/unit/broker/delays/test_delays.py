@@ -259,7 +259,7 @@ def test_many_messages_go_through_runs_and_leave_nothing_behind() -> None:
         assert len(delivered) == 70
         assert len(await list_delayed(broker, ORDERS, limit=100)) == 0
         store = broker.delays.store
-        assert store.partition.log.start_offset >= 70
+        assert store.journal.partition.log.start_offset >= 70
         assert not store.runs and len(store.fresh) == 0
 
     world.run_until_killed(first)
@@ -276,7 +276,7 @@ def test_one_far_off_message_does_not_hold_the_log_for_ever() -> None:
             await sleep_ms(200)
         await sleep_ms(3_000)
         store = broker.delays.store
-        assert store.partition.log.start_offset > far.number
+        assert store.journal.partition.log.start_offset > far.number
         assert (await get_delayed(broker, ORDERS, far.number)).due_ms == far.due_ms
         assert delay_stats(broker).pending == 1
 

@@ -209,6 +209,6 @@ def test_a_broker_that_hears_of_delays_from_kafka_alone_clears_up_behind_them() 
         for _ in range(20):
             await send(broker, batch_of([(b"x", LATER)]))
         await sleep_ms(20_000)
-        assert broker.delays.store.partition.log.start_offset > 0
+        assert broker.delays.store.journal.partition.log.start_offset > 0
 
     World(BrokerConfig(delays=DelayConfig(wasted_bytes_max=100, wasted_entries_max=3))).run(life)

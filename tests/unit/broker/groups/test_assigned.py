@@ -21,7 +21,7 @@ from goqueue.broker.groups.assigned import (
 )
 from goqueue.broker.groups.offsets import commit_offsets, fetch_offsets
 from goqueue.broker.groups.verbs import delete_group, describe_group, heartbeat, join_group, list_groups
-from goqueue.broker.storage import journal
+from goqueue.broker.storage import state_journal
 from goqueue.broker.topics.verbs import add_partitions, create_topic, delete_topic
 from goqueue.model.commands import CreateTopic
 from goqueue.model.errors import (
@@ -221,7 +221,7 @@ def test_what_a_member_was_told_survives_a_power_failure() -> None:
 def test_a_journal_that_is_written_anew_keeps_members(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journal, "EVENTS_MAX", 5)
+    monkeypatch.setattr(state_journal, "EVENTS_MAX", 5)
 
     async def walk() -> None:
         async with running(FolderDisk(tmp_path), CONFIG) as broker:

@@ -19,7 +19,7 @@ from goqueue.broker.groups.verbs import (
     sync_group,
 )
 from goqueue.broker.opening import close_broker
-from goqueue.broker.storage import journal
+from goqueue.broker.storage import state_journal
 from goqueue.broker.topics.verbs import create_topic, delete_topic
 from goqueue.model.commands import CreateTopic
 from goqueue.model.errors import (
@@ -159,7 +159,7 @@ def test_groups_of_many_names_are_kept_apart_and_found_again(tmp_path: Path) -> 
 
 
 def test_a_long_journal_is_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "EVENTS_MAX", 50)
+    monkeypatch.setattr(state_journal, "EVENTS_MAX", 50)
 
     async def walk() -> None:
         async with running(FolderDisk(tmp_path), CONFIG) as broker:

@@ -6,7 +6,7 @@ import pytest
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.queue.settle import settle
-from goqueue.broker.storage import journal as journal_module
+from goqueue.broker.storage import state_journal as journal_module
 from goqueue.model.delivery import Action, Settle
 from goqueue.model.errors import AlreadySettled, InvalidReceipt, LeaseLost, ReceiptNotFound
 from tests.unit.broker.lives import Lives

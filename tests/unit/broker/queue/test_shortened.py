@@ -8,7 +8,7 @@ import pytest
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.journal import GroupJournal
 from goqueue.broker.slices import Slices
-from goqueue.broker.storage import journal as journal_module
+from goqueue.broker.storage import state_journal as journal_module
 from goqueue.broker.storage.partition import Partition
 from goqueue.core.groups.events import GroupSeen
 from goqueue.node.disk import FolderDisk

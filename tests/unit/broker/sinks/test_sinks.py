@@ -375,7 +375,7 @@ def test_a_restart_keeps_generations_epochs_and_stages(tmp_path: Path) -> None:
 def test_a_journal_of_many_epochs_is_written_anew_and_says_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("goqueue.broker.storage.journal.EVENTS_MAX", 10)
+    monkeypatch.setattr("goqueue.broker.storage.state_journal.EVENTS_MAX", 10)
 
     async def walk(broker: Broker) -> None:
         for epoch in range(20):

@@ -520,7 +520,7 @@ def test_tenants_survive_a_crash_and_what_they_moved_is_known_up_to_the_last_not
 def test_a_journal_that_is_shortened_keeps_the_tenants(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("goqueue.broker.storage.journal.EVENTS_MAX", 20)
+    monkeypatch.setattr("goqueue.broker.storage.state_journal.EVENTS_MAX", 20)
 
     async def work(broker: Broker) -> None:
         await acme(broker)

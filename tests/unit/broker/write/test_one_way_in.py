@@ -25,8 +25,8 @@ from tests.unit.broker.delays.delayed_world import ORDERS, World
 
 ROOM = Path(goqueue.broker.__file__).parent
 PRODUCER = 7
-JOURNALS = {"delays/store.py", "storage/journal.py"}
-"""What is written there is no message of a topic: events and records of the broker's own."""
+JOURNALS = {"storage/journal.py"}
+"""What is written there is no message of a topic: events of the broker's own, and messages that wait."""
 
 
 def calls(name: str) -> Iterator[tuple[str, str]]:
