@@ -248,7 +248,7 @@ class DelayKeeper:
             stock.put_back(item)
         for index, items in taken.items():
             self._deliver_parts(store.targets.all[index], items, parted_ms, commit_mark)
-        if later:
+        if any(item.offset >= commit_mark for item in later):
             self._hurry()
         is_busy = bool(count or later)
         next_ms = stock.next_ready_ms
@@ -262,7 +262,7 @@ class DelayKeeper:
         return target.holds > 0 or target.noted_offset is None
 
     def _hurry(self) -> None:
-        """What is due may wait for the disk: have it committed, however its publisher wanted that."""
+        """What is due waits for the disk: have it committed, however its publisher wanted that."""
         committed = self.store.journal.submit().committed()
         if committed is not None:
             committed.add_done_callback(lambda _: self._fire_wanted.set())

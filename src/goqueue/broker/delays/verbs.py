@@ -18,6 +18,7 @@ from goqueue.broker.delays.runs import SortedEntries, kept, walk
 from goqueue.broker.delays.store import DelayStore
 from goqueue.broker.delays.targets import Target
 from goqueue.broker.slices import Slices
+from goqueue.broker.storage.journal import Submitted
 from goqueue.broker.tenants.quotas import check_due
 from goqueue.broker.to_the_end import to_the_end
 from goqueue.core.delays.entries import Entries, rows
@@ -39,8 +40,8 @@ def checked_due(due_ms: int) -> int:
 
 def postpone(
     broker: Broker, topic: TopicName, messages: Sequence[tuple[int, Message]]
-) -> tuple[list[Postponed], "asyncio.Future[None] | None"]:
-    """Store messages for partitions of a topic until they are due; the future is done when they are safe."""
+) -> tuple[list[Postponed], Submitted]:
+    """Keep messages for partitions of a topic until they are due; whoever answers for them waits for that."""
     topic_id = broker.metadata.topic(topic).topic_id
     records: list[Record] = []
     due_times: list[int] = []
@@ -60,7 +61,7 @@ def postpone(
             range(base_offset, base_offset + len(records)), messages, due_times, strict=True
         )
     ]
-    return postponed, submitted.committed()
+    return postponed, submitted
 
 
 async def list_delayed(broker: Broker, topic: str, *, limit: int, skip: int = 0) -> list[DelayedView]:

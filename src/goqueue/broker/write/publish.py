@@ -274,7 +274,7 @@ def _postpone(
     """Keep messages until they are due; what is left to wait for."""
     indexes = [index for index, _ in later]
     try:
-        postponed, committed = postpone(
+        postponed, submitted = postpone(
             broker, command.topic, [(partition, messages[index]) for index, partition in later]
         )
     except GoQueueError as error:
@@ -282,7 +282,8 @@ def _postpone(
         return []
     for index, place in zip(indexes, postponed, strict=True):
         results[index] = place
-    return [(indexes, committed)] if committed is not None and command.acks is Acks.ALL else []
+    committed = submitted.committed() if command.acks is Acks.ALL else None
+    return [] if committed is None else [(indexes, committed)]
 
 
 async def _set_aside(

@@ -290,6 +290,27 @@ def test_one_far_off_message_does_not_hold_the_log_for_ever() -> None:
     world.run(second)
 
 
+def test_what_is_due_and_has_to_wait_does_not_hurry_the_disk_for_others() -> None:
+    """A target that stands still has something due all the time: the keeper looks every 10 ms."""
+
+    async def life(broker: Broker) -> None:
+        await publish_later(broker, 1_000)
+        await sleep_ms(500)
+        [target] = broker.delays.store.targets.all
+        target.holds += 1
+        await sleep_ms(600)
+        journal = broker.delays.store.journal
+        await publish_later(broker, DAY_MS, acks=Acks.LEADER)
+        await sleep_ms(200)
+        assert await values(broker) == []
+        assert journal.commit_mark < journal.end_offset
+        target.holds -= 1
+        await sleep_ms(100)
+        assert await values(broker) == [b"1000"]
+
+    World(BrokerConfig(flush_interval_ms=3_600_000)).run(life)
+
+
 def test_many_messages_of_one_moment_are_delivered_in_rounds_each_once() -> None:
     world = World(SMALL)
 
