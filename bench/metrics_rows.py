@@ -11,11 +11,12 @@ from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.write.publish import publish
 from goqueue.core.telemetry.counters import Counters
 from goqueue.edge.http.health.metrics import metrics_page
-from goqueue.model.commands import CreateTopic, Publish
+from goqueue.model.commands import Publish
 from goqueue.model.group_commands import CommitOffsets
 from goqueue.model.groups import Membership, TopicCommit
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Message
+from goqueue.model.topics import CreateTopic
 from goqueue.node.disk import FolderDisk
 from goqueue.testing.holds import longest_hold
 from tests.unit.broker.running import running

@@ -16,10 +16,12 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.schemas.verbs import register_schema
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.write.append import append, append_when_checked
-from goqueue.model.commands import Append, CreateTopic
+from goqueue.model.commands import Append
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks
+from goqueue.model.schema_commands import RegisterSchema
 from goqueue.model.schemas import SchemaKind, SchemaText, SchemaValidation
+from goqueue.model.topics import CreateTopic
 from goqueue.node.disk import FolderDisk
 from goqueue.records.layout import MAGIC, Codec
 from tests.unit.broker.running import running
@@ -104,7 +106,9 @@ async def _append_ns(
     async with running(FolderDisk(folder)) as broker:
         settings = {"goqueue.schema.validation": validation.value}
         await create_topic(broker, CreateTopic(name="orders", partitions=1, settings=settings))
-        place = await register_schema(broker, "orders-value", SchemaText(kind, text))
+        place = await register_schema(
+            broker, RegisterSchema(subject="orders-value", schema=SchemaText(kind, text))
+        )
         builder = DefaultRecordBatchBuilder(MAGIC, Codec.NONE, 0, -1, -1, -1, 1 << 30)
         for index in range(BATCH_RECORDS):
             builder.append(index, NOW_MS, None, pack(">xI", place.schema_id) + data, [])

@@ -14,10 +14,10 @@ from goqueue.broker.storage.data_folder import LOGS_FOLDER
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.topics.verbs import create_topic as create_topic_here
 from goqueue.log.partition_log import CheckedBatch
-from goqueue.model.commands import CreateTopic
 from goqueue.model.ids import NO_PRODUCER, TopicName, TopicPartition
 from goqueue.model.messages import Lane, Message
 from goqueue.model.settings import BrokerConfig, TopicSettings
+from goqueue.model.topics import CreateTopic
 from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
 from goqueue.node.threads import WorkerThreads

@@ -13,10 +13,11 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.read.read import read
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.write.publish import publish
-from goqueue.model.commands import BatchesRead, CreateTopic, PartitionRead, Publish, Read
+from goqueue.model.commands import BatchesRead, PartitionRead, Publish, Read
 from goqueue.model.errors import InvalidTransactionState, ProducerFenced
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Message
+from goqueue.model.topics import CreateTopic
 from goqueue.model.transactions import Isolation
 from goqueue.records.batch import open_batch
 from goqueue.records.control import is_control

@@ -19,7 +19,7 @@ from goqueue.broker.queue.settle import settle
 from goqueue.broker.queue.upkeep import keep_up_deliveries
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.write.publish import publish
-from goqueue.model.commands import CreateTopic, Placed, Publish
+from goqueue.model.commands import Placed, Publish
 from goqueue.model.delivery import TTL_HEADER, Action, BrowseDeadLetters, Poll, Receipt, Redrive, Settle
 from goqueue.model.group_commands import JoinAssigned
 from goqueue.model.groups import Sharing
@@ -27,6 +27,7 @@ from goqueue.model.ids import TopicName
 from goqueue.model.messages import Lane, Message
 from goqueue.model.ports import P, T, Threads
 from goqueue.model.settings import BrokerConfig
+from goqueue.model.topics import CreateTopic
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.loop import SimulatedLoop

@@ -146,6 +146,13 @@ class Broker:
             raise TopicNotFound(name)
         return topic
 
+    def partition_count(self, name: str) -> int:
+        """How many partitions a topic has, by the image of topics that every node has."""
+        count = self.topic_counts.get(TopicName(name))
+        if count is None:
+            raise TopicNotFound(name)
+        return count
+
     def partition(self, source: TopicPartition) -> Partition:
         partitions = self.topic(source.topic).partitions
         if not 0 <= source.partition < len(partitions):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from goqueue.model.places import Place, Seat
 from goqueue.model.schemas import SchemaReference
 from goqueue.model.tenants import Tenant
 
@@ -128,6 +129,10 @@ class CreateBackup:
     include_schemas: bool = True
     include_config: bool = True
 
+    @property
+    def place(self) -> Place:
+        return Seat.THIS_NODE
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreBackup:
@@ -143,6 +148,10 @@ class RestoreBackup:
     with what comes new.
     """
 
+    @property
+    def place(self) -> Place:
+        return Seat.THIS_NODE
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
@@ -154,3 +163,57 @@ class Restored:
     schemas_restored: int
     tenants_restored: int
     skipped: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListBackups:
+    """All backups that this node keeps, the newest first."""
+
+    @property
+    def place(self) -> Place:
+        return Seat.THIS_NODE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetBackup:
+    """One backup."""
+
+    backup_id: str
+
+    @property
+    def place(self) -> Place:
+        return Seat.THIS_NODE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchBackup:
+    """The file of a backup as it lies on the disk, to be kept elsewhere."""
+
+    backup_id: str
+
+    @property
+    def place(self) -> Place:
+        return Seat.THIS_NODE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BringBackup:
+    """Take in the file of a backup that was kept elsewhere."""
+
+    backup_id: str
+    document: bytes
+
+    @property
+    def place(self) -> Place:
+        return Seat.THIS_NODE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteBackup:
+    """Delete a backup for good."""
+
+    backup_id: str
+
+    @property
+    def place(self) -> Place:
+        return Seat.THIS_NODE

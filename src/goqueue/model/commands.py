@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
-from uuid import UUID
 
 from goqueue.model.delays import Postponed
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Lane, Message, StoredMessage
-from goqueue.model.settings import MiB, TopicSettings
+from goqueue.model.places import Partitions, Place, Seat, TopicLeaders
+from goqueue.model.settings import MiB
 from goqueue.model.transactions import Isolation
 
 
@@ -23,6 +23,10 @@ class Publish:
     acks: Acks = Acks.ALL
     is_own: bool = False
     """The broker publishes for itself: no tenant's quotas stand in the way."""
+
+    @property
+    def place(self) -> TopicLeaders:
+        return TopicLeaders((self.topic,))
 
 
 class Placed(NamedTuple):
@@ -58,6 +62,10 @@ class Append(NamedTuple):
     transactional_id: str | None = None
     """Whose transaction the client says it is. None: it does not say."""
 
+    @property
+    def place(self) -> TopicPartition:
+        return self.target
+
 
 class Appended(NamedTuple):
     """Offsets are fixed. Await `committed` (None: nothing to wait for) before saying so to the client."""
@@ -81,6 +89,21 @@ class Later(NamedTuple):
     number: int
     """Its name until it is delivered; -1: it was kept before, and nobody knows the number any more."""
     due_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendEntries:
+    """Record batches for many partitions in one step, each behind its address.
+
+    The node asked reads the addresses, and each leader gets its own.
+    """
+
+    entries: memoryview
+    acks: Acks
+
+    @property
+    def place(self) -> Place:
+        return Seat.ANY_NODE
 
 
 class EntryPlaced(NamedTuple):
@@ -166,6 +189,10 @@ class Read:
     reader: str | None = None
     """The client that reads, or an empty text; None: the broker itself looks, which is nothing to tell of."""
 
+    @property
+    def place(self) -> Partitions:
+        return Partitions([part.source for part in self.partitions])
+
 
 class BatchesRead(NamedTuple):
     """Whole batches as the producer built them; the first may begin before the offset asked for."""
@@ -201,6 +228,10 @@ class ReadMessages:
     max_bytes: int = 4 * MiB
     wait_ms: int = 0
 
+    @property
+    def place(self) -> TopicPartition:
+        return self.source
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagesRead:
@@ -214,6 +245,87 @@ class Spot(Enum):
     EARLIEST = "earliest"
     LATEST = "latest"
     MAX_TIMESTAMP = "max_timestamp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindOffset:
+    """A named spot of a partition, or the first message of a time (unix ms) or later."""
+
+    source: TopicPartition
+    spot: Spot | int
+    isolation: Isolation = Isolation.COMMITTED
+    leader_epoch: int = -1
+    """The epoch in which the asker learnt of this leader; -1 when it does not say."""
+
+    @property
+    def place(self) -> TopicPartition:
+        return self.source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindEpochEnd:
+    """Where an epoch of a partition ended."""
+
+    source: TopicPartition
+    epoch: int
+    leader_epoch: int = -1
+    """As above."""
+
+    @property
+    def place(self) -> TopicPartition:
+        return self.source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowWritten:
+    """Have what is written committed, so that whoever looks next sees it."""
+
+    sources: Sequence[TopicPartition] | None
+    """Those that are gone are left out; None: all there are."""
+
+    @property
+    def place(self) -> Place:
+        return Seat.EVERY_NODE if self.sources is None else Partitions(self.sources)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindOffsets:
+    """The first offset of a time or later in each partition of some topics; its end when there is none."""
+
+    topics: Sequence[str]
+    time_ms: int
+
+    @property
+    def place(self) -> TopicLeaders:
+        return TopicLeaders(self.topics)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadFrames:
+    """Whole frames from the one that holds an offset on; waits for one when there is none."""
+
+    source: TopicPartition
+    offset: int
+    max_bytes: int
+    wait_ms: int
+
+    @property
+    def place(self) -> TopicPartition:
+        return self.source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitRange:
+    """Offsets that cut a range into pieces of about so many bytes."""
+
+    source: TopicPartition
+    from_offset: int
+    until_offset: int
+    piece_bytes: int
+
+    @property
+    def place(self) -> TopicPartition:
+        return self.source
 
 
 class FoundOffset(NamedTuple):
@@ -234,6 +346,10 @@ class WatchOffsets:
     """The end offsets that are known already; a partition that is not here counts as new."""
     wait_ms: int = 0
 
+    @property
+    def place(self) -> Place:
+        return TopicLeaders(self.topics) if self.pattern is None else Seat.EVERY_NODE
+
 
 class OffsetRange(NamedTuple):
     """What of a partition can be read."""
@@ -241,61 +357,3 @@ class OffsetRange(NamedTuple):
     start_offset: int
     end_offset: int
     size_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTopic:
-    name: str
-    partitions: int | None = None
-    """None: the broker's default."""
-    replication: int = -1
-    settings: Mapping[str, str | None] = field(default_factory=dict)
-    """By Kafka's names, as text: {"retention.ms": "3600000"}."""
-    validate_only: bool = False
-    is_own: bool = False
-    """The broker needs the topic: no tenant's quotas stand in the way."""
-    created_ms: int | None = None
-    """When a topic that is restored was first made; None: now."""
-    first_offsets: Sequence[int] = ()
-    """Where the partitions of such a topic begin, one after the other; 0 where it does not say."""
-
-
-class PartitionView(NamedTuple):
-    """One of thousands, perhaps: a tuple is made in a third of the time."""
-
-    partition: int
-    start_offset: int
-    end_offset: int
-    size_bytes: int
-    leader_epoch: int
-    damage: str = ""
-    """What of it is lost; then it is not written to until that is accepted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicView:
-    """A topic as people and doors see it."""
-
-    name: TopicName
-    topic_id: UUID
-    created_ms: int
-    settings: TopicSettings
-    partitions: tuple[PartitionView, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettingView:
-    """One setting of a topic, by Kafka's name."""
-
-    name: str
-    value: str
-    default: str
-    is_default: bool
-    documentation: str
-
-
-class SettingChange(NamedTuple):
-    """value None: back to the broker's default."""
-
-    name: str
-    value: str | None

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from hashlib import md5
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 SCHEMA_ID_HEADER = "schema-id"
@@ -13,6 +13,10 @@ GUID_HEADERS = {"value": "__value_schema_id", "key": "__key_schema_id"}
 QUARANTINE_SUFFIX = ".quarantine"
 SCHEMA_PARTS_MAX = 20_000
 """Types, fields and values of a schema, whatever it is written in."""
+
+
+Latest = Literal["latest"]
+"""The newest version of a subject, where a number could stand."""
 
 
 class SchemaKind(Enum):

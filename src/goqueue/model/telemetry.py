@@ -10,6 +10,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.places import Place, Seat
 
 TRACEPARENT = "traceparent"
 """The header in which W3C's trace context travels."""
@@ -131,6 +132,10 @@ class TraceQuery:
     """None: any."""
     limit: int = 100
 
+    @property
+    def place(self) -> Place:
+        return Seat.EVERY_NODE
+
 
 class TracesFound(NamedTuple):
     """What a search has found."""
@@ -172,3 +177,46 @@ class ExportStatus:
     """Spans that are still to be sent."""
     last_error: str = ""
     """Why the last attempt failed; empty when it did not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceMessage:
+    """The story of any message in retention."""
+
+    source: TopicPartition
+    offset: int
+
+    @property
+    def place(self) -> TopicPartition:
+        return self.source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindTrace:
+    """The story of the messages that are part of a trace."""
+
+    trace_id: str
+
+    @property
+    def place(self) -> Place:
+        return Seat.EVERY_NODE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountTraces:
+    """What has been recorded, counted."""
+
+    @property
+    def place(self) -> Place:
+        return Seat.EVERY_NODE
+
+
+class FindTraceparents(NamedTuple):
+    """The headers by which messages of a partition pass their made traces on."""
+
+    source: TopicPartition
+    offsets: Sequence[int]
+
+    @property
+    def place(self) -> TopicPartition:
+        return self.source

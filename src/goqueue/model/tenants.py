@@ -77,29 +77,6 @@ class Tenant:
         return self.status is TenantStatus.ACTIVE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTenant:
-    """An id that is absent is made from the name."""
-
-    name: str
-    tenant_id: str = ""
-    display_name: str = ""
-    description: str = ""
-    quotas: Quotas = Quotas()
-    metadata: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeTenant:
-    """None: as it is."""
-
-    tenant_id: str
-    name: str | None = None
-    display_name: str | None = None
-    description: str | None = None
-    metadata: Mapping[str, str] | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class UsageTotals:
     """What a tenant has moved since it was created or its count was last reset."""

@@ -14,6 +14,7 @@ from goqueue.model.errors import (
     WrongChecksum,
 )
 from goqueue.model.messages import Acks, Message
+from goqueue.model.topics import DeleteRecords
 from goqueue.model.transaction_commands import TakeProducerId
 from goqueue.testing.answers import Answers
 from goqueue.testing.history import TopicHistory
@@ -130,7 +131,9 @@ class Clients:
         asked = _EVERYTHING if before_offset == -1 else before_offset
         partition.deleted_before = max(partition.deleted_before, asked)
         self._story.note("delete records", f"{partition.source} before {before_offset}")
-        work = delete_records(self._broker, partition.source, before_offset)
+        work = delete_records(
+            self._broker, DeleteRecords(target=partition.source, before_offset=before_offset)
+        )
         try:
             start_offset = await self._answers.wait_for(work)
         except OffsetOutOfRange as error:

@@ -15,12 +15,13 @@ from goqueue.broker.delays.verbs import cancel_delayed, delay_stats, move_delaye
 from goqueue.broker.read.read import read_messages
 from goqueue.broker.topics.verbs import create_topic, delete_records
 from goqueue.broker.write.publish import publish
-from goqueue.model.commands import CreateTopic, Publish, ReadMessages
+from goqueue.model.commands import Publish, ReadMessages
 from goqueue.model.delays import Postponed
 from goqueue.model.errors import Corrupt, GoQueueError, NotFound, ShuttingDown, TopicExists, Unavailable
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Lane, Message
 from goqueue.model.settings import BrokerConfig, DelayConfig
+from goqueue.model.topics import CreateTopic, DeleteRecords
 from goqueue.testing.answers import Answers
 from goqueue.testing.machine import Tell
 from goqueue.testing.partition_history import Violation, demand
@@ -226,7 +227,11 @@ class _Life(RoomLife):
         self.note("delete records")
         try:
             await self.answers.wait_for(self._look())
-            await self.answers.wait_for(delete_records(self.broker, TopicPartition(TOPIC, partition), -1))
+            await self.answers.wait_for(
+                delete_records(
+                    self.broker, DeleteRecords(target=TopicPartition(TOPIC, partition), before_offset=-1)
+                )
+            )
         except GoQueueError as error:
             self._permit(error)
         # What was appended between the two was seen by nobody; it may count as delivered.

@@ -3,9 +3,9 @@
 from typing import NamedTuple
 from uuid import UUID
 
-from goqueue.model.commands import TopicView
 from goqueue.model.ids import TopicName
 from goqueue.model.settings import UNLIMITED
+from goqueue.model.topics import TopicView
 from goqueue.testing.partition_history import Given, PartitionHistory, demand
 
 

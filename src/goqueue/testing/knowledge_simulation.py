@@ -18,16 +18,19 @@ from goqueue.broker.schemas.verbs import register_schema
 from goqueue.broker.tenants.verbs import create_tenant
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.write.publish import publish
-from goqueue.model.backups import Backup, CreateBackup, RestoreBackup
-from goqueue.model.commands import CreateTopic, Publish
+from goqueue.model.backups import Backup, BringBackup, CreateBackup, FetchBackup, RestoreBackup
+from goqueue.model.commands import Publish
 from goqueue.model.errors import BackupExists, GoQueueError, RateExceeded, TenantExists, TopicExists
 from goqueue.model.group_commands import CommitOffsets
 from goqueue.model.groups import NO_GENERATION, Membership, TopicCommit
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Message
+from goqueue.model.schema_commands import RegisterSchema
 from goqueue.model.schemas import SchemaKind, SchemaText
 from goqueue.model.settings import BrokerConfig
-from goqueue.model.tenants import CreateTenant, Quotas
+from goqueue.model.tenant_commands import CreateTenant
+from goqueue.model.tenants import Quotas
+from goqueue.model.topics import CreateTopic
 from goqueue.testing.answers import Answers, PowerLost
 from goqueue.testing.loop import SimulatedLoop
 from goqueue.testing.machine import Machine, Tell
@@ -104,7 +107,9 @@ class KnowledgeSimulation(RoomSimulation):
                 answers.cut_power(after_changes=self.random.randrange(20 + 40 * attempt))
                 broker = await answers.wait_for(machine.open(BrokerConfig()))
                 with suppress(BackupExists):  # an earlier attempt came so far
-                    await answers.wait_for(bring_backup(broker, _ID, document))
+                    await answers.wait_for(
+                        bring_backup(broker, BringBackup(backup_id=_ID, document=document))
+                    )
                 command = RestoreBackup(backup_id=_ID, data_follows=True)
                 await answers.wait_for(restore_backup(broker, command))
                 done.append(take_backup(broker, CreateBackup()))
@@ -179,7 +184,9 @@ class _Life(RoomLife):
         self.note("register")
         text = f'{{"type": "object", "description": "number {self.random.randrange(12)}"}}'
         schema = SchemaText(SchemaKind.JSON, text)
-        place = await self.answers.wait_for(register_schema(self.broker, _SUBJECT, schema))
+        place = await self.answers.wait_for(
+            register_schema(self.broker, RegisterSchema(subject=_SUBJECT, schema=schema))
+        )
         known = self._state.known.schemas.setdefault(text, place.schema_id)
         demand(place.schema_id == known, f"schema {text} had the id {known}, and has {place.schema_id}")
 
@@ -187,7 +194,9 @@ class _Life(RoomLife):
         self.note("back up")
         kept = await self.answers.wait_for(create_backup(self.broker, CreateBackup()))
         _check_known(kept.backup, self._state.known, f"in backup {kept.backup_id}")
-        document = await self.answers.wait_for(backup_document(self.broker, kept.backup_id))
+        document = await self.answers.wait_for(
+            backup_document(self.broker, FetchBackup(backup_id=kept.backup_id))
+        )
         self._state.document, self._state.kept = document, deepcopy(self._state.known)
 
     async def _be_greedy(self) -> None:

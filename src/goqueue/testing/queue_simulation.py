@@ -17,7 +17,7 @@ from goqueue.broker.queue.settle import settle
 from goqueue.broker.read.read import read_messages
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.write.publish import publish
-from goqueue.model.commands import CreateTopic, Publish, ReadMessages
+from goqueue.model.commands import Publish, ReadMessages
 from goqueue.model.delivery import DEAD_LETTER_SUFFIX, Action, Poll, Receipt, Settle
 from goqueue.model.errors import GoQueueError, TopicExists
 from goqueue.model.group_commands import JoinAssigned
@@ -25,6 +25,7 @@ from goqueue.model.groups import Sharing
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import HOUR_MS, BrokerConfig
+from goqueue.model.topics import CreateTopic
 from goqueue.testing.answers import Answers
 from goqueue.testing.clock import NS_PER_MS, SimulatedClock
 from goqueue.testing.machine import Tell

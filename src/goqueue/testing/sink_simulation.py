@@ -13,11 +13,12 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.read.read import read_messages
 from goqueue.broker.sinks.verbs import abort_stages, commit_epoch, stage, take_generation
 from goqueue.broker.topics.verbs import create_topic
-from goqueue.model.commands import CreateTopic, EndEpoch, ReadMessages, StageBatches
+from goqueue.model.commands import EndEpoch, ReadMessages, StageBatches
 from goqueue.model.errors import Corrupt, GoQueueError, ShuttingDown, TopicExists, Unavailable
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Lane, Message
 from goqueue.model.settings import BrokerConfig
+from goqueue.model.topics import CreateTopic
 from goqueue.records.batch import encode
 from goqueue.records.entries import encode_entry
 from goqueue.testing.answers import Answers

@@ -2,8 +2,8 @@
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.topics.verbs import add_partitions, alter_settings, create_topic, delete_topic
-from goqueue.model.commands import CreateTopic, SettingChange
 from goqueue.model.settings import UNLIMITED
+from goqueue.model.topics import AddPartitions, AlterSettings, CreateTopic, DeleteTopic, SettingChange
 from goqueue.testing.history import Shape, TopicHistory
 from goqueue.testing.story import TOPIC_NAMES, Story
 
@@ -46,7 +46,7 @@ class TopicChanges:
     async def _delete(self, topic: TopicHistory) -> None:
         self._story.note("delete topic", topic.name)
         topic.may_become(None)
-        await delete_topic(self._broker, topic.name)
+        await delete_topic(self._broker, DeleteTopic(name=topic.name))
         self._story.forget(topic)
 
     async def _enlarge(self, topic: TopicHistory) -> None:
@@ -56,7 +56,7 @@ class TopicChanges:
         total = self._random.randint(shape.partitions + 1, PARTITIONS_MAX)
         self._story.note("add partitions", f"{topic.name} {total}")
         topic.may_become(shape._replace(partitions=total))
-        topic.has_become(await add_partitions(self._broker, topic.name, total))
+        topic.has_become(await add_partitions(self._broker, AddPartitions(name=topic.name, total=total)))
 
     async def _alter(self, topic: TopicHistory) -> None:
         before = self._shape_now(topic)
@@ -66,7 +66,7 @@ class TopicChanges:
         self._story.note("alter settings", f"{topic.name} {shape}")
         topic.may_become(shape)
         changes = [SettingChange(name, value) for name, value in _as_settings(shape).items()]
-        topic.has_become(await alter_settings(self._broker, topic.name, changes))
+        topic.has_become(await alter_settings(self._broker, AlterSettings(name=topic.name, changes=changes)))
 
     def _shape_now(self, topic: TopicHistory) -> Shape | None:
         """What the topic looks like, if an earlier change that failed leaves no doubt."""

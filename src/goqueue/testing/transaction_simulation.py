@@ -25,13 +25,14 @@ from goqueue.broker.transactions.verbs import (
     pend_offsets,
 )
 from goqueue.broker.write.append import append
-from goqueue.model.commands import Append, CreateTopic, ReadMessages
+from goqueue.model.commands import Append, ReadMessages
 from goqueue.model.errors import GoQueueError, ShuttingDown, TopicExists
 from goqueue.model.group_commands import FetchOffsets
 from goqueue.model.groups import NO_GENERATION, Membership, TopicCommit
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import BrokerConfig
+from goqueue.model.topics import CreateTopic
 from goqueue.model.transaction_commands import (
     AddGroupToTransaction,
     AddPartitionsToTransaction,

@@ -8,17 +8,17 @@ from goqueue.broker.read.read import read, read_messages
 from goqueue.broker.topics.verbs import delete_topic, describe_topic, list_topics
 from goqueue.model.commands import (
     BatchesRead,
+    FindOffset,
     PartitionRead,
     PartitionReadFailed,
-    PartitionView,
     Read,
     ReadMessages,
     Spot,
-    TopicView,
 )
 from goqueue.model.errors import Corrupt, GoQueueError, OffsetOutOfRange
 from goqueue.model.messages import Acks, StoredMessage
 from goqueue.model.settings import MiB
+from goqueue.model.topics import DeleteTopic, DescribeTopic, ListTopics, PartitionView, TopicView
 from goqueue.records.batch import open_batch
 from goqueue.testing.history import TopicHistory
 from goqueue.testing.partition_history import PartitionHistory, Shown, Violation, demand, name_of, value_of
@@ -29,7 +29,7 @@ async def check_restart(broker: Broker, story: Story) -> None:
     """Everything that must hold whenever a broker has opened."""
     demand(story.cluster_id in ("", broker.cluster_id), "the cluster id must never change")
     story.cluster_id = broker.cluster_id
-    found = {view.name: view for view in await list_topics(broker)}
+    found = {view.name: view for view in await list_topics(broker, ListTopics())}
     _check_epochs(found.values(), story)
     for name in found:
         demand(name in story.topics, f"topic {name} exists, though it was deleted or never made")
@@ -61,7 +61,7 @@ async def _give_up(broker: Broker, story: Story, topic: TopicHistory, view: Topi
         )
     story.note("give up topic", topic.name)
     topic.may_become(None)
-    await delete_topic(broker, topic.name)
+    await delete_topic(broker, DeleteTopic(name=topic.name))
     story.forget(topic)
 
 
@@ -167,8 +167,8 @@ async def _check_find(broker: Broker, story: Story, partition: PartitionHistory)
         return
     times = [message.timestamp_ms for message in shown.messages]
     wanted_ms = story.random.choice(times) + story.random.choice((-1, 0, 0, 1))
-    found = await find_offset(broker, partition.source, wanted_ms)
-    latest = await find_offset(broker, partition.source, Spot.MAX_TIMESTAMP)
+    found = await find_offset(broker, FindOffset(source=partition.source, spot=wanted_ms))
+    latest = await find_offset(broker, FindOffset(source=partition.source, spot=Spot.MAX_TIMESTAMP))
     view = _view(broker, partition)
     has_moved = view.start_offset != shown.start_offset or view.end_offset != shown.end_offset
     if has_moved or partition.is_doubtful:
@@ -198,7 +198,7 @@ def messages_of(reply: BatchesRead, offset: int) -> list[StoredMessage]:
 
 def _view(broker: Broker, partition: PartitionHistory) -> PartitionView:
     topic, number = partition.source
-    return describe_topic(broker, topic).partitions[number]
+    return describe_topic(broker, DescribeTopic(name=topic)).partitions[number]
 
 
 async def _read_one(

@@ -10,6 +10,7 @@ import pytest
 from goqueue.broker.tracing.verbs import trace_of
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Lane
+from goqueue.model.telemetry import TraceMessage
 from tests.doors.every.doors import DOORS, Door, Given, Refused
 from tests.doors.every.house import House
 
@@ -248,5 +249,7 @@ def test_a_trace_goes_on(door: Door, house: House) -> None:
     parent = f"00-{TRACE_ID}-b7ad6b7169203331-01".encode()
     door.publish(topic, Given(b"x", None, (("traceparent", parent),)))
     place = TopicPartition(TopicName(topic), 0)
-    trace = house.run(trace_of(house.broker, place, house.stored(topic)[0].offset))
+    trace = house.run(
+        trace_of(house.broker, TraceMessage(source=place, offset=house.stored(topic)[0].offset))
+    )
     assert trace.trace_id == TRACE_ID

@@ -15,6 +15,7 @@ from goqueue.broker.write.publish import publish
 from goqueue.model.commands import Publish
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Message
+from goqueue.model.topics import DeleteRecords
 from tests.doors.http.running_door import RunningDoor
 
 PATH = "/topics/orders/partitions/0/messages"
@@ -92,7 +93,11 @@ def test_behind_the_end_there_is_nothing_and_the_offset_stays(
 
 def test_before_the_start_of_the_log_reading_begins_at_its_start(running: RunningDoor, orders: str) -> None:
     store_numbers(running.client, 5)
-    running.run(delete_records(running.broker, TopicPartition(TopicName(orders), 0), 3))
+    running.run(
+        delete_records(
+            running.broker, DeleteRecords(target=TopicPartition(TopicName(orders), 0), before_offset=3)
+        )
+    )
 
     found = running.client.get(PATH).json()
 

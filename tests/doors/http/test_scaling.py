@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from goqueue.broker.topics.verbs import add_partitions
+from goqueue.model.topics import AddPartitions
 from tests.doors.http.running_door import RunningDoor
 
 
@@ -84,7 +85,7 @@ def test_the_status_tells_while_a_topic_grows(
     running: RunningDoor, client: httpx.Client, orders: str
 ) -> None:
     async def seen_while_growing() -> bool:
-        growing = asyncio.ensure_future(add_partitions(running.broker, orders, 4))
+        growing = asyncio.ensure_future(add_partitions(running.broker, AddPartitions(name=orders, total=4)))
         while not growing.done() and not running.broker.topic(orders).is_growing:
             await asyncio.sleep(0)
         seen = running.broker.topic(orders).is_growing

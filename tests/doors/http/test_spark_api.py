@@ -14,6 +14,7 @@ from goqueue.model.commands import Publish
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Lane, Message
 from goqueue.model.settings import BrokerConfig, TopicSettings
+from goqueue.model.topics import DeleteRecords
 from goqueue.records.batch import encode, open_batch
 from goqueue.records.entries import encode_entry
 from goqueue.records.frame import scan_frames
@@ -156,7 +157,11 @@ def test_frames_that_cannot_be_had_are_refused(
     running: RunningDoor, orders: str, path: str, status: int, code: str
 ) -> None:
     store(running, 10)
-    running.run(delete_records(running.broker, TopicPartition(TopicName("orders"), 0), 5))
+    running.run(
+        delete_records(
+            running.broker, DeleteRecords(target=TopicPartition(TopicName("orders"), 0), before_offset=5)
+        )
+    )
 
     assert refused(running.client.get(path)) == (status, code)
 
@@ -181,7 +186,11 @@ def test_a_corrupt_frame_is_named_and_not_served(tmp_path: Path, running: Runnin
 
 def test_offsets_tell_where_partitions_begin_and_end(running: RunningDoor, orders: str) -> None:
     store(running, 10)
-    running.run(delete_records(running.broker, TopicPartition(TopicName("orders"), 0), 4))
+    running.run(
+        delete_records(
+            running.broker, DeleteRecords(target=TopicPartition(TopicName("orders"), 0), before_offset=4)
+        )
+    )
 
     told = running.client.post("/offsets", json={"topics": ["orders"]}).json()["topics"]
 

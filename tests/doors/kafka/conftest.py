@@ -8,8 +8,8 @@ import pytest
 
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.edge.kafka.config import KafkaConfig
-from goqueue.model.commands import CreateTopic, TopicView
 from goqueue.model.settings import BrokerConfig
+from goqueue.model.topics import CreateTopic, TopicView
 from tests.doors.kafka.door_thread import HOST, DoorThread
 from tests.doors.kafka.raw_client import RawClient
 

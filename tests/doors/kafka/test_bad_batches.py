@@ -18,9 +18,10 @@ from kio.schema.errors import ErrorCode
 from goqueue.broker.write.publish import publish
 from goqueue.edge.kafka.apis import ApiKey
 from goqueue.log.partition_log import CheckedBatch
-from goqueue.model.commands import Publish, TopicView
+from goqueue.model.commands import Publish
 from goqueue.model.ids import TopicPartition as Place
 from goqueue.model.messages import Lane, Message
+from goqueue.model.topics import TopicView
 from goqueue.records.layout import read_header
 from tests.doors.kafka import requests
 from tests.doors.kafka.conftest import NewTopic

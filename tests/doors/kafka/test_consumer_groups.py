@@ -14,9 +14,9 @@ from goqueue.broker.groups.assigned import join_assigned
 from goqueue.broker.topics.verbs import add_partitions, create_topic
 from goqueue.edge.kafka.apis import ApiKey
 from goqueue.edge.kafka.config import KafkaConfig
-from goqueue.model.commands import CreateTopic, TopicView
 from goqueue.model.group_commands import JoinAssigned
 from goqueue.model.settings import BrokerConfig, GroupConfig
+from goqueue.model.topics import AddPartitions, CreateTopic, TopicView
 from tests.doors.kafka import group_requests as ask
 from tests.doors.kafka.conftest import NewTopic
 from tests.doors.kafka.door_thread import DoorThread
@@ -179,7 +179,7 @@ def test_subscriptions_change_and_follow_topics(
     assert (changed.member_epoch, partitions(changed)) == (1, [])
     moved = heartbeat(raw, group, "a", 1, owned={})
     assert (moved.member_epoch, partitions(moved)) == (2, [0, 1])
-    door.run(add_partitions(door.broker, other.name, 3))
+    door.run(add_partitions(door.broker, AddPartitions(name=other.name, total=3)))
     assert partitions(heartbeat(raw, group, "a", 2)) == [0, 1, 2]
     door.run(create_topic(door.broker, CreateTopic(name=later, partitions=1)))
     assert partitions(heartbeat(raw, group, "a", 3)) == [0, 0, 1, 2]

@@ -10,10 +10,10 @@ from confluent_kafka.admin import AdminClient
 from goqueue.broker.groups.verbs import describe_group
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.edge.kafka.config import KafkaConfig
-from goqueue.model.commands import CreateTopic
 from goqueue.model.group_commands import DescribeGroup
 from goqueue.model.groups import GroupView
 from goqueue.model.settings import BrokerConfig, GroupConfig
+from goqueue.model.topics import CreateTopic
 from tests.doors.kafka.conftest import NewTopic
 from tests.doors.kafka.door_thread import DoorThread
 

@@ -21,9 +21,9 @@ from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.edge.kafka.connection import Connection
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.frame_memory import FrameMemory
-from goqueue.model.commands import CreateTopic
 from goqueue.model.ports import Buffer
 from goqueue.model.settings import BrokerConfig
+from goqueue.model.topics import CreateTopic
 from goqueue.model.transaction_commands import InitProducer
 from goqueue.model.transactions import ProducerEpoch
 from goqueue.testing.disk import SimulatedDisk

@@ -14,8 +14,9 @@ from kio.schema.errors import ErrorCode
 from goqueue.broker.tenants.verbs import create_tenant, set_status, tenant_usage
 from goqueue.broker.topics.verbs import create_topic, describe_topic
 from goqueue.edge.kafka.apis import ApiKey
-from goqueue.model.commands import CreateTopic
-from goqueue.model.tenants import UNLIMITED_QUOTAS, CreateTenant, TenantStatus
+from goqueue.model.tenant_commands import CreateTenant, DescribeUsage, SetStatus
+from goqueue.model.tenants import UNLIMITED_QUOTAS, TenantStatus
+from goqueue.model.topics import CreateTopic, DescribeTopic
 from tests.doors.kafka import group_requests, requests, test_share_groups
 from tests.doors.kafka.door_thread import DoorThread
 from tests.doors.kafka.raw_client import RawClient, record_batch
@@ -130,7 +131,7 @@ def test_a_reader_in_debt_gets_nothing_until_it_is_paid(
     assert not partition.records and throttle > timedelta(0)
     partition, _ = fetch(other, topic)
     assert partition.records, "the second request waited until the debt was paid"
-    assert tenant_usage(door.broker, tenant).totals.messages_consumed == 68
+    assert tenant_usage(door.broker, DescribeUsage(tenant_id=tenant)).totals.messages_consumed == 68
 
 
 def test_a_fetch_brings_no_more_than_a_second_allows(door: DoorThread, raw: RawClient, tenant: str) -> None:
@@ -147,7 +148,7 @@ def test_a_fetch_brings_no_more_than_a_second_allows(door: DoorThread, raw: RawC
 def test_a_share_consumer_takes_what_a_second_allows_and_is_held_back_then(
     door: DoorThread, raw: RawClient, tenant: str
 ) -> None:
-    topic = describe_topic(door.broker, with_topic(door, tenant, consume_rate_limit=5))
+    topic = describe_topic(door.broker, DescribeTopic(name=with_topic(door, tenant, consume_rate_limit=5)))
     publish(raw, topic.name, *[b"x"] * 8)
     group, member = f"{tenant}.workers", "ann"
     test_share_groups.join(raw, group, member, topic)
@@ -181,12 +182,14 @@ def test_a_suspended_tenants_topics_and_groups_are_not_for_anybody(
 ) -> None:
     topic = with_topic(door, tenant)
     publish(raw, topic, b"x")
-    door.run(set_status(door.broker, tenant, TenantStatus.SUSPENDED, reason="bill"))
+    door.run(
+        set_status(door.broker, SetStatus(tenant_id=tenant, status=TenantStatus.SUSPENDED, reason="bill"))
+    )
 
     assert publish(raw, topic, b"x")[0] is ErrorCode.topic_authorization_failed
     assert fetch(raw, topic)[0].error_code is ErrorCode.topic_authorization_failed
     joined = raw.ask(ApiKey.JOIN_GROUP, 5, **group_requests.join(f"{tenant}.workers"))
     assert joined.error_code is ErrorCode.group_authorization_failed
     assert publish(raw, free, b"x")[0] is ErrorCode.none
-    door.run(set_status(door.broker, tenant, TenantStatus.ACTIVE))
+    door.run(set_status(door.broker, SetStatus(tenant_id=tenant, status=TenantStatus.ACTIVE)))
     assert fetch(raw, topic)[0].records

@@ -17,8 +17,9 @@ from kio.schema.errors import ErrorCode
 from goqueue.broker.schemas.verbs import register_schema
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.edge.kafka.apis import ApiKey
-from goqueue.model.commands import CreateTopic
+from goqueue.model.schema_commands import RegisterSchema
 from goqueue.model.schemas import SchemaKind, SchemaText
+from goqueue.model.topics import CreateTopic
 from tests.doors.kafka import requests
 from tests.doors.kafka.conftest import NewTopic
 from tests.doors.kafka.door_thread import DoorThread
@@ -32,7 +33,10 @@ NewChecked = Callable[..., str]
 def schema_id(door: DoorThread) -> int:
     """Of whole numbers, in a subject of no topic."""
     return door.run(
-        register_schema(door.broker, "numbers", SchemaText(SchemaKind.JSON, '{"type": "integer"}'))
+        register_schema(
+            door.broker,
+            RegisterSchema(subject="numbers", schema=SchemaText(SchemaKind.JSON, '{"type": "integer"}')),
+        )
     ).schema_id
 
 
@@ -44,7 +48,12 @@ def new_checked(door: DoorThread, new_topic: NewTopic, schema_id: int) -> NewChe
         settings = {"goqueue.schema.validation": "full", "goqueue.schema.on.invalid": on_invalid}
         topic = new_topic(**settings).name
         text = SchemaText(SchemaKind.JSON, '{"type": "integer"}')
-        assert door.run(register_schema(door.broker, f"{topic}-value", text)).schema_id == schema_id
+        assert (
+            door.run(
+                register_schema(door.broker, RegisterSchema(subject=f"{topic}-value", schema=text))
+            ).schema_id
+            == schema_id
+        )
         if has_quarantine:
             door.run(create_topic(door.broker, CreateTopic(name=f"{topic}.quarantine", partitions=1)))
         return topic

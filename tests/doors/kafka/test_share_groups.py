@@ -13,9 +13,10 @@ from kio.schema.errors import ErrorCode
 from goqueue.broker.write.publish import publish
 from goqueue.edge.kafka.apis import ApiKey
 from goqueue.edge.kafka.config import KafkaConfig
-from goqueue.model.commands import Publish, TopicView
+from goqueue.model.commands import Publish
 from goqueue.model.messages import Message
 from goqueue.model.settings import BrokerConfig, GroupConfig, MiB
+from goqueue.model.topics import TopicView
 from tests.doors.kafka.conftest import NewTopic
 from tests.doors.kafka.door_thread import DoorThread
 from tests.doors.kafka.raw_client import RawClient

@@ -12,8 +12,8 @@ from kio.schema.errors import ErrorCode
 
 from goqueue.broker.broker import Broker
 from goqueue.edge.kafka.apis import APIS, ApiKey
-from goqueue.model.commands import TopicView
 from goqueue.model.ids import ProducerId
+from goqueue.model.topics import TopicView
 from goqueue.model.transactions import EPOCH_MAX, ProducerEpoch
 from tests.doors.kafka import requests
 from tests.doors.kafka.conftest import NewTopic

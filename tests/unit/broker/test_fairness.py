@@ -28,12 +28,13 @@ from goqueue.broker.topics.verbs import alter_settings, create_topic, delete_top
 from goqueue.broker.upkeep import keep_up_partitions
 from goqueue.broker.write.append import append
 from goqueue.broker.write.publish import publish
-from goqueue.model.commands import Append, CreateTopic, Publish, ReadMessages, SettingChange
+from goqueue.model.commands import Append, Publish, ReadMessages
 from goqueue.model.delivery import Redrive
 from goqueue.model.group_commands import DescribeLag, HeartbeatAssigned, JoinAssigned, LeaveAssigned
 from goqueue.model.groups import Membership, Sharing
 from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import BrokerConfig
+from goqueue.model.topics import AlterSettings, CreateTopic, DeleteTopic, DescribeTopic, SettingChange
 from goqueue.node.disk import FolderDisk
 from goqueue.records.layout import MAGIC, Codec
 from goqueue.testing.disk import SimulatedDisk
@@ -56,7 +57,7 @@ def test_a_topic_of_thousands_of_partitions_holds_the_loop_for_nothing() -> None
                     lambda: create_topic(broker, CreateTopic(name=ORDERS, partitions=PARTITIONS)), runs=1
                 ),
                 **await _holds_of_use(broker, await join(broker)),
-                "delete": await longest_hold(lambda: delete_topic(broker, ORDERS), runs=1),
+                "delete": await longest_hold(lambda: delete_topic(broker, DeleteTopic(name=ORDERS)), runs=1),
             }
         assert {name: hold for name, hold in holds.items() if hold > HOLD_MS_MAX} == {}
 
@@ -86,7 +87,7 @@ async def _holds_of_use(broker: Broker, ann: Consumer) -> dict[str, float]:
         await publish(broker, Publish(topic=ORDERS, messages=messages))
 
     async def describe() -> None:
-        describe_topic(broker, ORDERS)
+        describe_topic(broker, DescribeTopic(name=ORDERS))
 
     who = Membership(ann.group, ann.member_id, 0)
     change = SettingChange(name="retention.ms", value="1000000")
@@ -101,7 +102,9 @@ async def _holds_of_use(broker: Broker, ann: Consumer) -> dict[str, float]:
         "metrics": await longest_hold(lambda: View(broker).look()),
         "upkeep": await longest_hold(lambda: keep_up_partitions(broker)),
         "upkeep of deliveries": await longest_hold(lambda: keep_up_deliveries(broker)),
-        "settings": await longest_hold(lambda: alter_settings(broker, ORDERS, [change])),
+        "settings": await longest_hold(
+            lambda: alter_settings(broker, AlterSettings(name=ORDERS, changes=[change]))
+        ),
     }
 
 

@@ -16,12 +16,13 @@ from goqueue.broker.storage.partition import Partition
 from goqueue.broker.topics.verbs import create_topic, delete_topic
 from goqueue.broker.write.publish import publish
 from goqueue.core.telemetry.histogram import Histogram
-from goqueue.model.commands import CreateTopic, Placed, Publish, ReadMessages
+from goqueue.model.commands import FindOffset, Placed, Publish, ReadMessages
 from goqueue.model.group_commands import CommitOffsets
 from goqueue.model.groups import Membership, TopicCommit
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import BrokerConfig, TopicSettings
+from goqueue.model.topics import CreateTopic, DeleteTopic
 from goqueue.testing.disk import SimulatedDisk
 from tests.unit.broker.running import DIRECT, ORDERS, ORDERS_0, running, until
 
@@ -119,7 +120,7 @@ def test_look_ups_active_segments_and_recovery_points_are_counted() -> None:
             for _ in range(3):
                 await put(broker)
             await read_messages(broker, ReadMessages(source=ORDERS_0, offset=1, limit=1))
-            await find_offset(broker, ORDERS_0, broker.clock.wall_ms() - 60_000)
+            await find_offset(broker, FindOffset(source=ORDERS_0, spot=broker.clock.wall_ms() - 60_000))
             view = await View(broker).look()
             count_before = recovery_points(view)
             await broker.partition(ORDERS_0).save_recovery_point()
@@ -154,7 +155,7 @@ def test_a_topic_that_goes_while_it_is_looked_at_is_no_problem() -> None:
             view = View(broker)
             looking = asyncio.create_task(view.look())
             await asyncio.sleep(0)
-            await delete_topic(broker, gone)
+            await delete_topic(broker, DeleteTopic(name=gone))
             await looking
             again = await View(broker).look()
 

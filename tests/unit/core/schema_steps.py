@@ -6,11 +6,11 @@ from goqueue.core.schemas import jobs
 from goqueue.core.schemas.checkers import Checker, Checkers, Prepared
 from goqueue.core.schemas.checking import Apart, MessageCheck, NotReady
 from goqueue.core.schemas.events import Event
-from goqueue.core.schemas.registry import Comparison, Latest, Registry
+from goqueue.core.schemas.registry import Comparison, Registry
 from goqueue.core.schemas.sources import Check, Compared, Pair, Understood
 from goqueue.model.errors import InvalidSchema
 from goqueue.model.messages import Headers
-from goqueue.model.schemas import SchemaText, SchemaVersion
+from goqueue.model.schemas import Latest, SchemaText, SchemaVersion
 
 _encode = msgspec.msgpack.encode
 

@@ -14,15 +14,8 @@ from goqueue.model.errors import (
     TenantNotEmpty,
     TenantNotFound,
 )
-from goqueue.model.tenants import (
-    SYSTEM_TENANT,
-    ChangeTenant,
-    CreateTenant,
-    Quotas,
-    TenantId,
-    TenantStatus,
-    UsageTotals,
-)
+from goqueue.model.tenant_commands import ChangeTenant, CreateTenant
+from goqueue.model.tenants import SYSTEM_TENANT, Quotas, TenantId, TenantStatus, UsageTotals
 
 SECOND = 1_000_000_000
 NOON = 12 * 3600 * SECOND

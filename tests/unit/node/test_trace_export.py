@@ -10,11 +10,12 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.tracing.verbs import trace_by_id, trace_of
 from goqueue.broker.write.publish import publish
-from goqueue.model.commands import CreateTopic, Publish
+from goqueue.model.commands import Publish
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Message
 from goqueue.model.settings import BrokerConfig, TracingConfig
-from goqueue.model.telemetry import NO_OFFSET, ExportStatus, Span, Stage
+from goqueue.model.telemetry import NO_OFFSET, ExportStatus, FindTrace, Span, Stage, TraceMessage
+from goqueue.model.topics import CreateTopic
 from goqueue.node.disk import FolderDisk
 from goqueue.node.tracing.config import TraceExportConfig
 from goqueue.node.tracing.courier import Courier
@@ -65,7 +66,7 @@ def test_a_life_leaves_as_one_trace_with_the_ids_that_the_api_tells(tmp_path: Pa
         async with exporting(tmp_path) as at_work:
             await orders(at_work.broker)
             await live(at_work.broker, "a")
-            told = await trace_of(at_work.broker, ORDERS_0, 0)
+            told = await trace_of(at_work.broker, TraceMessage(source=ORDERS_0, offset=0))
             await at_work.export.close()
 
             assert {sent.trace_id for sent in at_work.desk.taken} == {told.trace_id}
@@ -182,7 +183,7 @@ def test_a_refused_message_is_told_of_with_the_reason(tmp_path: Path) -> None:
 
             refused = at_work.spans_of(NO_OFFSET)[Stage.REFUSED]
             assert refused.error == "no such thing"
-            told = await trace_by_id(broker, at_work.desk.taken[0].trace_id)
+            told = await trace_by_id(broker, FindTrace(trace_id=at_work.desk.taken[0].trace_id))
             assert refused.span_id in {span.span_id for span in told.spans}
 
     asyncio.run(main())

@@ -14,14 +14,15 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.topics.settings import settings_from
 from goqueue.core.schemas.restoring import SchemasPlan, plan_schemas
 from goqueue.model.backups import Backup, BackupGroup, BackupSchema, BackupTopic, RestoreBackup
-from goqueue.model.commands import CreateTopic
 from goqueue.model.errors import GoQueueError, InternalTopic, InvalidGroupName, InvalidPartitionCount
 from goqueue.model.groups import OffsetRow, TopicCommit
 from goqueue.model.ids import TopicName
 from goqueue.model.names import checked_group_name, checked_topic_name, is_internal
 from goqueue.model.schemas import SchemaKind, SchemaText, SchemaVersion
 from goqueue.model.settings import HOUR_MS
-from goqueue.model.tenants import CreateTenant, Tenant
+from goqueue.model.tenant_commands import CreateTenant
+from goqueue.model.tenants import Tenant
+from goqueue.model.topics import CreateTopic
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

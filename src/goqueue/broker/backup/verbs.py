@@ -28,11 +28,17 @@ from goqueue.model.backups import (
     BackupSchema,
     BackupStats,
     BackupTopic,
+    BringBackup,
     CreateBackup,
+    DeleteBackup,
+    FetchBackup,
+    GetBackup,
+    ListBackups,
 )
 from goqueue.model.errors import ShuttingDown
 from goqueue.model.groups import TopicOffsets
 from goqueue.model.settings import HOUR_MS, UNLIMITED, TopicSettings
+from goqueue.model.topics import DescribeSettings
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -52,35 +58,35 @@ async def _create_backup(broker: Broker, command: CreateBackup) -> KeptBackup:
     return KeptBackup(backup_id, backup)
 
 
-async def list_backups(broker: Broker) -> list[KeptBackup]:
+async def list_backups(broker: Broker, command: ListBackups) -> list[KeptBackup]:
     """All backups, the newest first."""
     admit_backups(broker)
     return await on_disk(broker, broker.backups.all)
 
 
-async def get_backup(broker: Broker, backup_id: str) -> KeptBackup:
+async def get_backup(broker: Broker, command: GetBackup) -> KeptBackup:
     """One backup."""
     admit_backups(broker)
-    return await on_disk(broker, broker.backups.get, backup_id)
+    return await on_disk(broker, broker.backups.get, command.backup_id)
 
 
-async def backup_document(broker: Broker, backup_id: str) -> bytes:
+async def backup_document(broker: Broker, command: FetchBackup) -> bytes:
     """The file of a backup as it lies on the disk, to be kept elsewhere."""
     admit_backups(broker)
-    return await on_disk(broker, broker.backups.document, backup_id)
+    return await on_disk(broker, broker.backups.document, command.backup_id)
 
 
-async def bring_backup(broker: Broker, backup_id: str, document: bytes) -> KeptBackup:
+async def bring_backup(broker: Broker, command: BringBackup) -> KeptBackup:
     """Take in the file of a backup that was kept elsewhere."""
     admit_backups(broker)
-    change = on_disk(broker, broker.backups.bring, backup_id, document)
+    change = on_disk(broker, broker.backups.bring, command.backup_id, command.document)
     return await broker.carry_out(change, broker.backups.lock)
 
 
-async def delete_backup(broker: Broker, backup_id: str) -> None:
+async def delete_backup(broker: Broker, command: DeleteBackup) -> None:
     """Delete a backup for good."""
     admit_backups(broker)
-    await broker.carry_out(on_disk(broker, broker.backups.remove, backup_id), broker.backups.lock)
+    await broker.carry_out(on_disk(broker, broker.backups.remove, command.backup_id), broker.backups.lock)
 
 
 def admit_backups(broker: Broker) -> None:
@@ -136,7 +142,9 @@ def _topics(broker: Broker) -> Iterator[BackupTopic]:
         known = broker.metadata.topics[name]
         retention_ms = known.settings.retention_ms
         if known.settings not in texts:
-            texts[known.settings] = {view.name: view.value for view in describe_settings(broker, name)}
+            texts[known.settings] = {
+                view.name: view.value for view in describe_settings(broker, DescribeSettings(name=name))
+            }
         yield BackupTopic(
             name=name,
             num_partitions=known.partitions,

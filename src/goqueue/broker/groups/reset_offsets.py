@@ -7,6 +7,7 @@ from goqueue.broker.read.find_offset import find_offset
 from goqueue.broker.storage.commit_written import commit_written
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import admit_group_owner, admit_new_group
+from goqueue.model.commands import FindOffset
 from goqueue.model.errors import GroupNotFound, OffsetOutOfRange, ShuttingDown
 from goqueue.model.group_commands import ResetOffsets
 from goqueue.model.groups import OffsetReset, OffsetRow, TopicOffsets
@@ -58,7 +59,9 @@ async def _found(broker: Broker, command: ResetOffsets) -> dict[TopicPartition, 
         end_offset = partition.commit_mark
         # As Kafka's tools do: what open transactions have written counts, whoever reads.
         spot, isolation = command.spot, Isolation.UNCOMMITTED
-        offset = (await find_offset(broker, partition.source, spot, isolation=isolation)).offset
+        offset = (
+            await find_offset(broker, FindOffset(source=partition.source, spot=spot, isolation=isolation))
+        ).offset
         found[partition.source] = end_offset if offset < 0 else offset
     return found
 

@@ -6,26 +6,25 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.health.floors import known_end
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.transactions.ends import close_hanging_in
-from goqueue.log.damage import Damage
 from goqueue.log.partition_log import storage_error
 from goqueue.model.errors import NotDamaged
-from goqueue.model.ids import TopicPartition
+from goqueue.model.topics import AcceptLoss, LossAccepted
 
 log = logging.getLogger(__name__)
 
 
-async def accept_loss(broker: Broker, target: TopicPartition, end_offset: int = 0) -> Damage:
+async def accept_loss(broker: Broker, command: AcceptLoss) -> LossAccepted:
     """Let a partition go on at the offset it once had reached, or at a later one; what it has lost.
 
     No offset is given out twice: where nothing on the disk tells how far the partition had come, what groups
     have of it does.
     """
-    broker.admit(target.topic)
-    partition = broker.partition(target)
-    return await broker.carry_out(_accept_loss(broker, partition, end_offset))
+    broker.admit(command.target.topic)
+    partition = broker.partition(command.target)
+    return await broker.carry_out(_accept_loss(broker, partition, command.end_offset))
 
 
-async def _accept_loss(broker: Broker, partition: Partition, end_offset: int) -> Damage:
+async def _accept_loss(broker: Broker, partition: Partition, end_offset: int) -> LossAccepted:
     damage = partition.damage
     if damage is None:
         raise NotDamaged(*partition.source)
@@ -45,4 +44,4 @@ async def _accept_loss(broker: Broker, partition: Partition, end_offset: int) ->
     await close_hanging_in(broker, partition)
     for reader in tuple(partition.readers):
         reader.wake()
-    return damage
+    return LossAccepted(damage.reason, damage.lost, partition.log.start_offset, partition.log.end_offset)

@@ -24,7 +24,6 @@ from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.events import ProducerTaken, Settled
 from goqueue.core.delivery.lease import NO_LEASE
 from goqueue.core.delivery.runs import runs_of
-from goqueue.model.commands import CreateTopic
 from goqueue.model.delivery import DEAD_LETTER_SUFFIX, Move, Reason
 from goqueue.model.errors import GoQueueError, OutOfSequence, TopicExists
 from goqueue.model.ids import TopicPartition
@@ -32,6 +31,7 @@ from goqueue.model.messages import Headers, Message, StoredMessage
 from goqueue.model.numbers import whole_number
 from goqueue.model.settings import HOUR_MS, MiB
 from goqueue.model.telemetry import TRACEPARENT
+from goqueue.model.topics import CreateTopic
 from goqueue.model.transaction_commands import TakeProducerId
 
 log = logging.getLogger(__name__)

@@ -1,5 +1,6 @@
 """What the work queue has done and what is waiting in it, for people to look at."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from goqueue.broker.broker import Broker
@@ -41,6 +42,17 @@ class LaneStats:
     """Messages whose lane nobody has looked at yet."""
 
 
+@dataclass(frozen=True, slots=True)
+class AllLanes:
+    """The lanes of all partitions, and of each lane over all of them."""
+
+    partitions: dict[TopicPartition, LaneStats]
+    average_waits_ms: list[int]
+    """Between publish and first delivery."""
+    rates: Sequence[float]
+    """Messages delivered a second, lately."""
+
+
 def reliability_stats(broker: Broker, command: DescribeReliability) -> ReliabilityStats:
     """Counts since the broker began, and what is out and waiting now."""
     deliveries = _deliveries(broker)
@@ -53,7 +65,7 @@ def reliability_stats(broker: Broker, command: DescribeReliability) -> Reliabili
     )
 
 
-async def lane_stats(broker: Broker, command: DescribeLanes) -> dict[TopicPartition, LaneStats]:
+async def lane_stats(broker: Broker, command: DescribeLanes) -> AllLanes:
     """Every partition that somebody takes from with leases, or that has stored something since the start."""
     stats: dict[TopicPartition, LaneStats] = {}
     for name, topic in broker.topics.items():
@@ -79,7 +91,9 @@ async def lane_stats(broker: Broker, command: DescribeLanes) -> dict[TopicPartit
         for lane in range(LANE_COUNT):
             one.delivered[lane] = counters.delivered_of[(*delivery.source, lane)]
             one.served_ms[lane] = counters.served_ms.get((*delivery.source, lane))
-    return stats
+    waits_ms = zip(counters.waited_ms_by_lane, counters.delivered_by_lane, strict=True)
+    averages_ms = [waited_ms // count if count else 0 for waited_ms, count in waits_ms]
+    return AllLanes(stats, averages_ms, broker.queue.rates(broker.clock.monotonic_ns()))
 
 
 def passed_over(broker: Broker, command: ListPassed) -> list[tuple[TopicPartition, PassedRun]]:

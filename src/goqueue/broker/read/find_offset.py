@@ -2,49 +2,53 @@
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.storage.commit_written import commit_written
+from goqueue.broker.storage.partition import Partition
 from goqueue.log.partition_log import PartitionLog, storage_error
 from goqueue.log.reading import Chunk, from_disk
-from goqueue.model.commands import FoundOffset, Spot
-from goqueue.model.errors import InvalidRecord
-from goqueue.model.ids import TopicPartition
+from goqueue.model.commands import FindEpochEnd, FindOffset, FoundOffset, Spot
+from goqueue.model.errors import InvalidRecord, LeaderEpochFenced, LeaderEpochUnknown
 from goqueue.model.messages import StoredMessage
-from goqueue.model.transactions import Isolation
 from goqueue.records.batch import open_batch
 from goqueue.records.control import is_control
 from goqueue.records.layout import read_header
 
 
-async def find_offset(
-    broker: Broker,
-    source: TopicPartition,
-    spot: Spot | int,
-    *,
-    isolation: Isolation = Isolation.COMMITTED,
-) -> FoundOffset:
+async def find_offset(broker: Broker, command: FindOffset) -> FoundOffset:
     """A named spot, or the first message of a time (unix ms) or later."""
-    partition = broker.partition(source)
+    partition = broker.partition(command.source)
+    check_epoch(partition, command.leader_epoch)
     log = partition.log
-    if partition.has_hidden and spot is not Spot.EARLIEST:
+    if partition.has_hidden and command.spot is not Spot.EARLIEST:
         await commit_written([partition])
-    match spot:
+    match command.spot:
         case Spot.EARLIEST:
             return FoundOffset(log.start_offset, leader_epoch=partition.leader_epoch)
         case Spot.LATEST:
-            return FoundOffset(partition.end_for(isolation), leader_epoch=partition.leader_epoch)
+            return FoundOffset(partition.end_for(command.isolation), leader_epoch=partition.leader_epoch)
         case _:
-            end_offset = partition.end_for(isolation)
+            end_offset = partition.end_for(command.isolation)
             try:
-                found = await broker.threads.run(_first_at, log, spot, end_offset)
+                found = await broker.threads.run(_first_at, log, command.spot, end_offset)
             except OSError as error:
-                raise storage_error(error, f"look-up in {source}") from error
+                raise storage_error(error, f"look-up in {command.source}") from error
             return found if found.offset < end_offset else FoundOffset(-1)
 
 
-def end_of_epoch(broker: Broker, source: TopicPartition, leader_epoch: int) -> tuple[int, int]:
+def end_of_epoch(broker: Broker, command: FindEpochEnd) -> tuple[int, int]:
     """The last epoch not above the one asked for and the offset behind its end; (-1, -1): unknown."""
-    partition = broker.partition(source)
-    epoch, end_offset = partition.log.epoch_end(leader_epoch)
+    partition = broker.partition(command.source)
+    check_epoch(partition, command.leader_epoch)
+    epoch, end_offset = partition.log.epoch_end(command.epoch)
     return epoch, min(end_offset, partition.commit_mark)
+
+
+def check_epoch(partition: Partition, leader_epoch: int) -> None:
+    """Refuse whoever learnt of this leader in another epoch; -1: it does not say."""
+    if leader_epoch < 0 or leader_epoch == partition.leader_epoch:
+        return
+    if leader_epoch < partition.leader_epoch:
+        raise LeaderEpochFenced(f"{partition.source} is in leader epoch {partition.leader_epoch} now")
+    raise LeaderEpochUnknown(f"{partition.source} is still in leader epoch {partition.leader_epoch}")
 
 
 def _first_at(log: PartitionLog, time: Spot | int, end_offset: int) -> FoundOffset:

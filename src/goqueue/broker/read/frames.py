@@ -12,10 +12,14 @@ from goqueue.broker.tenants.quotas import admit_reader
 from goqueue.log.partition_log import storage_error
 from goqueue.model.commands import (
     BatchesRead,
+    FindOffset,
+    FindOffsets,
     OffsetRange,
     PartitionRead,
     PartitionReadFailed,
     Read,
+    ReadFrames,
+    SplitRange,
     WatchOffsets,
 )
 from goqueue.model.errors import Invalid
@@ -30,17 +34,20 @@ _REPEATS = re.compile(r"[*+{]")
 _REPEATED_GROUP = re.compile(r"\)[*+{]")
 
 
-async def read_frames(
-    broker: Broker, source: TopicPartition, offset: int, *, max_bytes: int, wait_ms: int
-) -> BatchesRead:
+async def read_frames(broker: Broker, command: ReadFrames) -> BatchesRead:
     """Whole frames from the one that holds `offset` on; waits for one when there is none."""
     if broker.tenants.accounts:
-        admit_reader(broker, source, 1)
-    part = PartitionRead(source, offset, max_bytes)
-    command = Read(
-        partitions=[part], min_bytes=1, max_bytes=max_bytes, wait_ms=wait_ms, framed=True, reader=""
+        admit_reader(broker, command.source, 1)
+    part = PartitionRead(command.source, command.offset, command.max_bytes)
+    reading = Read(
+        partitions=[part],
+        min_bytes=1,
+        max_bytes=command.max_bytes,
+        wait_ms=command.wait_ms,
+        framed=True,
+        reader="",
     )
-    [outcome] = await read(broker, command)
+    [outcome] = await read(broker, reading)
     if isinstance(outcome, PartitionReadFailed):
         raise outcome.error
     return await visible_frames(broker, outcome)
@@ -66,34 +73,34 @@ async def watch_offsets(broker: Broker, command: WatchOffsets) -> dict[TopicPart
         await wait_for_bytes(broker, partitions, 1, left_ns)
 
 
-async def offsets_at(broker: Broker, topics: Iterable[str], time_ms: int) -> dict[TopicPartition, int]:
+async def offsets_at(broker: Broker, command: FindOffsets) -> dict[TopicPartition, int]:
     """The first offset of that time or later in each partition; its end when there is none."""
     offsets = {}
-    partitions = _partitions(broker, topics)
+    partitions = _partitions(broker, command.topics)
     await commit_written(partitions)
     for partition in partitions:
         # Taken before the look-up: what arrives meanwhile is behind it and is not passed over.
         end_offset = partition.last_stable_offset
-        found = await find_offset(broker, partition.source, time_ms)
+        found = await find_offset(broker, FindOffset(source=partition.source, spot=command.time_ms))
         offsets[partition.source] = end_offset if found.offset < 0 else found.offset
     return offsets
 
 
-async def split_points(
-    broker: Broker, source: TopicPartition, *, from_offset: int, until_offset: int, piece_bytes: int
-) -> list[int]:
+async def split_points(broker: Broker, command: SplitRange) -> list[int]:
     """Offsets that cut a range into pieces of about so many bytes: both its ends, batch borders between."""
-    if from_offset > until_offset:
-        raise Invalid(f"a range from {from_offset} cannot end before it, at {until_offset}")
-    if from_offset == until_offset:
-        return [from_offset]
-    log = broker.partition(source).log
-    piece_bytes = max(piece_bytes, log.size_bytes // PIECES_MAX)
+    if command.from_offset > command.until_offset:
+        raise Invalid(f"a range from {command.from_offset} cannot end before it, at {command.until_offset}")
+    if command.from_offset == command.until_offset:
+        return [command.from_offset]
+    log = broker.partition(command.source).log
+    piece_bytes = max(command.piece_bytes, log.size_bytes // PIECES_MAX)
     try:
-        cuts = await broker.threads.run(log.split, from_offset, until_offset, piece_bytes=piece_bytes)
+        cuts = await broker.threads.run(
+            log.split, command.from_offset, command.until_offset, piece_bytes=piece_bytes
+        )
     except OSError as error:
-        raise storage_error(error, f"look-up in {source}") from error
-    return [from_offset, *cuts, until_offset]
+        raise storage_error(error, f"look-up in {command.source}") from error
+    return [command.from_offset, *cuts, command.until_offset]
 
 
 def _compile(pattern: str) -> Callable[[str], object]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.read.find_offset import find_offset
+from goqueue.broker.read.find_offset import check_epoch, find_offset
 from goqueue.broker.read.large_batches import open_large, place_of
 from goqueue.broker.slices import Slices
 from goqueue.broker.storage.commit_written import commit_written
@@ -17,6 +17,7 @@ from goqueue.log.partition_log import PartitionLog
 from goqueue.log.reading import Chunk, NotCached, from_disk, from_memory
 from goqueue.model.commands import (
     BatchesRead,
+    FindOffset,
     MessagesRead,
     PartitionRead,
     PartitionReadFailed,
@@ -27,8 +28,6 @@ from goqueue.model.errors import (
     Corrupt,
     GoQueueError,
     InvalidRecord,
-    LeaderEpochFenced,
-    LeaderEpochUnknown,
     OffsetOutOfRange,
 )
 from goqueue.model.ids import TopicPartition
@@ -99,7 +98,7 @@ async def _open_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
     partition = broker.partition(command.source)
     offset = command.offset
     if command.from_time_ms is not None:
-        place = await find_offset(broker, command.source, command.from_time_ms)
+        place = await find_offset(broker, FindOffset(source=command.source, spot=command.from_time_ms))
         offset = partition.last_stable_offset if place.offset < 0 else place.offset
     if offset > partition.commit_mark and partition.has_hidden:
         await commit_written([partition])
@@ -257,7 +256,7 @@ async def _read_one(
 ) -> ReadOutcome:
     try:
         partition = broker.partition(part.source)
-        _check_epoch(partition, part.leader_epoch)
+        check_epoch(partition, part.leader_epoch)
         if partition.account is not None and command.reader is not None:
             admit_owner(partition.account, part.source.topic)
         log = partition.log
@@ -327,14 +326,6 @@ async def _hidden_from(broker: Broker, command: Read) -> list[Partition]:
             if partition.has_hidden:
                 hidden.append(partition)
     return hidden
-
-
-def _check_epoch(partition: Partition, leader_epoch: int) -> None:
-    if leader_epoch < 0 or leader_epoch == partition.leader_epoch:
-        return
-    if leader_epoch < partition.leader_epoch:
-        raise LeaderEpochFenced(f"{partition.source} is in leader epoch {partition.leader_epoch} now")
-    raise LeaderEpochUnknown(f"{partition.source} is still in leader epoch {partition.leader_epoch}")
 
 
 async def _wait(

@@ -14,7 +14,8 @@ from goqueue.core.schemas.registry import Comparison
 from goqueue.core.schemas.sources import Compared, Pair, SourceText, Understood
 from goqueue.model.errors import InvalidSchema, JobOverran, SchemaTooComplex
 from goqueue.model.ports import Job
-from goqueue.model.schemas import SchemaKind, SchemaReference, SchemaText
+from goqueue.model.schema_commands import DescribeProtobuf, TellSchema
+from goqueue.model.schemas import SchemaKind, SchemaText
 
 T = TypeVar("T")
 _REGISTRY = "schemas"
@@ -23,10 +24,9 @@ _compared = msgspec.msgpack.Decoder(Compared)
 _encode = msgspec.msgpack.encode
 
 
-async def schema_of(
-    broker: Broker, text: str, kind: SchemaKind | None, references: tuple[SchemaReference, ...]
-) -> SchemaText:
+async def schema_of(broker: Broker, command: TellSchema) -> SchemaText:
     """A schema as it was given; one that comes without its kind is of the one that it looks like."""
+    text, kind, references = command.text, command.kind, command.references
     limit = broker.config.schemas.text_max
     if len(text) > limit:
         raise InvalidSchema(f"a schema of {len(text)} characters is over the limit of {limit}")
@@ -68,9 +68,9 @@ async def compare(
     return found
 
 
-async def descriptor_of(broker: Broker, schema_id: int) -> str:
+async def descriptor_of(broker: Broker, command: DescribeProtobuf) -> str:
     """A Protobuf schema as its descriptor in base64."""
-    sources = broker.schemas.registry.sources(broker.schemas.registry.schema(schema_id))
+    sources = broker.schemas.registry.sources(broker.schemas.registry.schema(command.schema_id))
     return (await _run(broker, jobs.describe_protobuf, _encode(sources))).decode()
 
 

@@ -15,7 +15,6 @@ from goqueue.broker.appending import UPWARDS, append_once, batches_of, numbered_
 from goqueue.broker.broker import Broker
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.topics.verbs import add_partitions, create_topic
-from goqueue.model.commands import CreateTopic
 from goqueue.model.errors import (
     GoQueueError,
     InvalidPartitionCount,
@@ -26,6 +25,7 @@ from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Message, StoredMessage
 from goqueue.model.names import TOPIC_NAME_CHARACTERS_MAX
 from goqueue.model.schemas import QUARANTINE_SUFFIX
+from goqueue.model.topics import AddPartitions, CreateTopic
 from goqueue.records.layout import NO_SEQUENCE, BatchHeader
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ async def open_quarantine(broker: Broker, topic: str, target: TopicName) -> None
             await create_topic(broker, CreateTopic(name=target, partitions=count, is_own=True))
     if len(broker.topic(target).partitions) < count:
         with suppress(InvalidPartitionCount):  # and here
-            await add_partitions(broker, target, count, is_own=True)
+            await add_partitions(broker, AddPartitions(name=target, total=count, is_own=True))
 
 
 def quarantine_partition(broker: Broker, source: TopicPartition, target: TopicName) -> Partition:

@@ -23,6 +23,7 @@ from goqueue.model.errors import (
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Message
 from goqueue.model.settings import UNLIMITED, TopicSettings
+from goqueue.model.tenant_commands import ConsumeWait, LimitReads, PublishWait
 from goqueue.records.batch import open_batch
 from goqueue.records.layout import BatchHeader
 
@@ -208,14 +209,14 @@ def within_retention(
     return replace(settings, retention_ms=limit_ms)
 
 
-def publish_wait_ms(broker: "Broker", topics: Iterable[str]) -> int:
+def publish_wait_ms(broker: "Broker", command: PublishWait) -> int:
     """How long whoever published to these topics should wait, because their tenants are in debt."""
-    return _longest_ms(broker, (account.publishing for account in _owners(broker, topics)))
+    return _longest_ms(broker, (account.publishing for account in _owners(broker, command.topics)))
 
 
-def consume_wait_ms(broker: "Broker", topics: Iterable[str]) -> int:
+def consume_wait_ms(broker: "Broker", command: ConsumeWait) -> int:
     """The same for whoever has read from them."""
-    return _longest_ms(broker, (account.consuming for account in _owners(broker, topics)))
+    return _longest_ms(broker, (account.consuming for account in _owners(broker, command.topics)))
 
 
 def admit_reader(broker: "Broker", source: TopicPartition, wanted: int) -> int:
@@ -239,7 +240,7 @@ def charge_reader(broker: "Broker", source: TopicPartition, count: int, size: in
         account.note_consumed(count, size, now_ns=broker.clock.monotonic_ns())
 
 
-def within_rates(broker: "Broker", parts: Sequence[PartitionRead]) -> tuple[list[PartitionRead], int]:
+def within_rates(broker: "Broker", command: LimitReads) -> tuple[list[PartitionRead], int]:
     """What a Kafka client may have now of what it wants to read, and how long it should wait for the rest.
 
     Of tenants in debt it gets nothing, of others at most a second's worth a partition.
@@ -247,7 +248,7 @@ def within_rates(broker: "Broker", parts: Sequence[PartitionRead]) -> tuple[list
     now_ns = broker.clock.monotonic_ns()
     longest_ns = 0
     allowed = []
-    for part in parts:
+    for part in command.parts:
         account = broker.tenants.owner(part.source.topic)
         if account is not None:
             wait_ns = account.consuming.wait_ns(now_ns=now_ns)

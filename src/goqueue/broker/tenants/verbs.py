@@ -13,16 +13,20 @@ from goqueue.core.access.events import Event, TenantSet
 from goqueue.model.errors import GoQueueError, ShuttingDown
 from goqueue.model.ids import TopicName
 from goqueue.model.names import is_internal
-from goqueue.model.tenants import (
-    SYSTEM_TENANT,
+from goqueue.model.tenant_commands import (
     ChangeTenant,
     CreateTenant,
-    Quotas,
-    Tenant,
-    TenantStatus,
-    TenantUsage,
-    UsageTotals,
+    DeleteTenant,
+    DescribeUsage,
+    GetTenant,
+    ListTenantGroups,
+    ListTenants,
+    ListTenantTopics,
+    ResetUsage,
+    SetQuotas,
+    SetStatus,
 )
+from goqueue.model.tenants import SYSTEM_TENANT, Tenant, TenantUsage, UsageTotals
 
 if TYPE_CHECKING:  # the broker keeps the tenants' upkeep
     from goqueue.broker.broker import Broker
@@ -41,13 +45,13 @@ async def create_tenant(broker: "Broker", command: CreateTenant) -> Tenant:
     return broker.tenants.get(created.tenant.tenant_id)
 
 
-def get_tenant(broker: "Broker", tenant_id: str) -> Tenant:
-    return broker.tenants.get(tenant_id)
+def get_tenant(broker: "Broker", command: GetTenant) -> Tenant:
+    return broker.tenants.get(command.tenant_id)
 
 
-def list_tenants(broker: "Broker", status: TenantStatus | None = None) -> list[Tenant]:
+def list_tenants(broker: "Broker", command: ListTenants) -> list[Tenant]:
     """All tenants, the broker's own first, or those of one status."""
-    return [tenant for tenant in broker.tenants.all() if status in (None, tenant.status)]
+    return [tenant for tenant in broker.tenants.all() if command.status in (None, tenant.status)]
 
 
 async def change_tenant(broker: "Broker", command: ChangeTenant) -> Tenant:
@@ -60,64 +64,75 @@ async def restore_tenant(broker: "Broker", tenant: Tenant) -> None:
     await _commit(broker, TenantSet(tenant))
 
 
-async def set_quotas(broker: "Broker", tenant_id: str, quotas: Quotas) -> Tenant:
+async def set_quotas(broker: "Broker", command: SetQuotas) -> Tenant:
     """Other quotas from now on. What there is already stays, also when it is more than they allow."""
-    await _commit(broker, broker.tenants.set_quotas(tenant_id, quotas, now_ms=broker.clock.wall_ms()))
-    return broker.tenants.get(tenant_id)
+    await _commit(
+        broker, broker.tenants.set_quotas(command.tenant_id, command.quotas, now_ms=broker.clock.wall_ms())
+    )
+    return broker.tenants.get(command.tenant_id)
 
 
-async def set_status(broker: "Broker", tenant_id: str, status: TenantStatus, *, reason: str = "") -> Tenant:
+async def set_status(broker: "Broker", command: SetStatus) -> Tenant:
     """Suspend, disable, or let work again. Readers that wait hear of it at once."""
     now_ms = broker.clock.wall_ms()
-    await _commit(broker, broker.tenants.set_status(tenant_id, status, reason=reason, now_ms=now_ms))
+    await _commit(
+        broker,
+        broker.tenants.set_status(command.tenant_id, command.status, reason=command.reason, now_ms=now_ms),
+    )
     tell_in_turn(broker.waiting_reads, ReadWaiter.wake)
-    return broker.tenants.get(tenant_id)
+    return broker.tenants.get(command.tenant_id)
 
 
-async def delete_tenant(broker: "Broker", tenant_id: str, *, is_forced: bool = False) -> None:
+async def delete_tenant(broker: "Broker", command: DeleteTenant) -> None:
     """Forget a tenant. Its topics stay, and belong to nobody."""
-    topic_count = len(tenant_topics(broker, tenant_id))
-    await _commit(broker, broker.tenants.delete(tenant_id, topic_count=topic_count, is_forced=is_forced))
+    topic_count = len(tenant_topics(broker, ListTenantTopics(tenant_id=command.tenant_id)))
+    await _commit(
+        broker, broker.tenants.delete(command.tenant_id, topic_count=topic_count, is_forced=command.is_forced)
+    )
 
 
-def tenant_topics(broker: "Broker", tenant_id: str) -> list[TopicName]:
+def tenant_topics(broker: "Broker", command: ListTenantTopics) -> list[TopicName]:
     """The topics of a tenant, by name."""
-    if tenant_id == SYSTEM_TENANT:
+    if command.tenant_id == SYSTEM_TENANT:
         return sorted({p.source.topic for p in broker.all_partitions() if is_internal(p.source.topic)})
-    return topics_owned(broker, broker.tenants.account(tenant_id))
+    return topics_owned(broker, broker.tenants.account(command.tenant_id))
 
 
-def tenant_groups(broker: "Broker", tenant_id: str) -> list[str]:
+def tenant_groups(broker: "Broker", command: ListTenantGroups) -> list[str]:
     """The consumer groups of a tenant, by name."""
-    return [] if tenant_id == SYSTEM_TENANT else groups_owned(broker, broker.tenants.account(tenant_id))
+    return (
+        []
+        if command.tenant_id == SYSTEM_TENANT
+        else groups_owned(broker, broker.tenants.account(command.tenant_id))
+    )
 
 
-def tenant_usage(broker: "Broker", tenant_id: str) -> TenantUsage:
+def tenant_usage(broker: "Broker", command: DescribeUsage) -> TenantUsage:
     """What a tenant has moved, and what it holds now. What the broker moves for itself is not counted."""
-    topics = tenant_topics(broker, tenant_id)
-    if tenant_id == SYSTEM_TENANT:
+    topics = tenant_topics(broker, ListTenantTopics(tenant_id=command.tenant_id))
+    if command.tenant_id == SYSTEM_TENANT:
         totals, violations = UsageTotals(), dict[str, int]()
         partitions = [p for p in broker.all_partitions() if is_internal(p.source.topic)]
     else:
-        account = broker.tenants.account(tenant_id)
+        account = broker.tenants.account(command.tenant_id)
         totals, violations = account.totals, dict(account.violations)
         partitions = [p for topic in topics for p in broker.topic(topic).partitions]
     return TenantUsage(
-        tenant=broker.tenants.get(tenant_id),
+        tenant=broker.tenants.get(command.tenant_id),
         totals=totals,
         storage_bytes=size_of(partitions),
         topic_count=len(topics),
         partition_count=len(partitions),
-        group_count=len(tenant_groups(broker, tenant_id)),
+        group_count=len(tenant_groups(broker, ListTenantGroups(tenant_id=command.tenant_id))),
         counted_ms=broker.clock.wall_ms(),
         violations=violations,
     )
 
 
-async def reset_usage(broker: "Broker", tenant_id: str) -> TenantUsage:
+async def reset_usage(broker: "Broker", command: ResetUsage) -> TenantUsage:
     """Begin to count from 0 again what a tenant moves. What it holds is what it is."""
-    await _commit(broker, broker.tenants.reset_usage(tenant_id))
-    return tenant_usage(broker, tenant_id)
+    await _commit(broker, broker.tenants.reset_usage(command.tenant_id))
+    return tenant_usage(broker, DescribeUsage(tenant_id=command.tenant_id))
 
 
 def attach_tenants(broker: "Broker") -> None:

@@ -6,10 +6,10 @@ from difflib import get_close_matches
 from math import isfinite
 from typing import Any, NamedTuple
 
-from goqueue.model.commands import SettingChange, SettingView
 from goqueue.model.errors import InvalidSetting
 from goqueue.model.schemas import OnInvalid, SchemaValidation, SubjectStrategy
 from goqueue.model.settings import PARTITIONER_SETTING, Partitioner, TopicSettings
+from goqueue.model.topics import SettingChange, SettingView
 
 
 class _Known(NamedTuple):

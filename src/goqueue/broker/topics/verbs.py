@@ -1,7 +1,6 @@
 """The verbs on topics: create, delete, describe, add partitions, change settings, delete records."""
 
 from collections.abc import Sequence
-from uuid import UUID
 
 from goqueue.broker.broker import Broker, OpenTopic, remove_folder
 from goqueue.broker.groups.upkeep import forget_topic
@@ -14,7 +13,6 @@ from goqueue.broker.topics.settings import change_settings, settings_from, view_
 from goqueue.core.cluster.metadata import Topic, TopicCreated, topic_of
 from goqueue.log.partition_log import storage_error
 from goqueue.log.snapshot import begin_at
-from goqueue.model.commands import CreateTopic, PartitionView, SettingChange, SettingView, TopicView
 from goqueue.model.errors import (
     GoQueueError,
     InvalidPartitionCount,
@@ -23,8 +21,25 @@ from goqueue.model.errors import (
     TopicExists,
     TopicNotFound,
 )
-from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.ids import TopicName
 from goqueue.model.names import checked_topic_name
+from goqueue.model.topics import (
+    AddPartitions,
+    AlterSettings,
+    CreateTopic,
+    DeleteRecords,
+    DeleteTopic,
+    DescribeGrowth,
+    DescribeSettings,
+    DescribeTopic,
+    EnsureTopic,
+    FindTopic,
+    ListTopics,
+    PartitionView,
+    SettingChange,
+    SettingView,
+    TopicView,
+)
 
 HIGH_WATERMARK = -1
 
@@ -71,25 +86,25 @@ async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -
     await broker.raise_low_epochs(opened)
     broker.topics[name] = OpenTopic(opened)
     broker.count_topics()
-    return describe_topic(broker, name)
+    return describe_topic(broker, DescribeTopic(name=name))
 
 
-async def ensure_topic(broker: Broker, name: str) -> TopicView:
+async def ensure_topic(broker: Broker, command: EnsureTopic) -> TopicView:
     """The topic, created now if it is absent and the settings allow that."""
-    if TopicName(name) not in broker.topics and broker.config.auto_create_topics:
+    if TopicName(command.name) not in broker.topics and broker.config.auto_create_topics:
         try:
-            return await create_topic(broker, CreateTopic(name=name))
+            return await create_topic(broker, CreateTopic(name=command.name))
         except TopicExists:
             pass  # somebody else was quicker
-    return describe_topic(broker, name)
+    return describe_topic(broker, DescribeTopic(name=command.name))
 
 
-async def delete_topic(broker: Broker, name: str) -> None:
+async def delete_topic(broker: Broker, command: DeleteTopic) -> None:
     """Delete a topic: gone for everybody once journalled, then off the disk."""
-    broker.admit(name)
-    broker.topic(name)
+    broker.admit(command.name)
+    broker.topic(command.name)
     async with broker.health.reserve.lent():
-        await broker.carry_out(_delete_topic(broker, name))
+        await broker.carry_out(_delete_topic(broker, command.name))
 
 
 async def _delete_topic(broker: Broker, name: str) -> None:
@@ -118,13 +133,13 @@ async def _delete_topic(broker: Broker, name: str) -> None:
         await slices.pause()
 
 
-async def add_partitions(
-    broker: Broker, name: str, total: int, *, validate_only: bool = False, is_own: bool = False
-) -> TopicView:
+async def add_partitions(broker: Broker, command: AddPartitions) -> TopicView:
     """Give a topic more partitions; those it has stay as they are."""
-    broker.admit(name, is_own=is_own)
-    broker.topic(name)
-    return await broker.carry_out(_add_partitions(broker, name, total, validate_only, is_own))
+    broker.admit(command.name, is_own=command.is_own)
+    broker.topic(command.name)
+    return await broker.carry_out(
+        _add_partitions(broker, command.name, command.total, command.validate_only, command.is_own)
+    )
 
 
 async def _add_partitions(
@@ -149,7 +164,7 @@ async def _add_partitions(
             topic.is_growing = False
         topic.partitions += opened
         broker.count_topics()
-    return describe_topic(broker, name)
+    return describe_topic(broker, DescribeTopic(name=name))
 
 
 def _check_space(broker: Broker, more: int) -> None:
@@ -188,10 +203,10 @@ async def _open_partitions(broker: Broker, topic: Topic, numbers: range) -> list
         raise storage_error(error, f"new partitions of {topic.name}") from error
 
 
-def describe_topic(broker: Broker, name: str) -> TopicView:
+def describe_topic(broker: Broker, command: DescribeTopic) -> TopicView:
     """A topic as it is now."""
-    topic = broker.topic(name)
-    known = broker.metadata.topic(name)
+    topic = broker.topic(command.name)
+    known = broker.metadata.topic(command.name)
     return TopicView(
         name=known.name,
         topic_id=known.topic_id,
@@ -201,38 +216,43 @@ def describe_topic(broker: Broker, name: str) -> TopicView:
     )
 
 
-def topic_by_id(broker: Broker, topic_id: UUID) -> TopicView:
+def topic_by_id(broker: Broker, command: FindTopic) -> TopicView:
     """The topic that has this id."""
-    name = broker.metadata.names.get(topic_id)
+    name = broker.metadata.names.get(command.topic_id)
     if name is None:
-        raise TopicNotFound(f"with id {topic_id}")
-    return describe_topic(broker, name)
+        raise TopicNotFound(f"with id {command.topic_id}")
+    return describe_topic(broker, DescribeTopic(name=name))
 
 
-async def list_topics(broker: Broker) -> list[TopicView]:
+async def list_topics(broker: Broker, command: ListTopics) -> list[TopicView]:
     """All topics of clients, by name."""
     slices = Slices(broker.clock)
     views = []
     for name in sorted(broker.topics):
         if name in broker.topics:  # it may have gone while others had their turn
-            views.append(describe_topic(broker, name))
+            views.append(describe_topic(broker, DescribeTopic(name=name)))
         await slices.pause()
     return views
 
 
-def describe_settings(broker: Broker, name: str) -> list[SettingView]:
+def is_growing(broker: Broker, command: DescribeGrowth) -> bool:
+    """Whether a topic is getting more partitions just now."""
+    return broker.topic(command.name).is_growing
+
+
+def describe_settings(broker: Broker, command: DescribeSettings) -> list[SettingView]:
     """A topic's settings by Kafka's names."""
-    broker.topic(name)
-    return view_settings(broker.metadata.topic(name).settings, defaults=broker.config.topic_defaults)
+    broker.topic(command.name)
+    return view_settings(broker.metadata.topic(command.name).settings, defaults=broker.config.topic_defaults)
 
 
-async def alter_settings(
-    broker: Broker, name: str, changes: Sequence[SettingChange], *, validate_only: bool = False
-) -> TopicView:
+async def alter_settings(broker: Broker, command: AlterSettings) -> TopicView:
     """Change some of a topic's settings; they hold from the next append, and survive a restart."""
-    broker.admit(name)
-    broker.topic(name)
-    return await broker.carry_out(_alter_settings(broker, name, changes, validate_only))
+    broker.admit(command.name)
+    broker.topic(command.name)
+    return await broker.carry_out(
+        _alter_settings(broker, command.name, command.changes, command.validate_only)
+    )
 
 
 async def _alter_settings(
@@ -253,20 +273,20 @@ async def _alter_settings(
             partition.change_settings(settings)
             broker.telemetry.change(partition.source, settings)
             await slices.pause()
-    return describe_topic(broker, name)
+    return describe_topic(broker, DescribeTopic(name=name))
 
 
-async def delete_records(broker: Broker, target: TopicPartition, before_offset: int) -> int:
+async def delete_records(broker: Broker, command: DeleteRecords) -> int:
     """Give up all messages before an offset (-1: all there are); returns the log's new start."""
-    broker.admit(target.topic)
-    partition = broker.partition(target)
+    broker.admit(command.target.topic)
+    partition = broker.partition(command.target)
     partition.admit_write()
     log = partition.log
     await commit_written([partition])
-    offset = partition.commit_mark if before_offset == HIGH_WATERMARK else before_offset
+    offset = partition.commit_mark if command.before_offset == HIGH_WATERMARK else command.before_offset
     if not 0 <= offset <= partition.commit_mark:
         raise OffsetOutOfRange(offset, start_offset=log.start_offset, end_offset=partition.commit_mark)
-    async with broker.delays.noted(target):
+    async with broker.delays.noted(command.target):
         log.move_start(offset)
     async with broker.health.reserve.lent():
         await partition.save_recovery_point()

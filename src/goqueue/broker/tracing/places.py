@@ -12,7 +12,7 @@ from goqueue.core.telemetry.telemetry import DELAYED
 from goqueue.core.telemetry.trace_ids import PartitionIds, parse_traceparent, topic_tag
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Headers
-from goqueue.model.telemetry import TRACEPARENT, TraceContext
+from goqueue.model.telemetry import TRACEPARENT, FindTraceparents, TraceContext
 
 if TYPE_CHECKING:  # the broker's keeper of delays passes traces on through this module
     from goqueue.broker.broker import Broker
@@ -56,25 +56,27 @@ def traceparent_of(broker: "Broker", source: TopicPartition, offset: int, header
     return ids_of(broker, source).traceparent(offset)
 
 
-def traceparents_of(broker: "Broker", source: TopicPartition, offsets: Sequence[int]) -> Sequence[str | None]:
+def traceparents_of(broker: "Broker", command: FindTraceparents) -> Sequence[str | None]:
     """The headers by which messages would pass their made traces on, in their order; none of the unsampled.
 
     Empty when none of them is sampled.
     """
-    listener = broker.telemetry.of(source)
+    listener = broker.telemetry.of(command.source)
     if not listener.is_traced:
         return ()
-    first, end = min(offsets), max(offsets) + 1
-    if end - first < 2 * len(offsets) and len(offsets) >= _MANY:
+    first, end = min(command.offsets), max(command.offsets) + 1
+    if end - first < 2 * len(command.offsets) and len(command.offsets) >= _MANY:
         sampled = broker.telemetry.traces.sampled(listener.place, first, end)
-        made = ids_of(broker, source).traceparents(sampled) if sampled else ()
-        if not made or offsets == list(sampled):
+        made = ids_of(broker, command.source).traceparents(sampled) if sampled else ()
+        if not made or command.offsets == list(sampled):
             return made
-        return list(map(dict(zip(sampled, made, strict=True)).get, offsets))
-    if not any(map(listener.samples, offsets)):
+        return list(map(dict(zip(sampled, made, strict=True)).get, command.offsets))
+    if not any(map(listener.samples, command.offsets)):
         return ()
-    ids = ids_of(broker, source)
-    return [ids.traceparent(offset).decode() if listener.samples(offset) else None for offset in offsets]
+    ids = ids_of(broker, command.source)
+    return [
+        ids.traceparent(offset).decode() if listener.samples(offset) else None for offset in command.offsets
+    ]
 
 
 def refused_context(broker: "Broker", topic: TopicName, number: int) -> TraceContext:

@@ -19,6 +19,7 @@ from goqueue.core.telemetry.spans import SpanMaker
 from goqueue.core.telemetry.telemetry import DELAYED
 from goqueue.log.partition_log import PartitionLog
 from goqueue.log.reading import from_disk
+from goqueue.model.commands import FindOffset
 from goqueue.model.errors import GoQueueError, InvalidRecord
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import StoredMessage
@@ -67,7 +68,7 @@ async def find_dead_letter(
     if target is None or target.topic not in broker.topics:
         return None
     partition = broker.partition(target)
-    begin = (await find_offset(broker, target, message.timestamp_ms)).offset
+    begin = (await find_offset(broker, FindOffset(source=target, spot=message.timestamp_ms))).offset
     if begin < 0:
         return None
     words = b"original-offset" + _header_value(b"%d" % message.offset)
@@ -106,7 +107,7 @@ async def find_delivered(
 ) -> TracePlace | None:
     """Where a message lies that has fallen due: its time is when it was, and it carries its trace."""
     partition = broker.partition(target)
-    begin = (await find_offset(broker, target, due_ms)).offset
+    begin = (await find_offset(broker, FindOffset(source=target, spot=due_ms))).offset
     if begin < 0:
         return None
     words = context.trace_id.encode()

@@ -42,8 +42,11 @@ from goqueue.model.ids import TopicPartition
 from goqueue.model.telemetry import (
     NO_OFFSET,
     NO_PARTITION,
+    CountTraces,
+    FindTrace,
     Stage,
     Trace,
+    TraceMessage,
     TraceQuery,
     TracesFound,
     TraceStats,
@@ -57,66 +60,70 @@ _SEARCH_NS = 2_000_000_000
 """A search that has not found enough by then gives what it has."""
 
 
-async def trace_of(broker: Broker, source: TopicPartition, offset: int) -> Trace:
+async def trace_of(broker: Broker, command: TraceMessage) -> Trace:
     """The story of any message in retention."""
-    await look(broker, source, offset)  # which tells why there is none
-    trace = await tell(broker, [TracePlace(source, offset)])
+    await look(broker, command.source, command.offset)  # which tells why there is none
+    trace = await tell(broker, [TracePlace(command.source, command.offset)])
     if trace is None:
-        raise MessageNotFound(*source, offset, "it has gone this moment")
+        raise MessageNotFound(*command.source, command.offset, "it has gone this moment")
     return trace
 
 
-async def trace_by_id(broker: Broker, trace_id: str) -> Trace:
+async def trace_by_id(broker: Broker, command: FindTrace) -> Trace:
     """The story of the messages that are part of a trace: of a made id at once, of a producer's by search."""
-    place = place_of(broker, trace_id)
+    place = place_of(broker, command.trace_id)
     if place is not None and place.source.partition == REFUSED_PARTITION:
         trace = _refused_trace(broker, place.offset - broker.telemetry.began_us)
     else:
         trace = None if place is None else await tell(broker, [place])
     if trace is None:
-        found = await find_by_trace_id(broker, trace_id)
+        found = await find_by_trace_id(broker, command.trace_id)
         trace = await tell(broker, found) if found else None
     if trace is None:
-        raise TraceNotFound(trace_id)
+        raise TraceNotFound(command.trace_id)
     return trace
 
 
-async def find_traces(broker: Broker, query: TraceQuery) -> TracesFound:
+async def find_traces(broker: Broker, command: TraceQuery) -> TracesFound:
     """Stories that were recorded, of sampled messages, those of the newest event first."""
     traces = broker.telemetry.traces
     events, next_number = traces.snapshot(), traces.recorded
     slices = Slices(broker.clock)
-    is_heard = query.group is not None and await slices.walk(is_heard_of(events, query.group))
-    if query.group is not None and not is_heard and broker.coordinator.journals.record(query.group) is None:
+    is_heard = command.group is not None and await slices.walk(is_heard_of(events, command.group))
+    if (
+        command.group is not None
+        and not is_heard
+        and broker.coordinator.journals.record(command.group) is None
+    ):
         return TracesFound([], is_complete=True)
     places = traces.places()
-    untold = await _untold(broker, places, query.statuses, events, slices)
+    untold = await _untold(broker, places, command.statuses, events, slices)
     wanted = messages_of(
         events,
         next_number,
         places,
         _starts(broker, places),
         untold,
-        query.statuses,
-        _filter(query, is_heard=is_heard),
+        command.statuses,
+        _filter(command, is_heard=is_heard),
     )
     found: list[Trace] = []
     deadline_ns = broker.clock.monotonic_ns() + _SEARCH_NS
     look_count = _LOOK_COUNT
-    while len(found) < query.limit:
+    while len(found) < command.limit:
         chunk = await _take(wanted, look_count, slices)
         if not chunk:
             break
         told = await slices.walk(covering_all(events, chunk))
-        matching = [trace for trace in await _tell_all(broker, told) if _matches(trace, query)]
+        matching = [trace for trace in await _tell_all(broker, told) if _matches(trace, command)]
         found += matching
         if len(matching) < len(chunk) and broker.clock.monotonic_ns() > deadline_ns:
-            return TracesFound(found[: query.limit], is_complete=False)
+            return TracesFound(found[: command.limit], is_complete=False)
         look_count = min(2 * look_count, _LOOK_COUNT_MAX)
-    return TracesFound(found[: query.limit], is_complete=True)
+    return TracesFound(found[: command.limit], is_complete=True)
 
 
-async def trace_stats(broker: Broker) -> TraceStats:
+async def trace_stats(broker: Broker, command: CountTraces) -> TraceStats:
     """What has been recorded, counted."""
     telemetry = broker.telemetry
     traces, config = telemetry.traces, broker.config.tracing

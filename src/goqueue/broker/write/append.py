@@ -10,12 +10,16 @@ from goqueue.model.commands import Append, Appended
 from goqueue.model.schemas import SchemaValidation
 
 
-def append(broker: Broker, command: Append, looked: Looked | None = None) -> Appended:
+def append(broker: Broker, command: Append) -> Appended:
     """Admit, read, check, join, count, take in. Offsets are fixed on return; `committed` may follow.
 
     Raises Unchecked, before anything is done, where the topic's schemas take time to be heard: then
     `append_when_checked` does the same.
     """
+    return _append(broker, command, None)
+
+
+def _append(broker: Broker, command: Append, looked: Looked | None) -> Appended:
     partition = admit_partition(broker, command.target)
     settings = partition.log.settings
     incoming = read_incoming(command.batches, settings)
@@ -44,4 +48,4 @@ async def append_when_checked(broker: Broker, command: Append) -> Appended:
         batches = in_lanes(read_incoming(command.batches, settings))
         looked = await look_long(broker, command.target.topic, settings, batches)
         if broker.partition(command.target).log.settings is settings:
-            return append(broker, command, looked)
+            return _append(broker, command, looked)

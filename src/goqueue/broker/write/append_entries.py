@@ -17,10 +17,9 @@ from goqueue.broker.write.later import part_by_time
 from goqueue.broker.write.refusals import telling_refusals
 from goqueue.broker.write.take_in import take_in
 from goqueue.core.access.account import Account
-from goqueue.model.commands import EntryPlaced
+from goqueue.model.commands import AppendEntries, EntryPlaced
 from goqueue.model.errors import InvalidBatch, InvalidRecord, SchemaMismatch
 from goqueue.model.ids import NO_PRODUCER, TopicPartition
-from goqueue.model.messages import Acks
 from goqueue.model.schemas import SchemaValidation
 from goqueue.model.settings import MiB, TopicSettings
 from goqueue.records.entries import read_entries
@@ -108,7 +107,7 @@ def _check_header(headers: Sequence[BatchHeader], *, is_staged: bool) -> None:
         raise InvalidRecord("a batch that is staged belongs to no producer")
 
 
-async def append_entries(broker: Broker, buffer: memoryview, acks: Acks) -> list[EntryPlaced]:
+async def append_entries(broker: Broker, command: AppendEntries) -> list[EntryPlaced]:
     """Store all batches of a bulk write, one place each, in order. The buffer is patched in place.
 
     A numbered batch that was stored before is told by its first place.
@@ -116,7 +115,7 @@ async def append_entries(broker: Broker, buffer: memoryview, acks: Acks) -> list
     placed: list[EntryPlaced] = []
     waits: list[Awaitable[None]] = []
     size = 0
-    for target, incoming, looked in await check_entries(broker, buffer, is_staged=False):
+    for target, incoming, looked in await check_entries(broker, command.entries, is_staged=False):
         if size >= YIELD_BYTES:
             await asyncio.sleep(0)
             broker.admit(target.topic)
@@ -124,7 +123,7 @@ async def append_entries(broker: Broker, buffer: memoryview, acks: Acks) -> list
         with telling_refusals(broker, [target.topic]):
             partition = broker.partition(target)
             admit_batches(broker, partition, incoming.headers, may_join=False)
-            stored = take_in(broker, partition, incoming, acks, looked)
+            stored = take_in(broker, partition, incoming, command.acks, looked)
         placed.append(
             EntryPlaced(target, stored.base_offset, incoming.message_count, stored.quarantined, stored.later)
         )

@@ -14,12 +14,11 @@ from goqueue.core.access.events import Event, TenantDeleted, TenantSet, UsageNot
 from goqueue.model.delivery import REDRIVE_GROUP_PREFIX
 from goqueue.model.errors import InvalidTenant, SystemTenant, TenantExists, TenantNotEmpty, TenantNotFound
 from goqueue.model.names import checked_name
+from goqueue.model.tenant_commands import ChangeTenant, CreateTenant
 from goqueue.model.tenants import (
     SYSTEM_TENANT,
     TENANT_SEPARATOR,
     UNLIMITED_QUOTAS,
-    ChangeTenant,
-    CreateTenant,
     Quotas,
     Tenant,
     TenantId,

@@ -10,7 +10,7 @@ for good is gone, and its number is not given again while the subject has anothe
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from goqueue.core.schemas.events import (
@@ -41,9 +41,8 @@ from goqueue.model.errors import (
     VersionNotSoftDeleted,
 )
 from goqueue.model.names import checked_subject
-from goqueue.model.schemas import RegistryMode, SchemaKind, SchemaReference, SchemaText, SchemaVersion
+from goqueue.model.schemas import Latest, RegistryMode, SchemaKind, SchemaReference, SchemaText, SchemaVersion
 
-Latest = Literal["latest"]
 _Key = tuple[SchemaKind, str, tuple[SchemaReference, ...]]
 
 

@@ -22,6 +22,7 @@ from goqueue.edge.kafka.wire import INT32, NO_TAGS, Reader, count, varint
 from goqueue.model.commands import BatchesRead, PartitionRead, PartitionReadFailed, Read
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.ports import Buffer
+from goqueue.model.tenant_commands import ConsumeWait, LimitReads
 from goqueue.model.transactions import Isolation
 
 FIRST_FLEXIBLE = 12
@@ -138,7 +139,7 @@ async def fetch(context: Context, version: int, reader: Reader) -> list[Buffer]:
     wanted = [wanted for topic, partitions in request.topics if topic.name for wanted in partitions]
     throttle_ms = 0
     if context.broker.tenants.accounts:
-        wanted, throttle_ms = within_rates(context.broker, wanted)
+        wanted, throttle_ms = within_rates(context.broker, LimitReads(wanted))
     # An error is told at once: the client has to refresh its metadata before it can go on.
     may_wait = all(topic.name for topic, _ in request.topics) and not throttle_ms
     replies = await read(
@@ -153,8 +154,8 @@ async def fetch(context: Context, version: int, reader: Reader) -> list[Buffer]:
         ),
     )
     if context.broker.tenants.accounts:
-        topics = (topic.name for topic, _ in request.topics if topic.name)
-        throttle_ms = max(throttle_ms, consume_wait_ms(context.broker, topics))
+        topics = [topic.name for topic, _ in request.topics if topic.name]
+        throttle_ms = max(throttle_ms, consume_wait_ms(context.broker, ConsumeWait(topics)))
         context.throttle.ask(throttle_ms)
     return await encode_fetched(context, version, request, replies, throttle_ms)
 

@@ -35,6 +35,7 @@ from goqueue.model.errors import (
 )
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks
+from goqueue.model.tenant_commands import PublishWait
 
 FIRST_FLEXIBLE = 9
 _WITH_THROTTLE_TIME = 1
@@ -228,7 +229,9 @@ async def _finish(context: Context, produced: Produced, commands: Commands) -> P
 def _throttled(context: Context, produced: Produced) -> Produced:
     if not produced.topics or not context.broker.tenants.accounts:
         return produced
-    throttle_ms = publish_wait_ms(context.broker, {topic.name or "" for topic, _ in produced.topics})
+    throttle_ms = publish_wait_ms(
+        context.broker, PublishWait({topic.name or "" for topic, _ in produced.topics})
+    )
     context.throttle.ask(throttle_ms)
     return produced._replace(throttle_ms=throttle_ms)
 

@@ -30,8 +30,17 @@ from goqueue.broker.schemas.verbs import (
 from goqueue.broker.tenants.verbs import create_tenant, get_tenant, set_status
 from goqueue.broker.topics.verbs import create_topic, delete_records, delete_topic, describe_topic
 from goqueue.broker.write.publish import publish
-from goqueue.model.backups import CreateBackup, RestoreBackup, Restored
-from goqueue.model.commands import CreateTopic, Publish
+from goqueue.model.backups import (
+    BringBackup,
+    CreateBackup,
+    DeleteBackup,
+    FetchBackup,
+    GetBackup,
+    ListBackups,
+    RestoreBackup,
+    Restored,
+)
+from goqueue.model.commands import Publish
 from goqueue.model.errors import (
     BackupExists,
     BackupNotFound,
@@ -44,9 +53,18 @@ from goqueue.model.group_commands import CommitOffsets, FetchOffsets
 from goqueue.model.groups import NO_GENERATION, Membership, TopicCommit
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Message
+from goqueue.model.schema_commands import (
+    DeleteSchemaVersion,
+    RegisterSchema,
+    SetCompatibility,
+    SetRegistryMode,
+    SetValidation,
+)
 from goqueue.model.schemas import Compatibility, RegistryMode, SchemaKind, SchemaReference, SchemaText
 from goqueue.model.settings import BrokerConfig
-from goqueue.model.tenants import CreateTenant, Quotas, TenantStatus
+from goqueue.model.tenant_commands import CreateTenant, GetTenant, SetStatus
+from goqueue.model.tenants import Quotas, TenantStatus
+from goqueue.model.topics import CreateTopic, DeleteRecords, DeleteTopic, DescribeTopic
 from goqueue.node.disk import FolderDisk
 from goqueue.testing.disk import SimulatedDisk
 from tests.unit.broker.lives import Lives, PowerLost
@@ -70,16 +88,16 @@ async def furnish(broker: Broker) -> None:
     await create_topic(broker, CreateTopic(name="orders", partitions=2, settings={"retention.ms": "5000"}))
     await create_topic(broker, CreateTopic(name="empty", partitions=1))
     await put(broker, 10)
-    await delete_records(broker, ORDERS_0, 3)
+    await delete_records(broker, DeleteRecords(target=ORDERS_0, before_offset=3))
     await commit(broker, "workers", 7, text="seven")
     # The address is the second to come by its id, and is wanted by the one before: ids alone are no order.
-    await register_schema(broker, "number", NUMBER)
-    await register_schema(broker, "address", ADDRESS)
-    await register_schema(broker, "order", ORDER)
-    await delete_schema_version(broker, "number", 1)
-    await set_compatibility(broker, "order", Compatibility.FULL)
-    await set_registry_mode(broker, "address", RegistryMode.READONLY)
-    await set_validation(broker, "number", False)
+    await register_schema(broker, RegisterSchema(subject="number", schema=NUMBER))
+    await register_schema(broker, RegisterSchema(subject="address", schema=ADDRESS))
+    await register_schema(broker, RegisterSchema(subject="order", schema=ORDER))
+    await delete_schema_version(broker, DeleteSchemaVersion(subject="number", version=1))
+    await set_compatibility(broker, SetCompatibility(subject="order", level=Compatibility.FULL))
+    await set_registry_mode(broker, SetRegistryMode(subject="address", mode=RegistryMode.READONLY))
+    await set_validation(broker, SetValidation(subject="number", is_enabled=False))
 
 
 async def put(broker: Broker, count: int) -> None:
@@ -99,14 +117,19 @@ async def stands_at(broker: Broker, group: str = "workers") -> int:
 
 
 def extent(broker: Broker) -> tuple[int, int]:
-    view = describe_topic(broker, "orders").partitions[0]
+    view = describe_topic(broker, DescribeTopic(name="orders")).partitions[0]
     return view.start_offset, view.end_offset
 
 
 async def move(source: Broker, target: Broker) -> str:
     """Take a backup from one broker to another."""
     backup_id = (await create_backup(source, EVERYTHING)).backup_id
-    await bring_backup(target, backup_id, await backup_document(source, backup_id))
+    await bring_backup(
+        target,
+        BringBackup(
+            backup_id=backup_id, document=await backup_document(source, FetchBackup(backup_id=backup_id))
+        ),
+    )
     return backup_id
 
 
@@ -129,7 +152,7 @@ def test_a_backup_tells_everything_but_the_messages(tmp_path: Path) -> None:
         async with running(FolderDisk(tmp_path)) as broker:
             await furnish(broker)
             kept = await create_backup(broker, EVERYTHING)
-            assert await get_backup(broker, kept.backup_id) == kept
+            assert await get_backup(broker, GetBackup(backup_id=kept.backup_id)) == kept
 
     asyncio.run(walk())
 
@@ -168,7 +191,10 @@ def test_an_empty_broker_becomes_what_the_other_was(tmp_path: Path) -> None:
             tenants_restored=0,
             skipped=(),
         )
-        was, now = describe_topic(old, "orders"), describe_topic(new, "orders")
+        was, now = (
+            describe_topic(old, DescribeTopic(name="orders")),
+            describe_topic(new, DescribeTopic(name="orders")),
+        )
         assert (now.settings, now.created_ms, len(now.partitions)) == (was.settings, was.created_ms, 2)
         assert new.schemas.registry.all_versions() == old.schemas.registry.all_versions()
         assert new.schemas.registry.settings.compatibility("order") is Compatibility.FULL
@@ -237,8 +263,8 @@ def test_what_is_there_already_as_it_was_is_passed_over(tmp_path: Path) -> None:
 def test_all_that_is_in_the_way_is_told_and_nothing_is_changed(tmp_path: Path) -> None:
     async def work(old: Broker, new: Broker) -> None:
         await create_topic(new, CreateTopic(name="empty", partitions=5))
-        await register_schema(new, "order", NUMBER)
-        await set_compatibility(new, "order", Compatibility.NONE)
+        await register_schema(new, RegisterSchema(subject="order", schema=NUMBER))
+        await set_compatibility(new, SetCompatibility(subject="order", level=Compatibility.NONE))
         backup_id = await move(old, new)
 
         with pytest.raises(RestoreConflict) as refusal:
@@ -265,7 +291,7 @@ def test_what_is_in_the_way_can_be_left_as_it_is(tmp_path: Path) -> None:
         assert (restored.topics_restored, restored.groups_restored, restored.schemas_restored) == (1, 1, 3)
         [skipped] = restored.skipped
         assert skipped.startswith("topic empty is another one here")
-        assert len(describe_topic(new, "empty").partitions) == 5
+        assert len(describe_topic(new, DescribeTopic(name="empty")).partitions) == 5
 
     between(tmp_path, work)
 
@@ -339,10 +365,10 @@ def test_a_full_disk_refuses_a_backup_and_leaves_none_by_half() -> None:
             disk.fill_up(after_bytes=100)
             with pytest.raises(StorageFull):
                 await create_backup(broker, EVERYTHING)
-            assert await list_backups(broker) == []
+            assert await list_backups(broker, ListBackups()) == []
             disk.faults.heal()
             kept = await create_backup(broker, EVERYTHING)
-            assert await list_backups(broker) == [kept]
+            assert await list_backups(broker, ListBackups()) == [kept]
             assert disk.list("backups") == [kept.backup_id]
 
     asyncio.run(walk())
@@ -350,13 +376,13 @@ def test_a_full_disk_refuses_a_backup_and_leaves_none_by_half() -> None:
 
 def test_a_deleted_topic_comes_back_as_another_one_of_the_same_birth(tmp_path: Path) -> None:
     async def work(old: Broker, _: Broker) -> None:
-        was = describe_topic(old, "orders")
+        was = describe_topic(old, DescribeTopic(name="orders"))
         backup_id = (await create_backup(old, EVERYTHING)).backup_id
-        await delete_topic(old, "orders")
+        await delete_topic(old, DeleteTopic(name="orders"))
 
         await restore_backup(old, RestoreBackup(backup_id=backup_id))
 
-        now = describe_topic(old, "orders")
+        now = describe_topic(old, DescribeTopic(name="orders"))
         assert now.created_ms == was.created_ms
         # What was kept about the first, like its delayed messages, must not be taken for the second's.
         assert now.topic_id != was.topic_id
@@ -367,7 +393,9 @@ def test_a_deleted_topic_comes_back_as_another_one_of_the_same_birth(tmp_path: P
 
 def test_a_schema_that_cannot_have_its_id_is_not_restored_under_another(tmp_path: Path) -> None:
     async def work(old: Broker, new: Broker) -> None:
-        await register_schema(new, "other", SchemaText(SchemaKind.AVRO, '"string"'))
+        await register_schema(
+            new, RegisterSchema(subject="other", schema=SchemaText(SchemaKind.AVRO, '"string"'))
+        )
         backup_id = await move(old, new)
 
         with pytest.raises(RestoreConflict, match="has id 1, which stands for another schema here"):
@@ -382,11 +410,13 @@ def test_a_schema_that_cannot_have_its_id_is_not_restored_under_another(tmp_path
 
 def test_the_id_of_a_schema_that_is_gone_for_good_is_not_given_again(tmp_path: Path) -> None:
     async def work(old: Broker, new: Broker) -> None:
-        await delete_schema_version(old, "order", 1)
-        await delete_schema_version(old, "order", 1, is_permanent=True)
+        await delete_schema_version(old, DeleteSchemaVersion(subject="order", version=1))
+        await delete_schema_version(old, DeleteSchemaVersion(subject="order", version=1, is_permanent=True))
         await restore_backup(new, RestoreBackup(backup_id=await move(old, new)))
 
-        place = await register_schema(new, "other", SchemaText(SchemaKind.AVRO, '"string"'))
+        place = await register_schema(
+            new, RegisterSchema(subject="other", schema=SchemaText(SchemaKind.AVRO, '"string"'))
+        )
 
         assert place.schema_id == 4
 
@@ -400,7 +430,13 @@ def test_only_what_is_asked_for_is_kept(tmp_path: Path) -> None:
 
         assert (kept.backup.topics, kept.backup.schemas, kept.backup.config) == ((), (), {})
         assert kept.backup.consumer_groups[0].offsets == {"orders": {0: 7}}
-        await bring_backup(new, kept.backup_id, await backup_document(old, kept.backup_id))
+        await bring_backup(
+            new,
+            BringBackup(
+                backup_id=kept.backup_id,
+                document=await backup_document(old, FetchBackup(backup_id=kept.backup_id)),
+            ),
+        )
         with pytest.raises(RestoreConflict, match="the backup's orders/0 is not here"):
             await restore_backup(new, RestoreBackup(backup_id=kept.backup_id))
 
@@ -412,7 +448,10 @@ def test_the_newest_are_kept_and_two_of_a_second_have_ids_of_their_own(tmp_path:
         async with running(FolderDisk(tmp_path), BrokerConfig(backup_count_max=2)) as broker:
             made = [(await create_backup(broker, EVERYTHING)).backup_id for _ in range(4)]
             assert len(set(made)) == 4
-            assert [kept.backup_id for kept in await list_backups(broker)] == [made[3], made[2]]
+            assert [kept.backup_id for kept in await list_backups(broker, ListBackups())] == [
+                made[3],
+                made[2],
+            ]
 
     asyncio.run(walk())
 
@@ -421,15 +460,21 @@ def test_a_backup_that_was_just_made_is_kept_also_where_others_are_of_a_later_ti
     async def walk() -> None:
         async with running(FolderDisk(tmp_path), BrokerConfig(backup_count_max=2)) as broker:
             first = (await create_backup(broker, EVERYTHING)).backup_id
-            document = json.loads(await backup_document(broker, first))
-            await delete_backup(broker, first)
+            document = json.loads(await backup_document(broker, FetchBackup(backup_id=first)))
+            await delete_backup(broker, DeleteBackup(backup_id=first))
             for day in ("01", "02"):  # as after the clock was set back
                 document["timestamp"] = f"2099-01-{day}T00:00:00Z"
-                await bring_backup(broker, f"2099-01-{day}-000000", json.dumps(document).encode())
+                await bring_backup(
+                    broker,
+                    BringBackup(backup_id=f"2099-01-{day}-000000", document=json.dumps(document).encode()),
+                )
 
             made = (await create_backup(broker, EVERYTHING)).backup_id
 
-            assert [kept.backup_id for kept in await list_backups(broker)] == ["2099-01-02-000000", made]
+            assert [kept.backup_id for kept in await list_backups(broker, ListBackups())] == [
+                "2099-01-02-000000",
+                made,
+            ]
 
     asyncio.run(walk())
 
@@ -438,13 +483,13 @@ def test_backups_are_deleted_and_unknown_ones_are_told(tmp_path: Path) -> None:
     async def walk() -> None:
         async with running(FolderDisk(tmp_path)) as broker:
             backup_id = (await create_backup(broker, EVERYTHING)).backup_id
-            await delete_backup(broker, backup_id)
-            assert await list_backups(broker) == []
+            await delete_backup(broker, DeleteBackup(backup_id=backup_id))
+            assert await list_backups(broker, ListBackups()) == []
             for unknown in (backup_id, "..", "../logs", "", "2026-01-31"):
                 with pytest.raises(BackupNotFound):
-                    await get_backup(broker, unknown)
+                    await get_backup(broker, GetBackup(backup_id=unknown))
                 with pytest.raises(BackupNotFound):
-                    await delete_backup(broker, unknown)
+                    await delete_backup(broker, DeleteBackup(backup_id=unknown))
                 with pytest.raises(BackupNotFound):
                     await restore_backup(broker, RestoreBackup(backup_id=unknown))
 
@@ -455,22 +500,22 @@ def test_a_file_that_is_no_backup_is_refused_and_a_damaged_one_is_told(tmp_path:
     async def walk() -> None:
         async with running(FolderDisk(tmp_path)) as broker:
             kept = await create_backup(broker, EVERYTHING)
-            document = await backup_document(broker, kept.backup_id)
+            document = await backup_document(broker, FetchBackup(backup_id=kept.backup_id))
             with pytest.raises(BackupExists):
-                await bring_backup(broker, kept.backup_id, document)
+                await bring_backup(broker, BringBackup(backup_id=kept.backup_id, document=document))
             for backup_id, bad in (
                 ("2026-01-31-120000", b"[]"),
                 ("2026-01-31-120000", document.replace(b'"1.1"', b'"7.0"')),
                 ("../../etc", document),
             ):
                 with pytest.raises(Invalid):
-                    await bring_backup(broker, backup_id, bad)
+                    await bring_backup(broker, BringBackup(backup_id=backup_id, document=bad))
             path = tmp_path / "backups" / kept.backup_id / "metadata.json"
             path.write_bytes(document[:-100])
             with pytest.raises(Corrupt, match="cannot be understood"):
-                await get_backup(broker, kept.backup_id)
-            assert await list_backups(broker) == []
-            await delete_backup(broker, kept.backup_id)
+                await get_backup(broker, GetBackup(backup_id=kept.backup_id))
+            assert await list_backups(broker, ListBackups()) == []
+            await delete_backup(broker, DeleteBackup(backup_id=kept.backup_id))
 
     asyncio.run(walk())
 
@@ -499,12 +544,14 @@ def test_a_file_of_the_go_edition_can_be_restored(tmp_path: Path) -> None:
 
     async def walk() -> None:
         async with running(FolderDisk(tmp_path)) as broker:
-            await bring_backup(broker, "2026-01-31-120000", json.dumps(document).encode())
+            await bring_backup(
+                broker, BringBackup(backup_id="2026-01-31-120000", document=json.dumps(document).encode())
+            )
             command = RestoreBackup(backup_id="2026-01-31-120000", data_follows=True)
 
             await restore_backup(broker, command)
 
-            assert describe_topic(broker, "orders").settings.retention_ms == 5 * 3_600_000
+            assert describe_topic(broker, DescribeTopic(name="orders")).settings.retention_ms == 5 * 3_600_000
             assert await stands_at(broker) == 2
             assert broker.schemas.registry.version("n", 1).schema_id == 9
 
@@ -516,13 +563,15 @@ def test_tenants_come_back_as_they_were_above_their_quotas_and_suspended(tmp_pat
         await create_topic(old, CreateTopic(name="acme.a", partitions=1))
         await create_topic(old, CreateTopic(name="acme.b", partitions=1))
         await create_tenant(old, CreateTenant(tenant_id="acme", name="Acme", quotas=Quotas(max_topics=1)))
-        kept = await set_status(old, "acme", TenantStatus.SUSPENDED, reason="unpaid")
+        kept = await set_status(
+            old, SetStatus(tenant_id="acme", status=TenantStatus.SUSPENDED, reason="unpaid")
+        )
         backup_id = await move(old, new)
 
         restored = await restore_backup(new, RestoreBackup(backup_id=backup_id))
 
         assert (restored.topics_restored, restored.tenants_restored) == (4, 1)
-        assert get_tenant(new, "acme") == kept
+        assert get_tenant(new, GetTenant(tenant_id="acme")) == kept
         again = await restore_backup(new, RestoreBackup(backup_id=backup_id))
         assert (again.tenants_restored, "tenant acme is here already" in again.skipped) == (0, True)
 
@@ -548,14 +597,14 @@ def test_whatever_stops_a_restore_the_next_one_finishes_it(seed: int) -> None:
     async def keep(broker: Broker) -> tuple[str, bytes]:
         await furnish(broker)
         backup_id = (await create_backup(broker, EVERYTHING)).backup_id
-        return backup_id, await backup_document(broker, backup_id)
+        return backup_id, await backup_document(broker, FetchBackup(backup_id=backup_id))
 
     backup_id, document = old.live(keep)
     new = Lives(seed)
 
     async def restore(broker: Broker) -> Restored:
         with suppress(BackupExists):
-            await bring_backup(broker, backup_id, document)
+            await bring_backup(broker, BringBackup(backup_id=backup_id, document=document))
         return await restore_backup(broker, RestoreBackup(backup_id=backup_id))
 
     cuts = 0

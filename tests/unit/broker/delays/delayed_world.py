@@ -11,11 +11,12 @@ from goqueue.broker.opening import close_broker, open_broker
 from goqueue.broker.read.read import read_messages
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.write.publish import publish
-from goqueue.model.commands import CreateTopic, Publish, ReadMessages
+from goqueue.model.commands import Publish, ReadMessages
 from goqueue.model.delays import Postponed
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Message, StoredMessage
 from goqueue.model.settings import BrokerConfig, DelayConfig
+from goqueue.model.topics import CreateTopic
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.loop import SimulatedLoop

@@ -9,12 +9,13 @@ from goqueue.broker.delays.keeper import Change
 from goqueue.broker.delays.verbs import cancel_delayed, delay_stats, get_delayed, list_delayed, move_delayed
 from goqueue.broker.topics.verbs import create_topic, delete_records, delete_topic
 from goqueue.broker.write.publish import publish
-from goqueue.model.commands import CreateTopic, Placed, Publish
+from goqueue.model.commands import Placed, Publish
 from goqueue.model.delays import Postponed
 from goqueue.model.errors import DelayedNotFound, InternalTopic, TopicNotFound
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks, Lane, Message
 from goqueue.model.settings import BrokerConfig, DelayConfig
+from goqueue.model.topics import CreateTopic, DeleteRecords, DeleteTopic
 from tests.unit.broker.delays.delayed_world import (
     ORDERS,
     SMALL,
@@ -181,7 +182,7 @@ def test_a_list_shows_the_next_ones_first() -> None:
 def test_what_a_deleted_topic_had_waiting_is_dropped_also_if_it_is_created_again() -> None:
     async def life(broker: Broker) -> None:
         [message] = await publish_later(broker, 1_000)
-        await delete_topic(broker, ORDERS)
+        await delete_topic(broker, DeleteTopic(name=ORDERS))
         await create_topic(broker, CreateTopic(name=ORDERS, partitions=2))
         await sleep_ms(3_000)
         assert await values(broker) == []
@@ -235,7 +236,7 @@ def test_deliveries_stay_known_when_the_partition_is_emptied() -> None:
     async def first(broker: Broker) -> None:
         await publish_later(broker, 500, 600)
         await sleep_ms(700)
-        await delete_records(broker, TopicPartition(ORDERS, 0), -1)
+        await delete_records(broker, DeleteRecords(target=TopicPartition(ORDERS, 0), before_offset=-1))
 
     async def second(broker: Broker) -> None:
         await sleep_ms(5_000)

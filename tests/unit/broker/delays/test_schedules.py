@@ -15,7 +15,6 @@ from goqueue.broker.delays.schedules import (
 )
 from goqueue.broker.delays.verbs import cancel_delayed, delay_stats, list_delayed
 from goqueue.broker.topics.verbs import alter_settings, create_topic, delete_topic
-from goqueue.model.commands import CreateTopic, SettingChange
 from goqueue.model.delays import CreateSchedule, ScheduledMessage
 from goqueue.model.errors import (
     Invalid,
@@ -26,6 +25,7 @@ from goqueue.model.errors import (
     TopicNotFound,
 )
 from goqueue.model.messages import Lane
+from goqueue.model.topics import AlterSettings, CreateTopic, DeleteTopic, SettingChange
 from tests.unit.broker.delays.delayed_world import ORDERS, World, shown, sleep_ms, values
 
 MINUTE_MS = 60_000
@@ -114,7 +114,7 @@ def test_the_schedules_of_a_deleted_topic_end_with_it() -> None:
 
     async def first(broker: Broker) -> None:
         await create_schedule(broker, EACH_MINUTE)
-        await delete_topic(broker, ORDERS)
+        await delete_topic(broker, DeleteTopic(name=ORDERS))
         await create_topic(broker, CreateTopic(name=ORDERS, partitions=2))
         await sleep_ms(2 * MINUTE_MS)
         assert schedule_names(broker, ORDERS) == []
@@ -174,7 +174,9 @@ def test_a_key_that_cannot_be_routed_is_refused_and_holds_up_no_schedule_that_is
 
     async def life(broker: Broker) -> None:
         await create_schedule(broker, long)
-        await alter_settings(broker, ORDERS, [SettingChange("goqueue.partitioner", "murmur2")])
+        await alter_settings(
+            broker, AlterSettings(name=ORDERS, changes=[SettingChange("goqueue.partitioner", "murmur2")])
+        )
         with pytest.raises(Invalid, match="murmur2"):
             await create_schedule(broker, replace(long, name="another"))
         await create_schedule(broker, replace(EACH_MINUTE, name="short"))

@@ -23,7 +23,6 @@ from goqueue.broker.groups.offsets import commit_offsets, fetch_offsets
 from goqueue.broker.groups.verbs import delete_group, describe_group, heartbeat, join_group, list_groups
 from goqueue.broker.storage import state_journal
 from goqueue.broker.topics.verbs import add_partitions, create_topic, delete_topic
-from goqueue.model.commands import CreateTopic
 from goqueue.model.errors import (
     GroupNotEmpty,
     GroupNotFound,
@@ -62,6 +61,7 @@ from goqueue.model.groups import (
 )
 from goqueue.model.ids import TopicPartition
 from goqueue.model.settings import BrokerConfig, GroupConfig
+from goqueue.model.topics import AddPartitions, CreateTopic, DeleteTopic
 from goqueue.node.disk import FolderDisk
 from goqueue.testing.disk import SimulatedDisk
 from tests.unit.broker.running import ORDERS, running, until
@@ -260,10 +260,10 @@ def test_assignments_follow_partitions_that_are_added(tmp_path: Path) -> None:
         async with running(FolderDisk(tmp_path), CONFIG) as broker:
             await orders(broker, 1)
             member = await join(broker)
-            await add_partitions(broker, "orders", 3)
+            await add_partitions(broker, AddPartitions(name="orders", total=3))
             assert numbers(owned_partitions(broker, who(member, 0))) == [0, 1, 2]
             assert describe_group(broker, DescribeGroup(group="crew")).generation == 2
-            await delete_topic(broker, "orders")
+            await delete_topic(broker, DeleteTopic(name="orders"))
             assert owned_partitions(broker, who(member, 0)) == ()
 
     asyncio.run(walk())

@@ -13,12 +13,12 @@ from goqueue.broker.groups.verbs import join_group, list_groups, sync_group
 from goqueue.broker.opening import open_broker
 from goqueue.broker.queue.redrive import redrive
 from goqueue.broker.topics.verbs import create_topic
-from goqueue.model.commands import CreateTopic
 from goqueue.model.delivery import Redrive
 from goqueue.model.errors import TopicExists
 from goqueue.model.group_commands import CommitOffsets, JoinGroup, ListGroups, SyncGroup
 from goqueue.model.groups import Membership, TopicCommit
 from goqueue.model.settings import MINUTE_MS, BrokerConfig, GroupConfig
+from goqueue.model.topics import CreateTopic
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.loop import SimulatedLoop

@@ -21,7 +21,6 @@ from goqueue.broker.groups.verbs import (
 from goqueue.broker.opening import close_broker
 from goqueue.broker.storage import state_journal
 from goqueue.broker.topics.verbs import create_topic, delete_topic
-from goqueue.model.commands import CreateTopic
 from goqueue.model.errors import (
     GroupNotFound,
     MemberIdRequired,
@@ -46,6 +45,7 @@ from goqueue.model.group_commands import (
 from goqueue.model.groups import GroupState, Joined, Leaver, Membership, OffsetRow, TopicCommit
 from goqueue.model.ids import TopicPartition
 from goqueue.model.settings import BrokerConfig, GroupConfig
+from goqueue.model.topics import CreateTopic, DeleteTopic
 from goqueue.node.disk import FolderDisk
 from goqueue.testing.disk import SimulatedDisk
 from tests.unit.broker.running import ORDERS, running, until
@@ -281,7 +281,7 @@ def test_a_topic_made_anew_begins_without_the_offsets_of_the_old_one(tmp_path: P
         async with running(FolderDisk(tmp_path)) as broker:
             await orders(broker)
             await commit(broker, (0, 5, -1, ""))
-            await delete_topic(broker, "orders")
+            await delete_topic(broker, DeleteTopic(name="orders"))
             assert await committed(broker) == {}
             await orders(broker)
             assert await committed(broker) == {}

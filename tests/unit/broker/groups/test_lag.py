@@ -13,12 +13,13 @@ from goqueue.broker.groups.offsets import commit_offsets
 from goqueue.broker.topics.verbs import create_topic, delete_records
 from goqueue.broker.write.publish import publish
 from goqueue.log.partition_log import PartitionLog
-from goqueue.model.commands import CreateTopic, Publish
+from goqueue.model.commands import Publish
 from goqueue.model.errors import GroupNotFound
 from goqueue.model.group_commands import CommitOffsets, DescribeLag
 from goqueue.model.groups import Membership, TopicCommit
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Message
+from goqueue.model.topics import CreateTopic, DeleteRecords
 from goqueue.node.disk import FolderDisk
 from goqueue.testing.disk import SimulatedDisk
 from tests.unit.broker.running import ORDERS, ORDERS_0, running
@@ -68,7 +69,7 @@ def test_what_retention_has_removed_is_not_behind(tmp_path: Path) -> None:
             await orders(broker)
             await store(broker, 3 * HOUR_MS, 2 * HOUR_MS, HOUR_MS)
             await commit(broker, {0: 0})
-            await delete_records(broker, ORDERS_0, 2)
+            await delete_records(broker, DeleteRecords(target=ORDERS_0, before_offset=2))
 
             (left,) = (await group_lag(broker, DescribeLag(group="readers"))).partitions
 

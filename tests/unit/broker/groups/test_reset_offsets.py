@@ -11,7 +11,7 @@ from goqueue.broker.groups.reset_offsets import reset_offsets
 from goqueue.broker.groups.verbs import describe_group, join_group, sync_group
 from goqueue.broker.topics.verbs import create_topic, delete_records
 from goqueue.broker.write.publish import publish
-from goqueue.model.commands import CreateTopic, Publish, Spot
+from goqueue.model.commands import Publish, Spot
 from goqueue.model.errors import (
     GroupNotEmpty,
     GroupNotFound,
@@ -31,6 +31,7 @@ from goqueue.model.groups import Membership, TopicCommit
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Message
 from goqueue.model.settings import BrokerConfig, GroupConfig
+from goqueue.model.topics import CreateTopic, DeleteRecords
 from goqueue.node.disk import FolderDisk
 from tests.unit.broker.running import ORDERS, ORDERS_0, running
 
@@ -77,7 +78,7 @@ def test_a_group_can_be_sent_to_the_start_the_end_and_a_time(tmp_path: Path) -> 
     async def walk() -> None:
         async with running(FolderDisk(tmp_path)) as broker:
             now_ms = await three_orders(broker)
-            await delete_records(broker, ORDERS_0, 1)
+            await delete_records(broker, DeleteRecords(target=ORDERS_0, before_offset=1))
 
             resets = await reset_offsets(broker, ResetOffsets(group="readers", spot=Spot.EARLIEST))
             assert resets == [(ORDERS, 0, 2, 1), (ORDERS, 1, -1, 0)]

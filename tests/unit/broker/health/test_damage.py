@@ -23,6 +23,7 @@ from goqueue.model.delays import Postponed
 from goqueue.model.errors import Corrupt, JournalDamaged, NotDamaged, PartitionDamaged
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Message
+from goqueue.model.topics import AcceptLoss, DeleteRecords, DescribeTopic
 from goqueue.node.disk import FolderDisk
 from tests.unit.broker.queue.queue_steps import Consumer, ack, floor, join, orders, put, take, values
 from tests.unit.broker.running import ORDERS, ORDERS_0, running
@@ -94,11 +95,11 @@ def test_a_partition_that_has_lost_messages_is_told_and_not_written_to(
     async def look(broker: Broker) -> None:
         assert isinstance(await put_one(broker), PartitionDamaged)
         with pytest.raises(PartitionDamaged):
-            await delete_records(broker, ORDERS_0, -1)
+            await delete_records(broker, DeleteRecords(target=ORDERS_0, before_offset=-1))
         other = await publish(broker, Publish(topic=ORDERS, messages=[Message(b"x", partition=1)]))
         assert isinstance(other[0], Placed), "the other partitions are served"
 
-        first, second = describe_topic(broker, ORDERS).partitions
+        first, second = describe_topic(broker, DescribeTopic(name=ORDERS)).partitions
         assert (bool(first.damage), bool(second.damage)) == (True, False)
         check = (await broker.health.check(broker))["damage"]
         assert (check.verdict, "orders/0" in check.message) == (Verdict.WARN, True)
@@ -163,13 +164,13 @@ def test_a_loss_that_is_accepted_gives_no_offset_out_again(tmp_path: Path, how: 
     SPOIL[how](tmp_path / "logs/orders/0")
 
     async def decide(broker: Broker) -> list[int]:
-        damage = await accept_loss(broker, ORDERS_0)
+        damage = await accept_loss(broker, AcceptLoss(target=ORDERS_0))
         [(first, end)] = damage.lost
         assert end == COUNT
         assert await put_one(broker) == Placed(0, COUNT)
         assert await read_from(broker, 0) == [*range(first), COUNT]
         with pytest.raises(NotDamaged):
-            await accept_loss(broker, ORDERS_0)
+            await accept_loss(broker, AcceptLoss(target=ORDERS_0))
         return list(range(first))
 
     kept = live(tmp_path, decide)
@@ -204,12 +205,15 @@ def test_a_topic_without_its_folder_goes_on_behind_what_groups_know_of_it(tmp_pa
     shutil.rmtree(tmp_path / "logs/orders")
 
     async def decide(broker: Broker) -> None:
-        assert [bool(p.damage) for p in describe_topic(broker, ORDERS).partitions] == [True, True]
+        assert [bool(p.damage) for p in describe_topic(broker, DescribeTopic(name=ORDERS)).partitions] == [
+            True,
+            True,
+        ]
         check = (await broker.health.check(broker))["damage"]
         assert check.verdict is Verdict.FAIL, "no partition is left to serve"
-        await accept_loss(broker, ORDERS_0)
+        await accept_loss(broker, AcceptLoss(target=ORDERS_0))
         assert await put_one(broker) == Placed(0, 5)
-        await accept_loss(broker, TopicPartition(ORDERS, 1), 1_000)
+        await accept_loss(broker, AcceptLoss(target=TopicPartition(ORDERS, 1), end_offset=1_000))
         other = await publish(broker, Publish(topic=ORDERS, messages=[Message(b"x", partition=1)]))
         assert other == [Placed(1, 1_000)]
 
@@ -256,7 +260,7 @@ def test_a_partition_that_ends_before_what_a_group_has_had_of_it_is_damaged(tmp_
     live(tmp_path, look)  # a clean stop does not make it well
 
     async def decide(broker: Broker) -> None:
-        await accept_loss(broker, ORDERS_0)
+        await accept_loss(broker, AcceptLoss(target=ORDERS_0))
         assert await put_one(broker) == Placed(0, 5), "no offset is given out twice"
         at_work = broker.coordinator.known_active("workers")
         assert at_work is not None

@@ -18,9 +18,10 @@ from goqueue.broker.read.read import read_messages
 from goqueue.broker.topics.verbs import create_topic, delete_topic, describe_topic
 from goqueue.broker.write.publish import publish
 from goqueue.log.snapshot import load_snapshots, owner_of
-from goqueue.model.commands import CreateTopic, Placed, Publish, ReadMessages
+from goqueue.model.commands import Placed, Publish, ReadMessages
 from goqueue.model.errors import JournalDamaged, PartitionDamaged, TopicNotFound
 from goqueue.model.messages import Message
+from goqueue.model.topics import AcceptLoss, CreateTopic, DeleteTopic, DescribeTopic
 from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
 from tests.unit.broker.lives import Lives, PowerLost
@@ -55,13 +56,13 @@ async def work(broker: Broker) -> None:
 
 
 async def begin_anew(broker: Broker) -> None:
-    await delete_topic(broker, ORDERS)
+    await delete_topic(broker, DeleteTopic(name=ORDERS))
     await create_topic(broker, CreateTopic(name=ORDERS, partitions=2))
     await put(broker, b"new")
 
 
 async def damage(broker: Broker) -> str:
-    return describe_topic(broker, ORDERS).partitions[0].damage
+    return describe_topic(broker, DescribeTopic(name=ORDERS)).partitions[0].damage
 
 
 def with_the_old_folder(root: Path) -> None:
@@ -79,7 +80,7 @@ def test_the_folder_of_a_deleted_topic_is_not_taken_for_that_of_its_namesake(tmp
 
     async def look(broker: Broker) -> None:
         assert (await damage(broker)).startswith("its folder belongs to another topic, which has the id ")
-        assert describe_topic(broker, ORDERS).partitions[1].damage == ""
+        assert describe_topic(broker, DescribeTopic(name=ORDERS)).partitions[1].damage == ""
         assert isinstance(await put(broker, b"more"), PartitionDamaged)
         assert await read(broker) == []
 
@@ -95,7 +96,7 @@ def test_whoever_accepts_that_it_is_gone_finds_the_other_folder_beside(
 
     async def accept(broker: Broker) -> object:
         with caplog.at_level(logging.WARNING):
-            await accept_loss(broker, ORDERS_0)
+            await accept_loss(broker, AcceptLoss(target=ORDERS_0))
         return await put(broker, b"more")
 
     async def look(broker: Broker) -> tuple[str, list[bytes | None]]:
@@ -177,7 +178,7 @@ def test_no_power_cut_leaves_a_topic_with_the_folder_of_its_namesake(cut_after: 
 
     async def look(broker: Broker) -> None:
         try:
-            view = describe_topic(broker, ORDERS)
+            view = describe_topic(broker, DescribeTopic(name=ORDERS))
         except TopicNotFound:
             await create_topic(broker, CreateTopic(name=ORDERS, partitions=2))
             assert await read(broker) == []
@@ -205,7 +206,7 @@ def test_no_power_cut_spoils_the_acceptance_or_loses_the_other_folder(cut_after:
 
     async def accept(broker: Broker) -> None:
         if await damage(broker):
-            await accept_loss(broker, ORDERS_0)
+            await accept_loss(broker, AcceptLoss(target=ORDERS_0))
         await put(broker, b"more")
 
     with suppress(PowerLost):

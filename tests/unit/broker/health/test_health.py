@@ -14,10 +14,11 @@ from goqueue.broker.opening import open_broker
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.write.publish import publish
 from goqueue.core.telemetry.checks import Verdict
-from goqueue.model.commands import CreateTopic, Publish
+from goqueue.model.commands import Publish
 from goqueue.model.messages import Message
 from goqueue.model.ports import P, T, Threads
 from goqueue.model.settings import BrokerConfig
+from goqueue.model.topics import CreateTopic
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.loop import SimulatedLoop

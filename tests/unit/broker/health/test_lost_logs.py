@@ -11,6 +11,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.health.repair import repair
 from goqueue.broker.topics.verbs import list_topics
 from goqueue.model.errors import JournalDamaged
+from goqueue.model.topics import ListTopics
 from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
 from goqueue.node.main import run
@@ -109,7 +110,7 @@ def test_a_folder_that_is_put_back_starts_as_before(data: Path, tmp_path: Path) 
 
     async def look() -> list[str]:
         async with running(FolderDisk(data)) as broker:
-            return [topic.name for topic in await list_topics(broker)]
+            return [topic.name for topic in await list_topics(broker, ListTopics())]
 
     assert asyncio.run(look()) == ["orders"]
 

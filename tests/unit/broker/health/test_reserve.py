@@ -14,10 +14,11 @@ from goqueue.broker.read.read import read_messages
 from goqueue.broker.topics.verbs import create_topic, delete_records, delete_topic
 from goqueue.broker.upkeep import keep_up_partition
 from goqueue.broker.write.publish import publish
-from goqueue.model.commands import CreateTopic, Placed, Publish, ReadMessages
+from goqueue.model.commands import Placed, Publish, ReadMessages
 from goqueue.model.errors import StorageFull
 from goqueue.model.messages import Message
 from goqueue.model.settings import HOUR_MS, BrokerConfig, KiB
+from goqueue.model.topics import CreateTopic, DeleteRecords, DeleteTopic
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.loop import SimulatedLoop
@@ -113,7 +114,7 @@ def test_what_a_start_leaves_of_the_reserve_is_taken_back(full: Lives) -> None:
 
 def test_a_topic_can_be_deleted_from_a_full_disk(full: Lives) -> None:
     async def walk(broker: Broker) -> None:
-        await delete_topic(broker, ORDERS)
+        await delete_topic(broker, DeleteTopic(name=ORDERS))
         await fill(broker)
 
     full.live(walk)
@@ -123,7 +124,7 @@ def test_a_topic_can_be_deleted_from_a_full_disk(full: Lives) -> None:
 
 def test_records_can_be_deleted_from_a_full_disk(full: Lives) -> None:
     async def walk(broker: Broker) -> None:
-        assert await delete_records(broker, ORDERS_0, 30) == 30
+        assert await delete_records(broker, DeleteRecords(target=ORDERS_0, before_offset=30)) == 30
         [outcome] = await publish(broker, Publish(topic=ORDERS, messages=[Message(b"x")]))
         assert isinstance(outcome, Placed)
 
@@ -147,7 +148,7 @@ def test_a_bad_disk_costs_the_reserve_and_not_the_work() -> None:
         await fill(broker)
         lives.disk.remove(RESERVE_FILE)
         lives.disk.faults.fail_syncs(under=RESERVE_FILE)
-        await delete_topic(broker, ORDERS)
+        await delete_topic(broker, DeleteTopic(name=ORDERS))
         assert ORDERS not in broker.topics
 
     lives.live(walk)
@@ -158,7 +159,7 @@ def test_a_disk_with_room_is_left_alone() -> None:
     lives.live(fill)
     before = lives.disk.stored(RESERVE_FILE)
 
-    lives.live(lambda broker: delete_topic(broker, ORDERS))
+    lives.live(lambda broker: delete_topic(broker, DeleteTopic(name=ORDERS)))
 
     assert lives.disk.stored(RESERVE_FILE) is before
     assert len(before.content) == RESERVE_BYTES

@@ -14,6 +14,7 @@ from goqueue.core.telemetry.checks import Verdict
 from goqueue.model.commands import Publish
 from goqueue.model.messages import Message
 from goqueue.model.settings import BrokerConfig, MiB
+from goqueue.model.topics import DeleteRecords
 from goqueue.node.disk import FolderDisk
 from tests.unit.broker.queue.queue_steps import orders
 from tests.unit.broker.running import ORDERS, ORDERS_0, running
@@ -79,7 +80,7 @@ def test_a_bit_that_has_flipped_is_told_until_it_is_gone(tmp_path: Path, base: i
         check = (await broker.health.check(broker))["scrub"]
         assert (check.verdict, f"orders/0 (segment {base})" in check.message) == (Verdict.WARN, True)
 
-        await delete_records(broker, ORDERS_0, -1)
+        await delete_records(broker, DeleteRecords(target=ORDERS_0, before_offset=-1))
         await scrub_all(broker)
         assert broker.health.scrub.bad == {}
 

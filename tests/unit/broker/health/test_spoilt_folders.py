@@ -28,6 +28,7 @@ from goqueue.model.delays import CreateSchedule, ScheduledMessage
 from goqueue.model.errors import Corrupt, GoQueueError, PartitionDamaged
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Lane, Message
+from goqueue.model.schema_commands import RegisterSchema
 from goqueue.model.schemas import SchemaKind, SchemaText
 from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
@@ -72,7 +73,10 @@ async def fill(broker: Broker) -> None:
     command = CreateSchedule(topic=ORDERS, name="yearly", cron="0 0 1 1 *", time_zone="UTC", message=tick)
     await create_schedule(broker, command)
     await broker.delays._upkeep.write_run()
-    await register_schema(broker, "orders-value", SchemaText(SchemaKind.JSON, '{"type": "integer"}'))
+    await register_schema(
+        broker,
+        RegisterSchema(subject="orders-value", schema=SchemaText(SchemaKind.JSON, '{"type": "integer"}')),
+    )
     await take_generation(broker, SINK)
     await put_stage(broker, 0, "a", [(1, "staged")])
     await create_backup(broker, CreateBackup())

@@ -10,12 +10,13 @@ from goqueue.broker.queue.settle import settle
 from goqueue.broker.read.read import read_messages
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.write.publish import publish
-from goqueue.model.commands import CreateTopic, Publish, ReadMessages
+from goqueue.model.commands import Publish, ReadMessages
 from goqueue.model.delivery import Action, Poll, Receipt, Settle, SettleOutcome
 from goqueue.model.group_commands import JoinAssigned
 from goqueue.model.groups import Sharing
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Headers, Lane, Message, StoredMessage
+from goqueue.model.topics import CreateTopic
 from tests.unit.broker.running import ORDERS
 
 DEAD_ORDERS = TopicName("orders.dlq")

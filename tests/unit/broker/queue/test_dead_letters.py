@@ -11,6 +11,7 @@ from goqueue.broker.topics.verbs import add_partitions, delete_topic
 from goqueue.model.delivery import BrowseDeadLetters, Redrive
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Lane
+from goqueue.model.topics import AddPartitions, DeleteTopic
 from tests.unit.broker.lives import NEVER, Lives, PowerLost
 from tests.unit.broker.queue.queue_steps import (
     DEAD_ORDERS,
@@ -103,7 +104,7 @@ def test_dead_letters_have_the_partitions_of_their_topic() -> None:
         await put(broker, "a", "b")
         ann = await join(broker)
         await reject(broker, await take(broker, ann))
-        await add_partitions(broker, ORDERS, 3)
+        await add_partitions(broker, AddPartitions(name=ORDERS, total=3))
         await put(broker, "c", "d", "e")
         await reject(broker, await take(broker, await join(broker, group="others")))
 
@@ -126,7 +127,7 @@ def test_dead_letters_that_were_deleted_begin_anew() -> None:
         ann = await join(broker)
         first, second = await take(broker, ann)
         await reject(broker, [first])
-        await delete_topic(broker, DEAD_ORDERS)
+        await delete_topic(broker, DeleteTopic(name=DEAD_ORDERS))
         await reject(broker, [second])
 
         assert [message.value for message in await stored(broker, DEAD_ORDERS)] == [b"b"]

@@ -15,6 +15,7 @@ from goqueue.model.errors import GoQueueError, UnknownMember
 from goqueue.model.group_commands import CommitOffsets, ResetOffsets
 from goqueue.model.groups import Membership, Sharing, TopicCommit
 from goqueue.model.messages import Lane
+from goqueue.model.topics import DeleteTopic
 from tests.unit.broker.lives import Lives
 from tests.unit.broker.queue.queue_steps import (
     DEAD_ORDERS,
@@ -328,7 +329,7 @@ def test_a_topic_made_anew_begins_without_leases() -> None:
         await put(broker, "a", "b")
         ann = await join(broker)
         old = await take(broker, ann, 1)
-        await delete_topic(broker, ORDERS)
+        await delete_topic(broker, DeleteTopic(name=ORDERS))
         await orders(broker)
         await put(broker, "new")
 

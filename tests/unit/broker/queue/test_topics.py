@@ -10,13 +10,14 @@ from goqueue.broker.queue.settle import settle
 from goqueue.broker.queue.stats import reliability_stats
 from goqueue.broker.topics.verbs import add_partitions, create_topic, delete_topic
 from goqueue.broker.write.publish import publish
-from goqueue.model.commands import CreateTopic, Publish
+from goqueue.model.commands import Publish
 from goqueue.model.delivery import TTL_HEADER, Action, DescribeReliability, Settle
 from goqueue.model.errors import ReceiptNotFound
 from goqueue.model.group_commands import JoinAssigned
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Message
 from goqueue.model.names import TOPIC_NAME_CHARACTERS_MAX
+from goqueue.model.topics import AddPartitions, CreateTopic, DeleteTopic
 from tests.unit.broker.lives import Lives
 from tests.unit.broker.queue.queue_steps import (
     DEAD_ORDERS,
@@ -42,7 +43,7 @@ def test_receipts_of_a_topic_that_was_deleted_are_unknown_at_once(action: Action
         await orders(broker)
         await put(broker, "a")
         [taken] = await take(broker, await join(broker))
-        await delete_topic(broker, ORDERS)
+        await delete_topic(broker, DeleteTopic(name=ORDERS))
 
         outcome = await settle(broker, Settle(action=action, receipts=[taken.receipt], visibility_ms=1_000))
 
@@ -63,7 +64,7 @@ def test_what_was_out_of_a_deleted_topic_takes_no_room_from_its_consumer() -> No
         assert len(await take(broker, ann, 1_000)) == 1_000
         await publish(broker, Publish(topic=RETURNS, messages=[Message(b"back")]))
         assert await take(broker, ann) == []
-        await delete_topic(broker, ORDERS)
+        await delete_topic(broker, DeleteTopic(name=ORDERS))
 
         assert values(await take(broker, ann)) == ["back"]
         assert reliability_stats(broker, DescribeReliability()).in_flight == 1
@@ -80,10 +81,10 @@ def test_a_poll_that_waits_hears_when_its_topic(what: str) -> None:
         waiting = asyncio.ensure_future(take(broker, ann, wait_ms=30_000))
         await asyncio.sleep(0.5)
         if what == "comes back":
-            await delete_topic(broker, ORDERS)
+            await delete_topic(broker, DeleteTopic(name=ORDERS))
             await orders(broker, partitions=2)
         else:
-            await add_partitions(broker, ORDERS, 2)
+            await add_partitions(broker, AddPartitions(name=ORDERS, total=2))
         await publish(broker, Publish(topic=ORDERS, messages=[Message(b"a", partition=1)]))
 
         assert values(await waiting) == ["a"]

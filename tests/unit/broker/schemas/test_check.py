@@ -22,13 +22,13 @@ from goqueue.broker.write.append_entries import append_entries
 from goqueue.broker.write.publish import publish
 from goqueue.model.commands import (
     Append,
-    CreateTopic,
+    AppendEntries,
+    FindOffset,
     Placed,
     Publish,
     Published,
     Quarantined,
     ReadMessages,
-    SettingChange,
 )
 from goqueue.model.delays import CreateSchedule, Postponed, ScheduledMessage
 from goqueue.model.errors import (
@@ -40,7 +40,10 @@ from goqueue.model.errors import (
 )
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Message, StoredMessage
+from goqueue.model.schema_commands import RegisterSchema
 from goqueue.model.schemas import SchemaKind, SchemaText
+from goqueue.model.telemetry import TraceMessage
+from goqueue.model.topics import AddPartitions, AlterSettings, CreateTopic, SettingChange
 from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
 from goqueue.records.entries import encode_entry
@@ -59,7 +62,10 @@ GOOD, BAD = b"1", b'"x"'
 async def orders(broker: Broker, on_invalid: str = "refuse", *, partitions: int = 1) -> None:
     settings = {"goqueue.schema.validation": "full", "goqueue.schema.on.invalid": on_invalid}
     await create_topic(broker, CreateTopic(name=ORDERS, partitions=partitions, settings=settings))
-    await register_schema(broker, "orders-value", SchemaText(SchemaKind.JSON, '{"type": "integer"}'))
+    await register_schema(
+        broker,
+        RegisterSchema(subject="orders-value", schema=SchemaText(SchemaKind.JSON, '{"type": "integer"}')),
+    )
 
 
 def batch_of(
@@ -151,7 +157,9 @@ def test_a_published_message_that_does_not_fit_is_kept_with_the_reason(tmp_path:
             "goqueue-quarantine-original-topic": b"orders",
             "goqueue-quarantine-reason": BAD_TEXT.encode(),
         }
-        told = await trace_of(broker, TopicPartition(QUARANTINE, placed.partition), kept.offset)
+        told = await trace_of(
+            broker, TraceMessage(source=TopicPartition(QUARANTINE, placed.partition), offset=kept.offset)
+        )
         facts = told.spans[0].facts
         assert (facts["quarantined_from"], facts["quarantined_because"]) == ("orders", BAD_TEXT)
 
@@ -250,7 +258,7 @@ def test_times_are_found_around_what_is_missing(tmp_path: Path) -> None:
         await orders(broker, "quarantine")
         await send(broker, batch_of(BAD, BAD))
         await send(broker, batch_of(BAD, GOOD))
-        assert (await find_offset(broker, ORDERS_0, 1_750_000_000_000)).offset == 3
+        assert (await find_offset(broker, FindOffset(source=ORDERS_0, spot=1_750_000_000_000))).offset == 3
 
     walk(tmp_path, steps)
 
@@ -297,7 +305,7 @@ def test_a_bulk_write_with_a_bad_message_is_refused_before_anything_is_stored(tm
         await orders(broker, "refuse")
         entries = encode_entry(ORDERS_0, 2, batch_of(GOOD)) + encode_entry(ORDERS_0, 2, batch_of(BAD))
         with pytest.raises(SchemaMismatch):
-            await append_entries(broker, memoryview(bytearray(entries)), Acks.ALL)
+            await append_entries(broker, AppendEntries(entries=memoryview(bytearray(entries)), acks=Acks.ALL))
         assert await values(broker) == []
 
     walk(tmp_path, steps)
@@ -309,7 +317,9 @@ def test_a_bulk_write_keeps_bad_messages_aside_where_its_topic_does(tmp_path: Pa
         for _ in range(2):
             batches = batch_of(GOOD, sequence=0), batch_of(BAD, GOOD, sequence=1)
             entries = b"".join(encode_entry(ORDERS_0, 2, batch) for batch in batches)
-            first, second = await append_entries(broker, memoryview(bytearray(entries)), Acks.ALL)
+            first, second = await append_entries(
+                broker, AppendEntries(entries=memoryview(bytearray(entries)), acks=Acks.ALL)
+            )
             assert (first.base_offset, first.quarantined) == (0, {})
             assert (second.base_offset, second.quarantined) == (1, {0: BAD_TEXT})
         assert await values(broker) == [(0, GOOD), (2, GOOD)]
@@ -334,7 +344,7 @@ def test_quarantine_grows_with_its_topic_and_has_none_of_its_own(tmp_path: Path)
     async def steps(broker: Broker) -> None:
         await orders(broker, "quarantine")
         await send(broker, batch_of(BAD))
-        await add_partitions(broker, ORDERS, 2)
+        await add_partitions(broker, AddPartitions(name=ORDERS, total=2))
         await send(broker, batch_of(BAD), TopicPartition(ORDERS, 1))
         assert len(await values(broker, TopicPartition(QUARANTINE, 1))) == 1
 
@@ -342,7 +352,7 @@ def test_quarantine_grows_with_its_topic_and_has_none_of_its_own(tmp_path: Path)
             SettingChange("goqueue.schema.validation", "full"),
             SettingChange("goqueue.schema.on.invalid", "quarantine"),
         ]
-        await alter_settings(broker, QUARANTINE, changes)
+        await alter_settings(broker, AlterSettings(name=QUARANTINE, changes=changes))
         with pytest.raises(SchemaMismatch):
             await send(broker, batch_of(BAD), QUARANTINE_0)
 
@@ -378,7 +388,10 @@ def test_settings_that_make_no_sense_are_refused(tmp_path: Path) -> None:
         await orders(broker)
         for name in ("validation", "subject.strategy", "on.invalid"):
             with pytest.raises(InvalidSetting, match="cannot be 'maybe'"):
-                await alter_settings(broker, ORDERS, [SettingChange(f"goqueue.schema.{name}", "maybe")])
+                await alter_settings(
+                    broker,
+                    AlterSettings(name=ORDERS, changes=[SettingChange(f"goqueue.schema.{name}", "maybe")]),
+                )
 
     walk(tmp_path, steps)
 

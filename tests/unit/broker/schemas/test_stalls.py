@@ -15,7 +15,7 @@ from goqueue.broker.schemas.verbs import register_schema, schema_problems, set_c
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.write.append import append, append_when_checked
 from goqueue.broker.write.publish import publish
-from goqueue.model.commands import Append, CreateTopic, Placed, Publish
+from goqueue.model.commands import Append, Placed, Publish
 from goqueue.model.errors import (
     GoQueueError,
     InvalidSchema,
@@ -26,8 +26,10 @@ from goqueue.model.errors import (
 )
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Acks, Message
+from goqueue.model.schema_commands import CompareSchema, RegisterSchema, SetCompatibility
 from goqueue.model.schemas import Compatibility, SchemaKind, SchemaText
 from goqueue.model.settings import WorkshopConfig
+from goqueue.model.topics import CreateTopic
 from goqueue.node.disk import FolderDisk
 from goqueue.node.threads import WorkerThreads
 from goqueue.node.workshop import WorkshopProcesses
@@ -118,7 +120,9 @@ def run(folder: Path, test: Callable[[Broker], Awaitable[None]], limits: Worksho
 
 
 async def register(broker: Broker, kind: SchemaKind, text: str, subject: str = "orders-value") -> int:
-    return (await register_schema(broker, subject, SchemaText(kind, text))).schema_id
+    return (
+        await register_schema(broker, RegisterSchema(subject=subject, schema=SchemaText(kind, text)))
+    ).schema_id
 
 
 async def send(broker: Broker, *values: bytes) -> list[object]:
@@ -196,14 +200,17 @@ def test_what_is_large_is_registered_and_compared_beside_the_loop_or_refused(
 
 def test_comparing_with_all_that_went_before_is_done_beside_the_loop(tmp_path: Path) -> None:
     async def test(broker: Broker) -> None:
-        await set_compatibility(broker, "orders-value", Compatibility.NONE)
+        await set_compatibility(broker, SetCompatibility(subject="orders-value", level=Compatibility.NONE))
         for count in (500, 501, 502):
             await register(broker, SchemaKind.JSON, wide_json(count))
-        await set_compatibility(broker, "orders-value", Compatibility.FULL_TRANSITIVE)
+        await set_compatibility(
+            broker, SetCompatibility(subject="orders-value", level=Compatibility.FULL_TRANSITIVE)
+        )
 
         try:
             problems = await schema_problems(
-                broker, "orders-value", SchemaText(SchemaKind.JSON, wide_json(400))
+                broker,
+                CompareSchema(subject="orders-value", schema=SchemaText(SchemaKind.JSON, wide_json(400))),
             )
         except SchemaTooComplex:
             return

@@ -8,7 +8,7 @@ import pytest
 from goqueue.broker.broker import Broker
 from goqueue.broker.sinks.verbs import describe_sink, take_generation
 from goqueue.broker.topics.verbs import create_topic
-from goqueue.model.commands import CreateTopic
+from goqueue.model.topics import CreateTopic
 from tests.unit.broker.lives import NEVER, Lives, PowerLost
 from tests.unit.broker.running import ORDERS
 from tests.unit.broker.sinks.sink_steps import SINK, commit, put_stage, values

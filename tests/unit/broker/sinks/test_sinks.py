@@ -23,7 +23,7 @@ from goqueue.broker.sinks.verbs import (
 )
 from goqueue.broker.topics.verbs import create_topic, delete_topic
 from goqueue.broker.write.publish import publish
-from goqueue.model.commands import CreateTopic, EpochEnded, Publish, ReadMessages, StageBatches
+from goqueue.model.commands import EpochEnded, Publish, ReadMessages, StageBatches
 from goqueue.model.errors import (
     Corrupt,
     Invalid,
@@ -38,6 +38,7 @@ from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Lane, Message
 from goqueue.model.ports import Disk
 from goqueue.model.settings import BrokerConfig
+from goqueue.model.topics import CreateTopic, DeleteTopic
 from goqueue.node.disk import FolderDisk
 from goqueue.records.entries import encode_entry
 from goqueue.testing.disk import SimulatedDisk
@@ -183,7 +184,7 @@ def test_a_name_that_is_no_file_name_is_refused(tmp_path: Path, name: str) -> No
 def test_a_stage_for_a_topic_that_is_gone_is_not_committed(tmp_path: Path) -> None:
     async def walk(broker: Broker) -> None:
         await put_stage(broker, 0, "a", [(0, "x")])
-        await delete_topic(broker, ORDERS)
+        await delete_topic(broker, DeleteTopic(name=ORDERS))
         with pytest.raises(TopicNotFound):
             await commit(broker, 0, "a")
         await create_topic(broker, CreateTopic(name=ORDERS, partitions=1))
@@ -197,7 +198,7 @@ def test_a_topic_made_anew_takes_the_epochs_that_follow(tmp_path: Path) -> None:
     async def walk(broker: Broker) -> None:
         await put_stage(broker, 0, "a", [(0, "x"), (0, "y")])
         await commit(broker, 0, "a")
-        await delete_topic(broker, ORDERS)
+        await delete_topic(broker, DeleteTopic(name=ORDERS))
         await create_topic(broker, CreateTopic(name=ORDERS, partitions=1))
         await put_stage(broker, 1, "a", [(0, "z")])
         await commit(broker, 1, "a")
@@ -318,7 +319,7 @@ def test_an_epoch_under_way_to_a_topic_that_is_deleted_goes_on_without_it(
         disk.faults.fail_syncs(1, under="logs/orders/0")
         with pytest.raises(StorageFailed):
             await commit(broker, 0, "a")
-        await delete_topic(broker, ORDERS)
+        await delete_topic(broker, DeleteTopic(name=ORDERS))
         assert (await commit(broker, 0, "a")).is_duplicate
         found = await read_messages(broker, ReadMessages(source=kept))
         assert [message.value for message in found.messages] == [b"kept"]

@@ -14,10 +14,11 @@ from goqueue.broker.storage.partition import Partition
 from goqueue.broker.topics.verbs import create_topic, delete_topic
 from goqueue.broker.write.publish import publish
 from goqueue.log.flush import Flush
-from goqueue.model.commands import CreateTopic, Placed, Publish, ReadMessages
+from goqueue.model.commands import Placed, Publish, ReadMessages
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import BrokerConfig, CommitLogConfig, KiB
+from goqueue.model.topics import CreateTopic, DeleteTopic
 from goqueue.node.disk import DiskPlacedFile, FolderDisk
 from goqueue.testing.disk import SimulatedDisk
 from tests.unit.broker.running import ORDERS, ORDERS_0, running, until
@@ -230,7 +231,7 @@ def test_a_topic_that_is_made_anew_under_its_name_gets_nothing_of_the_one_before
             for _ in range(3 if value == b"old" else 1):
                 await put(broker, value)
             if value == b"old":
-                await delete_topic(broker, ORDERS)
+                await delete_topic(broker, DeleteTopic(name=ORDERS))
         left.append(disk.crash())
 
     async def look(broker: Broker) -> None:

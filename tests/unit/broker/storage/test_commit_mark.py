@@ -16,10 +16,12 @@ from goqueue.broker.topics.verbs import delete_records
 from goqueue.broker.write.publish import publish
 from goqueue.model.commands import (
     BatchesRead,
+    FindOffset,
     PartitionRead,
     Placed,
     Publish,
     Read,
+    ReadFrames,
     ReadMessages,
     Spot,
     WatchOffsets,
@@ -28,6 +30,7 @@ from goqueue.model.group_commands import CommitOffsets, DescribeLag, ResetOffset
 from goqueue.model.groups import NO_GENERATION, Membership, TopicCommit
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks, Message
+from goqueue.model.topics import DeleteRecords
 from goqueue.model.transactions import Isolation
 from tests.unit.broker.lives import Lives
 from tests.unit.broker.queue.queue_steps import Consumer, ack, join, orders, take, values
@@ -132,11 +135,17 @@ async def _fetched(broker: Broker) -> object:
 
 
 async def _frames(broker: Broker) -> object:
-    return (await read_frames(broker, SOURCE, 0, max_bytes=1_000, wait_ms=0)).end_offset
+    return (
+        await read_frames(broker, ReadFrames(source=SOURCE, offset=0, max_bytes=1_000, wait_ms=0))
+    ).end_offset
 
 
 async def _latest(broker: Broker) -> object:
-    return (await find_offset(broker, SOURCE, Spot.LATEST, isolation=Isolation.UNCOMMITTED)).offset
+    return (
+        await find_offset(
+            broker, FindOffset(source=SOURCE, spot=Spot.LATEST, isolation=Isolation.UNCOMMITTED)
+        )
+    ).offset
 
 
 async def _ranges(broker: Broker) -> object:
@@ -149,7 +158,7 @@ async def _lag(broker: Broker) -> object:
 
 
 async def _deleted(broker: Broker) -> object:
-    return await delete_records(broker, SOURCE, -1)
+    return await delete_records(broker, DeleteRecords(target=SOURCE, before_offset=-1))
 
 
 async def _reset(broker: Broker) -> object:

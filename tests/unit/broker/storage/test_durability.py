@@ -10,10 +10,11 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.read.read import read_messages
 from goqueue.broker.topics.verbs import alter_settings, create_topic, delete_records, describe_topic
 from goqueue.broker.write.publish import publish
-from goqueue.model.commands import CreateTopic, Placed, Publish, ReadMessages, SettingChange
+from goqueue.model.commands import Placed, Publish, ReadMessages
 from goqueue.model.errors import ShuttingDown, StorageFailed, StorageFull
 from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import BrokerConfig
+from goqueue.model.topics import AlterSettings, CreateTopic, DeleteRecords, DescribeTopic, SettingChange
 from goqueue.node.disk import DiskFile, FolderDisk
 from goqueue.testing.disk import SimulatedDisk
 from tests.unit.broker.running import DIRECT, ORDERS, ORDERS_0, running, until
@@ -80,14 +81,14 @@ def test_a_failed_fsync_refuses_the_ack_and_the_partition_comes_back_without_the
         async with running(disk, BrokerConfig(upkeep_interval_ms=20, commit_log=DIRECT)) as broker:
             await create_topic(broker, CreateTopic(name="orders", partitions=1))
             assert await put(broker, b"safe") == Placed(0, 0)
-            epoch = describe_topic(broker, "orders").partitions[0].leader_epoch
+            epoch = describe_topic(broker, DescribeTopic(name="orders")).partitions[0].leader_epoch
             disk.faults.fail_syncs(1, under="logs/orders")
             assert isinstance(await put(broker, b"uncertain"), StorageFailed)
             await until(lambda: not broker.partition(ORDERS_0).is_failed)
             assert await put(broker, b"after") == Placed(0, 1)
             found = await read_messages(broker, ReadMessages(source=ORDERS_0))
             assert [m.value for m in found.messages] == [b"safe", b"after"]
-            assert describe_topic(broker, "orders").partitions[0].leader_epoch > epoch
+            assert describe_topic(broker, DescribeTopic(name="orders")).partitions[0].leader_epoch > epoch
 
     asyncio.run(walk())
 
@@ -104,8 +105,10 @@ def test_a_full_disk_refuses_messages_and_changes_and_takes_them_again_later(
             disk.fill_up(after_bytes=50)
             assert isinstance(await put(broker, b"x" * 500), StorageFull)
             with pytest.raises(StorageFull):
-                await alter_settings(broker, "orders", [SettingChange("retention.ms", "1234567")])
-            assert describe_topic(broker, "orders").settings.retention_ms != 1234567
+                await alter_settings(
+                    broker, AlterSettings(name="orders", changes=[SettingChange("retention.ms", "1234567")])
+                )
+            assert describe_topic(broker, DescribeTopic(name="orders")).settings.retention_ms != 1234567
             disk.faults.heal()
             assert await put(broker, b"after") == Placed(0, 1)
 
@@ -125,11 +128,11 @@ def test_a_recovery_point_that_does_not_fit_on_the_disk_does_not_stop_a_partitio
             await put(broker, b"before")
             disk.fill_up(after_bytes=0)
             with pytest.raises(StorageFull):
-                await delete_records(broker, ORDERS_0, 1)
+                await delete_records(broker, DeleteRecords(target=ORDERS_0, before_offset=1))
             assert not broker.partition(ORDERS_0).is_failed
             disk.faults.heal()
             assert await put(broker, b"after") == Placed(0, 1)
-            assert await delete_records(broker, ORDERS_0, 1) == 1
+            assert await delete_records(broker, DeleteRecords(target=ORDERS_0, before_offset=1)) == 1
 
     asyncio.run(walk())
 
@@ -142,7 +145,9 @@ def test_a_journal_that_fails_ends_the_brokers_work_and_a_new_start_goes_by_the_
             await create_topic(broker, CreateTopic(name="orders", partitions=1))
             disk.faults.fail_syncs(1, under="logs/__metadata")
             with pytest.raises(StorageFailed):
-                await alter_settings(broker, "orders", [SettingChange("retention.ms", "1234567")])
+                await alter_settings(
+                    broker, AlterSettings(name="orders", changes=[SettingChange("retention.ms", "1234567")])
+                )
             assert "journal" in str(await broker.failure)
             with pytest.raises(ShuttingDown):
                 await put(broker, b"too late")

@@ -40,15 +40,7 @@ from goqueue.broker.write.append import append
 from goqueue.broker.write.append_entries import append_entries
 from goqueue.broker.write.publish import publish
 from goqueue.broker.write.publish_once import publish_once
-from goqueue.model.commands import (
-    Append,
-    CreateTopic,
-    Placed,
-    Publish,
-    ReadMessages,
-    SettingChange,
-    StageBatches,
-)
+from goqueue.model.commands import Append, AppendEntries, Placed, Publish, ReadMessages, StageBatches
 from goqueue.model.delays import Postponed
 from goqueue.model.delivery import Action, Poll, Settle
 from goqueue.model.errors import (
@@ -65,7 +57,27 @@ from goqueue.model.groups import NO_GENERATION, Membership, TopicCommit
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import HOUR_MS, MINUTE_MS, BrokerConfig, GroupConfig
-from goqueue.model.tenants import UNLIMITED_QUOTAS, CreateTenant, Quotas, TenantStatus
+from goqueue.model.tenant_commands import (
+    CreateTenant,
+    DeleteTenant,
+    DescribeUsage,
+    GetTenant,
+    ListTenantGroups,
+    ListTenants,
+    ListTenantTopics,
+    ResetUsage,
+    SetQuotas,
+    SetStatus,
+)
+from goqueue.model.tenants import UNLIMITED_QUOTAS, Quotas, TenantStatus
+from goqueue.model.topics import (
+    AddPartitions,
+    AlterSettings,
+    CreateTopic,
+    DeleteRecords,
+    DescribeTopic,
+    SettingChange,
+)
 from goqueue.model.transaction_commands import PublishOnce, TakeProducerId
 from goqueue.model.transactions import ProducerEpoch
 from goqueue.node.disk import FolderDisk
@@ -124,18 +136,18 @@ def test_a_tenant_adopts_topics_and_groups_that_bear_its_name(tmp_path: Path) ->
 
         await create_tenant(broker, CreateTenant(name="acme"))
 
-        assert tenant_topics(broker, "acme") == [TOPIC]
-        assert tenant_groups(broker, "acme") == ["acme.workers"]
-        usage = tenant_usage(broker, "acme")
+        assert tenant_topics(broker, ListTenantTopics(tenant_id="acme")) == [TOPIC]
+        assert tenant_groups(broker, ListTenantGroups(tenant_id="acme")) == ["acme.workers"]
+        usage = tenant_usage(broker, DescribeUsage(tenant_id="acme"))
         assert (usage.topic_count, usage.partition_count, usage.group_count) == (1, 2, 1)
-        sizes = [view.size_bytes for view in describe_topic(broker, TOPIC).partitions]
+        sizes = [view.size_bytes for view in describe_topic(broker, DescribeTopic(name=TOPIC)).partitions]
         assert usage.storage_bytes == sum(sizes) > 100
         assert usage.totals.messages_published == 0, "what came before belongs to nobody"
         await put(broker, *TEN)
-        assert tenant_usage(broker, "acme").totals.messages_published == 10
-        await delete_tenant(broker, "acme", is_forced=True)
+        assert tenant_usage(broker, DescribeUsage(tenant_id="acme")).totals.messages_published == 10
+        await delete_tenant(broker, DeleteTenant(tenant_id="acme", is_forced=True))
         await put(broker, *TEN)
-        assert [tenant.tenant_id for tenant in list_tenants(broker)] == ["__system"]
+        assert [tenant.tenant_id for tenant in list_tenants(broker, ListTenants())] == ["__system"]
 
     live(tmp_path, work)
 
@@ -196,11 +208,13 @@ def test_bulk_writes_stages_and_numbered_messages_are_held_to_the_quotas_too() -
         numbered = PublishOnce(producer=producer, topic=TOPIC, message=Message(b"x"), sequence=0)
 
         with pytest.raises(MessageTooLarge):
-            await append_entries(broker, _entries(batch(Message(b"x" * 501))), Acks.ALL)
-        await append_entries(broker, _entries(batch(*TEN)), Acks.ALL)
+            await append_entries(
+                broker, AppendEntries(entries=_entries(batch(Message(b"x" * 501))), acks=Acks.ALL)
+            )
+        await append_entries(broker, AppendEntries(entries=_entries(batch(*TEN)), acks=Acks.ALL))
 
         for refused in (
-            append_entries(broker, _entries(batch(*TEN)), Acks.ALL),
+            append_entries(broker, AppendEntries(entries=_entries(batch(*TEN)), acks=Acks.ALL)),
             stage(
                 broker,
                 StageBatches(sink="lake", generation=1, epoch=0, stage_id="a", entries=_entries(batch(*TEN))),
@@ -209,8 +223,10 @@ def test_bulk_writes_stages_and_numbered_messages_are_held_to_the_quotas_too() -
         ):
             with pytest.raises(RateExceeded):
                 await refused
-        assert tenant_usage(broker, "acme").totals.messages_published == 10
-        assert tenant_usage(broker, "beta").totals.messages_published == 1, "all or none"
+        assert tenant_usage(broker, DescribeUsage(tenant_id="acme")).totals.messages_published == 10
+        assert tenant_usage(broker, DescribeUsage(tenant_id="beta")).totals.messages_published == 1, (
+            "all or none"
+        )
         failed = broker.counters.topics[TOPIC].failed
         assert failed == {MessageTooLarge.code: 1, RateExceeded.code: 3}, "a batch counts once"
         await asyncio.sleep(0.1)
@@ -248,7 +264,7 @@ def test_readers_and_polls_share_what_a_second_allows() -> None:
 
         assert [len(part.messages) for part in polled.parts] == [1]
         assert broker.clock.wall_ms() - before_ms <= 50
-        assert tenant_usage(broker, "acme").totals.messages_consumed == 12
+        assert tenant_usage(broker, DescribeUsage(tenant_id="acme")).totals.messages_consumed == 12
 
     Lives(1).live(work)
 
@@ -277,8 +293,10 @@ def test_messages_above_the_tenants_size_are_refused_at_both_ways_in(tmp_path: P
 def test_a_tenant_stores_what_it_may_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
     async def work(broker: Broker) -> None:
         await acme(broker, max_storage_bytes=5_000)
-        await alter_settings(broker, TOPIC, [SettingChange("segment.bytes", "4096")])
-        while tenant_usage(broker, "acme").storage_bytes < 5_000:
+        await alter_settings(
+            broker, AlterSettings(name=TOPIC, changes=[SettingChange("segment.bytes", "4096")])
+        )
+        while tenant_usage(broker, DescribeUsage(tenant_id="acme")).storage_bytes < 5_000:
             await put(broker, Message(b"x" * 500))
         with pytest.raises(StorageQuotaExceeded):
             await put(broker, Message(b"x"))
@@ -286,7 +304,7 @@ def test_a_tenant_stores_what_it_may_and_goes_on_when_there_is_room(tmp_path: Pa
             append(broker, Append(TOPIC_0, batch(Message(b"x")), Acks.LEADER))
         await put(broker, Message(b"x" * 500), topic=FREE)
 
-        await delete_records(broker, TOPIC_0, -1)
+        await delete_records(broker, DeleteRecords(target=TOPIC_0, before_offset=-1))
 
         [placed] = await put(broker, Message(b"x"))
         assert isinstance(placed, Placed)
@@ -303,7 +321,7 @@ def test_topics_and_partitions_are_counted(tmp_path: Path) -> None:
         with pytest.raises(QuotaExceeded, match="6 partitions"):
             await create_topic(broker, CreateTopic(name="acme.three", partitions=2, validate_only=True))
         with pytest.raises(QuotaExceeded, match="6 partitions"):
-            await add_partitions(broker, TOPIC, 3)
+            await add_partitions(broker, AddPartitions(name=TOPIC, total=3))
         await create_topic(broker, CreateTopic(name="acme.three", partitions=1))
         with pytest.raises(QuotaExceeded, match="3 topics"):
             await create_topic(broker, CreateTopic(name="acme.four", partitions=1))
@@ -315,17 +333,21 @@ def test_topics_and_partitions_are_counted(tmp_path: Path) -> None:
 def test_retention_is_cut_to_the_quota_and_a_wish_for_more_is_refused(tmp_path: Path) -> None:
     async def work(broker: Broker) -> None:
         await acme(broker, max_retention_ms=HOUR_MS)
-        assert describe_topic(broker, TOPIC).settings.retention_ms == HOUR_MS
+        assert describe_topic(broker, DescribeTopic(name=TOPIC)).settings.retention_ms == HOUR_MS
         for wish in ("-1", str(HOUR_MS + 1)):
             with pytest.raises(QuotaExceeded):
-                await alter_settings(broker, TOPIC, [SettingChange("retention.ms", wish)])
+                await alter_settings(
+                    broker, AlterSettings(name=TOPIC, changes=[SettingChange("retention.ms", wish)])
+                )
             settings = {"retention.ms": wish}
             with pytest.raises(QuotaExceeded):
                 await create_topic(broker, CreateTopic(name="acme.long", partitions=1, settings=settings))
-        await alter_settings(broker, TOPIC, [SettingChange("retention.ms", "60000")])
-        await alter_settings(broker, TOPIC, [SettingChange("retention.ms", None)])
-        assert describe_topic(broker, TOPIC).settings.retention_ms == HOUR_MS
-        assert describe_topic(broker, FREE).settings.retention_ms == 168 * HOUR_MS
+        await alter_settings(
+            broker, AlterSettings(name=TOPIC, changes=[SettingChange("retention.ms", "60000")])
+        )
+        await alter_settings(broker, AlterSettings(name=TOPIC, changes=[SettingChange("retention.ms", None)]))
+        assert describe_topic(broker, DescribeTopic(name=TOPIC)).settings.retention_ms == HOUR_MS
+        assert describe_topic(broker, DescribeTopic(name=FREE)).settings.retention_ms == 168 * HOUR_MS
 
     live(tmp_path, work)
 
@@ -368,7 +390,7 @@ def test_groups_and_their_members_are_counted(tmp_path: Path) -> None:
                     Membership("acme.third", "", NO_GENERATION), [TopicCommit(TOPIC, [(0, 0, -1, "")])]
                 ),
             )
-        assert tenant_groups(broker, "acme") == ["acme.readers", "acme.workers"]
+        assert tenant_groups(broker, ListTenantGroups(tenant_id="acme")) == ["acme.readers", "acme.workers"]
         for name in ("ann", "bob", "cid"):
             await join(broker, name, group="workers", topic=TOPIC)
 
@@ -420,7 +442,7 @@ def test_a_tenant_that_is_not_active_is_refused_everything_and_keeps_its_data(
         part = polled.parts[0]
         receipt = f"{TOPIC}:0:{part.messages[0].offset}:1:{part.nonce:016x}"
 
-        await set_status(broker, "acme", status, reason="bill")
+        await set_status(broker, SetStatus(tenant_id="acme", status=status, reason="bill"))
 
         with pytest.raises(TopicSuspended):
             await put(broker, *TEN)
@@ -441,7 +463,7 @@ def test_a_tenant_that_is_not_active_is_refused_everything_and_keeps_its_data(
         with pytest.raises(GroupSuspended):
             await fetch_offsets(broker, FetchOffsets(group="acme.workers", wanted=None))
         await put(broker, *TEN, topic=FREE)
-        await set_status(broker, "acme", TenantStatus.ACTIVE)
+        await set_status(broker, SetStatus(tenant_id="acme", status=TenantStatus.ACTIVE))
         assert await look(broker) == 10
         settled = await settle(broker, Settle(action=Action.ACK, receipts=[receipt]))
         assert not settled.refusals
@@ -457,7 +479,7 @@ def test_a_poll_that_waits_hears_of_a_suspension_at_once() -> None:
         await asyncio.sleep(1)
         before_ms = broker.clock.wall_ms()
 
-        await set_status(broker, "acme", TenantStatus.SUSPENDED, reason="bill")
+        await set_status(broker, SetStatus(tenant_id="acme", status=TenantStatus.SUSPENDED, reason="bill"))
 
         with pytest.raises(GroupSuspended):
             await waiting
@@ -472,13 +494,18 @@ def test_dead_letters_of_a_full_tenant_are_kept_and_counted() -> None:
         await put(broker, Message(b"bad"))
         consumer = await join(broker, group="acme.workers", topic=TOPIC)
         part = (await poll(broker, _poll(consumer))).parts[0]
-        await set_quotas(broker, "acme", Quotas(max_topics=1, max_storage_bytes=1, publish_rate_limit=1))
+        await set_quotas(
+            broker,
+            SetQuotas(
+                tenant_id="acme", quotas=Quotas(max_topics=1, max_storage_bytes=1, publish_rate_limit=1)
+            ),
+        )
 
         receipt = f"{TOPIC}:0:0:1:{part.nonce:016x}"
         await settle(broker, Settle(action=Action.REJECT, receipts=[receipt], reason="no"))
 
-        assert tenant_topics(broker, "acme") == [TOPIC, f"{TOPIC}.dlq"]
-        assert tenant_usage(broker, "acme").totals.messages_published == 2
+        assert tenant_topics(broker, ListTenantTopics(tenant_id="acme")) == [TOPIC, f"{TOPIC}.dlq"]
+        assert tenant_usage(broker, DescribeUsage(tenant_id="acme")).totals.messages_published == 2
 
     Lives(1).live(work)
 
@@ -489,8 +516,8 @@ def test_tenants_survive_a_crash_and_what_they_moved_is_known_up_to_the_last_not
 
     async def begin(broker: Broker) -> None:
         await acme(broker, max_topics=7)
-        await set_status(broker, "acme", TenantStatus.SUSPENDED, reason="bill")
-        await set_status(broker, "acme", TenantStatus.ACTIVE)
+        await set_status(broker, SetStatus(tenant_id="acme", status=TenantStatus.SUSPENDED, reason="bill"))
+        await set_status(broker, SetStatus(tenant_id="acme", status=TenantStatus.ACTIVE))
         await put(broker, *TEN)
         await asyncio.sleep((USAGE_NOTED_MS + 2 * broker.config.upkeep_interval_ms) / 1_000)
         await put(broker, *TEN)
@@ -499,18 +526,18 @@ def test_tenants_survive_a_crash_and_what_they_moved_is_known_up_to_the_last_not
             await close_broker(broker)
 
     async def look_again(broker: Broker) -> None:
-        tenant = get_tenant(broker, "acme")
+        tenant = get_tenant(broker, GetTenant(tenant_id="acme"))
         assert (tenant.quotas.max_topics, tenant.status) == (7, TenantStatus.ACTIVE)
-        usage = tenant_usage(broker, "acme")
+        usage = tenant_usage(broker, DescribeUsage(tenant_id="acme"))
         assert usage.totals.messages_published == (20 if is_closed else 10)
         assert usage.totals.messages_consumed == (20 if is_closed else 0)
         assert usage.topic_count == 1 and usage.storage_bytes > 0
-        assert (await reset_usage(broker, "acme")).totals.messages_published == 0
+        assert (await reset_usage(broker, ResetUsage(tenant_id="acme"))).totals.messages_published == 0
 
     async def look_last(broker: Broker) -> None:
-        assert tenant_usage(broker, "acme").totals.messages_published == 0
+        assert tenant_usage(broker, DescribeUsage(tenant_id="acme")).totals.messages_published == 0
         await put(broker, *TEN)
-        assert tenant_usage(broker, "acme").totals.messages_published == 10
+        assert tenant_usage(broker, DescribeUsage(tenant_id="acme")).totals.messages_published == 10
 
     lives.live(begin)
     lives.live(look_again)
@@ -525,17 +552,17 @@ def test_a_journal_that_is_shortened_keeps_the_tenants(
     async def work(broker: Broker) -> None:
         await acme(broker)
         for number in range(30):
-            await set_quotas(broker, "acme", Quotas(max_topics=number + 1))
+            await set_quotas(broker, SetQuotas(tenant_id="acme", quotas=Quotas(max_topics=number + 1)))
         await broker.journal.shorten()
         assert broker.journal.event_count < 15
 
     live(tmp_path, work)
 
     async def look_again(broker: Broker) -> None:
-        assert get_tenant(broker, "acme").quotas.max_topics == 30
-        assert tenant_topics(broker, "acme") == [TOPIC]
-        assert get_tenant(broker, "__system").quotas == UNLIMITED_QUOTAS
-        system = tenant_usage(broker, "__system")
+        assert get_tenant(broker, GetTenant(tenant_id="acme")).quotas.max_topics == 30
+        assert tenant_topics(broker, ListTenantTopics(tenant_id="acme")) == [TOPIC]
+        assert get_tenant(broker, GetTenant(tenant_id="__system")).quotas == UNLIMITED_QUOTAS
+        system = tenant_usage(broker, DescribeUsage(tenant_id="__system"))
         assert system.topic_count >= 1 and system.storage_bytes > 0
 
     live(tmp_path, look_again)

@@ -14,10 +14,11 @@ from goqueue.broker.read.find_offset import end_of_epoch
 from goqueue.broker.read.read import read_messages
 from goqueue.broker.topics.verbs import create_topic, delete_topic, describe_topic
 from goqueue.broker.write.publish import publish
-from goqueue.model.commands import CreateTopic, Publish, ReadMessages
+from goqueue.model.commands import FindEpochEnd, Publish, ReadMessages
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import BrokerConfig
+from goqueue.model.topics import CreateTopic, DeleteTopic, DescribeTopic
 from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
 from goqueue.testing.disk import SimulatedDisk
@@ -32,7 +33,9 @@ QUICK = BrokerConfig(upkeep_interval_ms=20, commit_log=DIRECT)
 
 
 def epochs(broker: Broker, topic: str = ORDERS) -> list[int]:
-    return [partition.leader_epoch for partition in describe_topic(broker, topic).partitions]
+    return [
+        partition.leader_epoch for partition in describe_topic(broker, DescribeTopic(name=topic)).partitions
+    ]
 
 
 async def put(broker: Broker, partition: int = 0) -> None:
@@ -105,7 +108,7 @@ def test_a_topic_made_anew_begins_anew() -> None:
             await create_topic(broker, CreateTopic(name=ORDERS, partitions=1))
             await put(broker)
             await fail(broker, disk)
-            await delete_topic(broker, ORDERS)
+            await delete_topic(broker, DeleteTopic(name=ORDERS))
             await create_topic(broker, CreateTopic(name=ORDERS, partitions=1))
             await put(broker)
             assert epochs(broker) == [1]
@@ -123,7 +126,8 @@ def test_a_folder_with_one_epoch_for_all_keeps_it_for_each(tmp_path: Path) -> No
             assert (epochs(broker), epochs(broker, "acme.bills")) == ([4, 4, 4], [4])
             found = await read_messages(broker, ReadMessages(source=ORDERS_0))
             assert [message.value for message in found.messages] == [b"1", b"2", b"3"]
-            assert [end_of_epoch(broker, ORDERS_0, epoch) for epoch in (1, 2, 3)] == [(1, 1), (2, 2), (3, 3)]
+            asked = [FindEpochEnd(source=ORDERS_0, epoch=epoch) for epoch in (1, 2, 3)]
+            assert [end_of_epoch(broker, one) for one in asked] == [(1, 1), (2, 2), (3, 3)]
             assert broker.tenants.get("acme").name == "acme"
             assert broker.metadata.producer_ids_end == 1_001
         async with running(FolderDisk(tmp_path)) as broker:

@@ -20,7 +20,7 @@ from goqueue.broker.topics.verbs import (
 )
 from goqueue.broker.upkeep import keep_up_partition, keep_up_partitions
 from goqueue.broker.write.publish import publish
-from goqueue.model.commands import CreateTopic, Publish, SettingChange
+from goqueue.model.commands import Publish
 from goqueue.model.errors import (
     InvalidPartitionCount,
     InvalidReplication,
@@ -32,6 +32,19 @@ from goqueue.model.errors import (
 )
 from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import BrokerConfig
+from goqueue.model.topics import (
+    AddPartitions,
+    AlterSettings,
+    CreateTopic,
+    DeleteRecords,
+    DeleteTopic,
+    DescribeSettings,
+    DescribeTopic,
+    EnsureTopic,
+    FindTopic,
+    ListTopics,
+    SettingChange,
+)
 from goqueue.node.disk import FolderDisk
 from tests.unit.broker.running import ORDERS, ORDERS_0, running
 
@@ -42,15 +55,17 @@ def test_a_topic_its_settings_and_its_birth_survive_a_restart(tmp_path: Path) ->
             created = await create_topic(
                 broker, CreateTopic(name="orders", partitions=2, settings={"retention.ms": "5000"})
             )
-            await alter_settings(broker, "orders", [SettingChange("segment.bytes", "8192")])
-            await add_partitions(broker, "orders", 4)
+            await alter_settings(
+                broker, AlterSettings(name="orders", changes=[SettingChange("segment.bytes", "8192")])
+            )
+            await add_partitions(broker, AddPartitions(name="orders", total=4))
             cluster_id = broker.cluster_id
         async with running(FolderDisk(tmp_path)) as broker:
-            found = describe_topic(broker, "orders")
+            found = describe_topic(broker, DescribeTopic(name="orders"))
             assert (found.topic_id, found.created_ms) == (created.topic_id, created.created_ms)
             assert (found.settings.retention_ms, found.settings.segment_bytes) == (5000, 8192)
             assert [view.partition for view in found.partitions] == [0, 1, 2, 3]
-            assert topic_by_id(broker, created.topic_id) == found
+            assert topic_by_id(broker, FindTopic(topic_id=created.topic_id)) == found
             assert broker.cluster_id == cluster_id
             assert len(cluster_id) == 22
 
@@ -63,7 +78,7 @@ def test_names_that_could_not_be_folders_are_refused(tmp_path: Path, name: str) 
         async with running(FolderDisk(tmp_path)) as broker:
             with pytest.raises(InvalidTopicName):
                 await create_topic(broker, CreateTopic(name=name))
-            assert await list_topics(broker) == []
+            assert await list_topics(broker, ListTopics()) == []
 
     asyncio.run(walk())
 
@@ -85,7 +100,7 @@ def test_what_cannot_be_made_is_refused_and_leaves_nothing(tmp_path: Path) -> No
                 with pytest.raises(error):
                     await create_topic(broker, command)
             await create_topic(broker, CreateTopic(name="t", validate_only=True))
-            assert await list_topics(broker) == []
+            assert await list_topics(broker, ListTopics()) == []
 
     asyncio.run(walk())
 
@@ -106,17 +121,17 @@ def test_a_deleted_topic_is_gone_from_memory_and_disk_and_its_name_is_free(tmp_p
             await publish(broker, Publish(topic=ORDERS, messages=[Message(b"x")]))
             with pytest.raises(TopicExists):
                 await create_topic(broker, CreateTopic(name="orders"))
-            await delete_topic(broker, "orders")
+            await delete_topic(broker, DeleteTopic(name="orders"))
             assert not (tmp_path / "logs/orders").exists()
             with pytest.raises(TopicNotFound):
                 await publish(broker, Publish(topic=ORDERS, messages=[Message(b"x")]))
             with pytest.raises(TopicNotFound):
-                topic_by_id(broker, first.topic_id)
+                topic_by_id(broker, FindTopic(topic_id=first.topic_id))
             again = await create_topic(broker, CreateTopic(name="orders", partitions=1))
             assert again.topic_id != first.topic_id
             assert again.partitions[0].end_offset == 0
         async with running(FolderDisk(tmp_path)) as broker:
-            assert [view.name for view in await list_topics(broker)] == ["orders"]
+            assert [view.name for view in await list_topics(broker, ListTopics())] == ["orders"]
 
     asyncio.run(walk())
 
@@ -124,12 +139,14 @@ def test_a_deleted_topic_is_gone_from_memory_and_disk_and_its_name_is_free(tmp_p
 def test_topics_come_into_being_on_use_only_if_the_settings_allow(tmp_path: Path) -> None:
     async def walk() -> None:
         async with running(FolderDisk(tmp_path), BrokerConfig(default_partitions=5)) as broker:
-            views = await asyncio.gather(*(ensure_topic(broker, "orders") for _ in range(1)))
+            views = await asyncio.gather(
+                *(ensure_topic(broker, EnsureTopic(name="orders")) for _ in range(1))
+            )
             assert len(views[0].partitions) == 5
         async with running(FolderDisk(tmp_path), BrokerConfig(auto_create_topics=False)) as broker:
-            assert (await ensure_topic(broker, "orders")).name == "orders"
+            assert (await ensure_topic(broker, EnsureTopic(name="orders"))).name == "orders"
             with pytest.raises(TopicNotFound):
-                await ensure_topic(broker, "unknown")
+                await ensure_topic(broker, EnsureTopic(name="unknown"))
 
     asyncio.run(walk())
 
@@ -139,13 +156,13 @@ def test_records_are_deleted_up_to_an_offset_for_good(tmp_path: Path) -> None:
         async with running(FolderDisk(tmp_path)) as broker:
             await create_topic(broker, CreateTopic(name="orders", partitions=1))
             await publish(broker, Publish(topic=ORDERS, messages=[Message(b"x")] * 10))
-            assert await delete_records(broker, ORDERS_0, 4) == 4
-            assert await delete_records(broker, ORDERS_0, 2) == 4
+            assert await delete_records(broker, DeleteRecords(target=ORDERS_0, before_offset=4)) == 4
+            assert await delete_records(broker, DeleteRecords(target=ORDERS_0, before_offset=2)) == 4
             with pytest.raises(OffsetOutOfRange):
-                await delete_records(broker, ORDERS_0, 11)
+                await delete_records(broker, DeleteRecords(target=ORDERS_0, before_offset=11))
         async with running(FolderDisk(tmp_path)) as broker:
-            assert describe_topic(broker, "orders").partitions[0].start_offset == 4
-            assert await delete_records(broker, ORDERS_0, -1) == 10
+            assert describe_topic(broker, DescribeTopic(name="orders")).partitions[0].start_offset == 4
+            assert await delete_records(broker, DeleteRecords(target=ORDERS_0, before_offset=-1)) == 10
 
     asyncio.run(walk())
 
@@ -154,15 +171,20 @@ def test_settings_are_shown_with_their_defaults_and_go_back_to_them(tmp_path: Pa
     async def walk() -> None:
         async with running(FolderDisk(tmp_path)) as broker:
             await create_topic(broker, CreateTopic(name="orders", settings={"retention.bytes": "99"}))
-            views = {view.name: view for view in describe_settings(broker, "orders")}
+            views = {view.name: view for view in describe_settings(broker, DescribeSettings(name="orders"))}
             assert (views["retention.bytes"].value, views["retention.bytes"].is_default) == ("99", False)
             assert (views["cleanup.policy"].value, views["cleanup.policy"].is_default) == ("delete", True)
-            changed = await alter_settings(broker, "orders", [SettingChange("retention.bytes", None)])
+            changed = await alter_settings(
+                broker, AlterSettings(name="orders", changes=[SettingChange("retention.bytes", None)])
+            )
             assert changed.settings.retention_bytes == -1
             await alter_settings(
-                broker, "orders", [SettingChange("retention.bytes", "7")], validate_only=True
+                broker,
+                AlterSettings(
+                    name="orders", changes=[SettingChange("retention.bytes", "7")], validate_only=True
+                ),
             )
-            assert describe_topic(broker, "orders").settings.retention_bytes == -1
+            assert describe_topic(broker, DescribeTopic(name="orders")).settings.retention_bytes == -1
 
     asyncio.run(walk())
 
@@ -178,9 +200,11 @@ def test_upkeep_applies_a_changed_retention(tmp_path: Path) -> None:
                     broker, Publish(topic=ORDERS, messages=[Message(b"x" * 1000)], acks=Acks.LEADER)
                 )
             await commit_written([broker.partition(ORDERS_0)])
-            await alter_settings(broker, "orders", [SettingChange("retention.bytes", "4096")])
+            await alter_settings(
+                broker, AlterSettings(name="orders", changes=[SettingChange("retention.bytes", "4096")])
+            )
             await keep_up_partition(broker, broker.partition(ORDERS_0))
-            view = describe_topic(broker, "orders").partitions[0]
+            view = describe_topic(broker, DescribeTopic(name="orders")).partitions[0]
             assert view.size_bytes < 3 * 4096
             assert len(list((tmp_path / "logs/orders/0").glob("*.log"))) <= 3
 
@@ -195,7 +219,7 @@ def test_a_topic_that_is_deleted_during_upkeep_is_no_news(
             await create_topic(broker, CreateTopic(name="orders", partitions=8))
             messages = [Message(b"x", partition=number) for number in range(8)]
             await publish(broker, Publish(topic=ORDERS, messages=messages))
-            await asyncio.gather(keep_up_partitions(broker), delete_topic(broker, "orders"))
+            await asyncio.gather(keep_up_partitions(broker), delete_topic(broker, DeleteTopic(name="orders")))
 
     asyncio.run(walk())
 
@@ -207,7 +231,7 @@ def test_nobody_waits_for_a_recovery_point_of_a_partition_that_was_closed(tmp_pa
         async with running(FolderDisk(tmp_path)) as broker:
             await create_topic(broker, CreateTopic(name="orders", partitions=1))
             partition = broker.partition(ORDERS_0)
-            await delete_topic(broker, "orders")
+            await delete_topic(broker, DeleteTopic(name="orders"))
             with pytest.raises(TopicNotFound):
                 await asyncio.wait_for(partition.save_recovery_point(), timeout=5)
 

@@ -11,7 +11,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.tracing.contexts import ContextFinder
 from goqueue.broker.tracing.verbs import trace_of
 from goqueue.model.settings import MiB
-from goqueue.model.telemetry import TraceContext
+from goqueue.model.telemetry import TraceContext, TraceMessage
 from goqueue.node.disk import FolderDisk
 from goqueue.records.layout import Codec
 from tests.unit.broker.delays.test_producers import batch_of, send
@@ -40,7 +40,10 @@ def test_messages_without_a_context_have_the_ids_of_their_places(tmp_path: Path)
 
             contexts = await found(broker, 0, 2, open_bytes_max=0)
 
-            told = [(await trace_of(broker, ORDERS_0, offset)).context for offset in (0, 2)]
+            told = [
+                (await trace_of(broker, TraceMessage(source=ORDERS_0, offset=offset))).context
+                for offset in (0, 2)
+            ]
             assert contexts == dict(zip((0, 2), told, strict=True))
 
     asyncio.run(main())

@@ -11,14 +11,25 @@ from goqueue.broker.queue.redrive import redrive
 from goqueue.broker.topics.verbs import alter_settings, create_topic
 from goqueue.broker.tracing.verbs import find_traces, trace_by_id, trace_of, trace_stats
 from goqueue.broker.write.publish import publish
-from goqueue.model.commands import CreateTopic, Publish, SettingChange
+from goqueue.model.commands import Publish
 from goqueue.model.delays import Postponed
 from goqueue.model.delivery import Redrive
 from goqueue.model.errors import MessageNotFound, PartitionNotFound, TraceNotFound
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Headers, Message
 from goqueue.model.settings import TracingConfig
-from goqueue.model.telemetry import NO_OFFSET, Stage, Trace, TraceQuery, TraceStatus, Witness
+from goqueue.model.telemetry import (
+    NO_OFFSET,
+    CountTraces,
+    FindTrace,
+    Stage,
+    Trace,
+    TraceMessage,
+    TraceQuery,
+    TraceStatus,
+    Witness,
+)
+from goqueue.model.topics import AlterSettings, CreateTopic, SettingChange
 from tests.unit.broker.lives import Lives
 from tests.unit.broker.queue.queue_steps import (
     DEAD_ORDERS,
@@ -49,12 +60,14 @@ def test_a_message_is_followed_from_publish_to_ack() -> None:
         await put(broker, "a", "b")
         ann = await join(broker)
         taken = await take(broker, ann)
-        assert (await trace_of(broker, ORDERS_0, 1)).status is TraceStatus.IN_PROGRESS
+        assert (
+            await trace_of(broker, TraceMessage(source=ORDERS_0, offset=1))
+        ).status is TraceStatus.IN_PROGRESS
         await extend(broker, taken[1:], 60_000)
         await asyncio.sleep(0.001)  # what happens at the same moment has no order
         await ack(broker, taken)
 
-        trace = await trace_of(broker, ORDERS_0, 1)
+        trace = await trace_of(broker, TraceMessage(source=ORDERS_0, offset=1))
         assert stages(trace) == [*HEARD, Stage.FETCHED, Stage.EXTENDED, Stage.ACKED]
         assert trace.status is TraceStatus.COMPLETED
         assert {span.witness for span in trace.spans} == {Witness.RING}
@@ -67,7 +80,7 @@ def test_a_message_is_followed_from_publish_to_ack() -> None:
         assert {span.parent_span_id for span in trace.spans[1:]} == {root.span_id}
         assert root.parent_span_id is None
         assert len({span.span_id for span in trace.spans}) == len(trace.spans)
-        assert await trace_by_id(broker, trace.trace_id) == trace
+        assert await trace_by_id(broker, FindTrace(trace_id=trace.trace_id)) == trace
 
     Lives(1).live(story)
 
@@ -79,10 +92,12 @@ def test_dead_letter_and_redrive_are_one_trace() -> None:
         ann = await join(broker)
         await ack(broker, await take(broker, ann, limit=1))
         await nack(broker, await take(broker, ann), reason="try again")
-        assert (await trace_of(broker, ORDERS_0, 1)).status is TraceStatus.RETRYING
+        assert (
+            await trace_of(broker, TraceMessage(source=ORDERS_0, offset=1))
+        ).status is TraceStatus.RETRYING
         await nack(broker, await take(broker, ann, wait_ms=60_000), reason="no such customer")
 
-        dead = await trace_of(broker, ORDERS_0, 1)
+        dead = await trace_of(broker, TraceMessage(source=ORDERS_0, offset=1))
         assert dead.status is TraceStatus.FAILED
         routed = next(span for span in dead.spans if span.stage is Stage.DEAD_LETTERED)
         assert routed.facts["to"] == "orders.dlq/0@0"
@@ -90,14 +105,16 @@ def test_dead_letter_and_redrive_are_one_trace() -> None:
             "try again",
             "no such customer",
         ]
-        copy = await trace_of(broker, TopicPartition(DEAD_ORDERS, 0), 0)
+        copy = await trace_of(broker, TraceMessage(source=TopicPartition(DEAD_ORDERS, 0), offset=0))
         assert copy.trace_id == dead.trace_id
         assert copy.spans == dead.spans, "wherever one begins, it is the same story"
 
         await redrive(broker, Redrive(topic=ORDERS))
-        assert (await trace_by_id(broker, dead.trace_id)).status is TraceStatus.IN_PROGRESS
+        assert (
+            await trace_by_id(broker, FindTrace(trace_id=dead.trace_id))
+        ).status is TraceStatus.IN_PROGRESS
         await ack(broker, await take(broker, ann))
-        end = await trace_by_id(broker, dead.trace_id)
+        end = await trace_by_id(broker, FindTrace(trace_id=dead.trace_id))
         assert end.status is TraceStatus.COMPLETED
         assert (end.source, end.offset) == (ORDERS_0, 1)
         assert {(span.topic, span.offset) for span in end.spans} == {
@@ -122,12 +139,15 @@ def test_after_a_restart_log_and_journals_tell_the_story() -> None:
         await reject(broker, taken[1:2], "bad")
         await nack(broker, taken[2:3], delay_ms=3_600_000)
         await extend(broker, taken[3:], 3_600_000)
-        return [(await trace_of(broker, ORDERS_0, offset)).trace_id for offset in range(5)]
+        return [
+            (await trace_of(broker, TraceMessage(source=ORDERS_0, offset=offset))).trace_id
+            for offset in range(5)
+        ]
 
     ids = lives.live(before, is_killed=True)
 
     async def after(broker: Broker) -> None:
-        traces = [await trace_by_id(broker, trace_id) for trace_id in ids]
+        traces = [await trace_by_id(broker, FindTrace(trace_id=trace_id)) for trace_id in ids]
         assert [trace.offset for trace in traces] == [0, 1, 2, 3, 4]
         assert [trace.status for trace in traces] == [
             TraceStatus.COMPLETED,
@@ -155,16 +175,16 @@ def test_a_trace_that_a_producer_began_is_found_and_goes_on() -> None:
         await put(broker, "traced", headers=(("traceparent", PARENT.encode()),))
         await put(broker, "more", headers=(("traceparent", PARENT.encode()),))
 
-        trace = await trace_by_id(broker, "0af7651916cd43dd8448eb211c80319c")
+        trace = await trace_by_id(broker, FindTrace(trace_id="0af7651916cd43dd8448eb211c80319c"))
         assert (trace.source, trace.offset) == (ORDERS_0, 1)
         roots = [span for span in trace.spans if span.stage is Stage.RECEIVED]
         assert [span.offset for span in roots] == [1, 2], "both messages are part of it"
         assert {span.parent_span_id for span in roots} == {"b7ad6b7169203331"}
         with pytest.raises(TraceNotFound):
-            await trace_by_id(broker, "f" * 32)
+            await trace_by_id(broker, FindTrace(trace_id="f" * 32))
 
     async def after(broker: Broker) -> None:
-        trace = await trace_by_id(broker, "0af7651916cd43dd8448eb211c80319c")
+        trace = await trace_by_id(broker, FindTrace(trace_id="0af7651916cd43dd8448eb211c80319c"))
         assert {span.offset for span in trace.spans} == {1, 2}
 
     lives = Lives(4)
@@ -186,11 +206,11 @@ def test_a_search_looks_at_the_ends_of_the_logs_and_no_further_than_it_may() -> 
             broker, Publish(topic=TopicName("small"), messages=[Message(b"y", headers=traced(500))])
         )
 
-        assert (await trace_by_id(broker, f"{100:032x}")).offset == 99
-        assert (await trace_by_id(broker, f"{80:032x}")).offset == 79
-        assert (await trace_by_id(broker, f"{500:032x}")).source.topic == "small"
+        assert (await trace_by_id(broker, FindTrace(trace_id=f"{100:032x}"))).offset == 99
+        assert (await trace_by_id(broker, FindTrace(trace_id=f"{80:032x}"))).offset == 79
+        assert (await trace_by_id(broker, FindTrace(trace_id=f"{500:032x}"))).source.topic == "small"
         with pytest.raises(TraceNotFound):
-            await trace_by_id(broker, f"{2:032x}")
+            await trace_by_id(broker, FindTrace(trace_id=f"{2:032x}"))
 
     Lives(13).live(story)
 
@@ -209,18 +229,18 @@ def test_a_delayed_message_has_one_trace_before_and_after_it_is_due() -> None:
         assert {trace.offset for trace in waiting} == {NO_OFFSET}
         assert waiting[1].spans[0].facts["due_ms"] == now_ms + 5_000
         trace_id = waiting[1].trace_id
-        assert (await trace_by_id(broker, trace_id)).status is TraceStatus.DELAYED
+        assert (await trace_by_id(broker, FindTrace(trace_id=trace_id))).status is TraceStatus.DELAYED
 
         await cancel_delayed(broker, "orders", never.partition, never.number)
-        cancelled = await trace_by_id(broker, waiting[0].trace_id)
+        cancelled = await trace_by_id(broker, FindTrace(trace_id=waiting[0].trace_id))
         assert stages(cancelled) == [Stage.SCHEDULED, Stage.CANCELLED]
         assert cancelled.status is TraceStatus.COMPLETED
 
         await asyncio.sleep(6)
-        fired = await trace_by_id(broker, trace_id)
+        fired = await trace_by_id(broker, FindTrace(trace_id=trace_id))
         assert (fired.source, fired.offset) == (ORDERS_0, 0)
         assert {*stages(fired)} == {Stage.SCHEDULED, Stage.FIRED, *HEARD}
-        assert (await trace_of(broker, ORDERS_0, 0)).spans == fired.spans
+        assert (await trace_of(broker, TraceMessage(source=ORDERS_0, offset=0))).spans == fired.spans
         assert (await find_traces(broker, still_to_come)).traces == []
 
     Lives(5).live(story)
@@ -235,17 +255,17 @@ def test_after_a_restart_a_delayed_message_is_followed_to_where_it_was_delivered
         messages = [Message(b"%d" % n, due_ms=now_ms + 1_000 * n) for n in (1, 2, 3_600)]
         await publish(broker, Publish(topic=ORDERS, messages=messages))
         await asyncio.sleep(5)
-        fired = (await trace_of(broker, ORDERS_0, 1)).trace_id
+        fired = (await trace_of(broker, TraceMessage(source=ORDERS_0, offset=1))).trace_id
         [waiting] = (await find_traces(broker, TraceQuery(statuses=frozenset({TraceStatus.DELAYED})))).traces
         return fired, waiting.trace_id
 
     fired_id, waiting_id = lives.live(before, is_killed=True)
 
     async def after(broker: Broker) -> None:
-        fired = await trace_by_id(broker, fired_id)
+        fired = await trace_by_id(broker, FindTrace(trace_id=fired_id))
         assert (fired.source, fired.offset) == (ORDERS_0, 1)
         assert {*stages(fired)} == {Stage.SCHEDULED, Stage.FIRED, *HEARD}
-        waiting = await trace_by_id(broker, waiting_id)
+        waiting = await trace_by_id(broker, FindTrace(trace_id=waiting_id))
         assert (waiting.source, waiting.offset) == (ORDERS_0, NO_OFFSET)
         assert waiting.status is TraceStatus.DELAYED
         assert waiting.spans[0].witness is Witness.LOG
@@ -259,17 +279,22 @@ def test_how_a_transaction_ended_is_part_of_the_story() -> None:
         writer = await new_writer(broker)
         await writer.add(0)
         aborted = await writer.put(0, "a")
-        assert stages(await trace_of(broker, ORDERS_0, aborted)) == HEARD, "it is open"
+        assert stages(await trace_of(broker, TraceMessage(source=ORDERS_0, offset=aborted))) == HEARD, (
+            "it is open"
+        )
         await writer.abort()
         await writer.add(0)
         committed = await writer.put(0, "b")
         await writer.commit()
 
-        traces = [await trace_of(broker, ORDERS_0, offset) for offset in (aborted, committed)]
+        traces = [
+            await trace_of(broker, TraceMessage(source=ORDERS_0, offset=offset))
+            for offset in (aborted, committed)
+        ]
         assert [set(stages(trace)) - {*HEARD} for trace in traces] == [{Stage.ABORTED}, {Stage.COMMITTED}]
         assert traces[0].status is TraceStatus.FAILED
         with pytest.raises(MessageNotFound, match="a transaction's end"):
-            await trace_of(broker, ORDERS_0, aborted + 1)
+            await trace_of(broker, TraceMessage(source=ORDERS_0, offset=aborted + 1))
 
     Lives(12).live(story)
 
@@ -313,7 +338,7 @@ def test_refused_messages_are_told_of() -> None:
         [refused] = (await find_traces(broker, TraceQuery(statuses=frozenset({TraceStatus.FAILED})))).traces
         assert stages(refused) == [Stage.RECEIVED, Stage.REFUSED]
         assert refused.spans[1].facts["code"] == PartitionNotFound.code
-        assert await trace_by_id(broker, refused.trace_id) == refused
+        assert await trace_by_id(broker, FindTrace(trace_id=refused.trace_id)) == refused
 
     Lives(7).live(story)
 
@@ -328,14 +353,16 @@ def test_sampling_is_chosen_by_topic_and_takes_the_same_messages_at_every_stage(
         assert len(sampled) == 10
         assert all(trace.status is TraceStatus.COMPLETED for trace in sampled)
         assert {trace.offset % 10 for trace in sampled} == {sampled[0].offset % 10}
-        stats = await trace_stats(broker)
+        stats = await trace_stats(broker, CountTraces())
         assert stats.trace_counts[TraceStatus.COMPLETED] == stats.topic_counts[ORDERS] == 10
 
-        await alter_settings(broker, ORDERS, [SettingChange("goqueue.tracing.sampling", "0")])
+        await alter_settings(
+            broker, AlterSettings(name=ORDERS, changes=[SettingChange("goqueue.tracing.sampling", "0")])
+        )
         recorded = broker.telemetry.traces.recorded
         await put(broker, "quiet")
         assert broker.telemetry.traces.recorded == recorded
-        quiet = await trace_of(broker, ORDERS_0, 100)
+        quiet = await trace_of(broker, TraceMessage(source=ORDERS_0, offset=100))
         assert {span.witness for span in quiet.spans} == {Witness.LOG}, "its story can be told all the same"
 
     Lives(8).live(story)
@@ -347,11 +374,11 @@ def test_what_is_not_there_is_said_to_be_gone_or_still_to_come() -> None:
         await put(broker, "a", "b")
         broker.partition(ORDERS_0).log.move_start(1)
         with pytest.raises(MessageNotFound, match="retention has deleted it, and the log begins at 1"):
-            await trace_of(broker, ORDERS_0, 0)
+            await trace_of(broker, TraceMessage(source=ORDERS_0, offset=0))
         with pytest.raises(MessageNotFound, match="still to be written, and the log ends at 2"):
-            await trace_of(broker, ORDERS_0, 2)
+            await trace_of(broker, TraceMessage(source=ORDERS_0, offset=2))
         with pytest.raises(PartitionNotFound):
-            await trace_of(broker, TopicPartition(TopicName("orders"), 7), 0)
+            await trace_of(broker, TraceMessage(source=TopicPartition(TopicName("orders"), 7), offset=0))
 
     Lives(9).live(story)
 
@@ -366,7 +393,7 @@ def test_statistics_count_by_fate_and_tell_how_long_messages_waited() -> None:
         await ack(broker, taken[:1])
         await reject(broker, taken[1:2])
 
-        stats = await trace_stats(broker)
+        stats = await trace_stats(broker, CountTraces())
         assert stats.trace_counts[TraceStatus.COMPLETED] == 1
         assert stats.trace_counts[TraceStatus.FAILED] == 1
         assert stats.trace_counts[TraceStatus.IN_PROGRESS] == 2, "one that is out, and the dead letter"

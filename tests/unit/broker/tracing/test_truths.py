@@ -22,7 +22,16 @@ from goqueue.model.group_commands import CommitOffsets
 from goqueue.model.groups import Membership, TopicCommit
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Headers, Message
-from goqueue.model.telemetry import NO_OFFSET, Stage, TraceQuery, TraceStatus
+from goqueue.model.telemetry import (
+    NO_OFFSET,
+    CountTraces,
+    FindTrace,
+    Stage,
+    TraceMessage,
+    TraceQuery,
+    TraceStatus,
+)
+from goqueue.model.topics import DeleteTopic
 from goqueue.model.transaction_commands import BeginTransaction, PublishOnce
 from goqueue.model.transactions import Marker
 from tests.unit.broker.lives import Lives
@@ -53,7 +62,7 @@ def test_a_redrive_is_told_once() -> None:
         await reject(broker, await take(broker, ann))
         await redrive(broker, Redrive(topic=ORDERS))
 
-        trace = await trace_of(broker, ORDERS_0, 0)
+        trace = await trace_of(broker, TraceMessage(source=ORDERS_0, offset=0))
         assert [span.stage for span in trace.spans].count(Stage.REDRIVEN) == 1
 
     Lives(1).live(story)
@@ -69,12 +78,15 @@ def test_the_story_of_a_redriven_message_begins_where_a_producers_trace_did() ->
         await reject(broker, await take(broker, ann))
         await redrive(broker, Redrive(topic=ORDERS))
         for offset in (0, 1):
-            first, again = [await trace_of(broker, ORDERS_0, at) for at in (offset, offset + 2)]
+            first, again = [
+                await trace_of(broker, TraceMessage(source=ORDERS_0, offset=at))
+                for at in (offset, offset + 2)
+            ]
             assert first.spans == again.spans, "wherever one begins, it is the same story"
 
     async def after(broker: Broker) -> None:
         for offset in (0, 1):
-            told = await trace_of(broker, ORDERS_0, offset + 2)
+            told = await trace_of(broker, TraceMessage(source=ORDERS_0, offset=offset + 2))
             assert {(span.topic, span.offset) for span in told.spans} >= {
                 (ORDERS, offset),
                 (DEAD_ORDERS, offset),
@@ -94,9 +106,9 @@ def test_a_header_that_names_no_trace_leaves_the_message_its_made_one_to_the_end
         await reject(broker, await take(broker, ann))
         await redrive(broker, Redrive(topic=ORDERS))
 
-        first = await trace_of(broker, ORDERS_0, 0)
-        dead = await trace_of(broker, TopicPartition(DEAD_ORDERS, 0), 0)
-        again = await trace_of(broker, ORDERS_0, 1)
+        first = await trace_of(broker, TraceMessage(source=ORDERS_0, offset=0))
+        dead = await trace_of(broker, TraceMessage(source=TopicPartition(DEAD_ORDERS, 0), offset=0))
+        again = await trace_of(broker, TraceMessage(source=ORDERS_0, offset=1))
         assert first.trace_id == dead.trace_id == again.trace_id
         assert first.spans == dead.spans == again.spans
 
@@ -109,8 +121,8 @@ def test_of_several_headers_the_last_that_names_a_trace_counts() -> None:
         headers = (("traceparent", OTHER), ("Traceparent", PARENT), ("traceparent", b"garbage"))
         await put(broker, "a", headers=headers)
 
-        assert (await trace_of(broker, ORDERS_0, 0)).trace_id == TRACE_ID
-        assert (await trace_by_id(broker, TRACE_ID)).offset == 0
+        assert (await trace_of(broker, TraceMessage(source=ORDERS_0, offset=0))).trace_id == TRACE_ID
+        assert (await trace_by_id(broker, FindTrace(trace_id=TRACE_ID))).offset == 0
 
     Lives(3).live(story)
 
@@ -121,20 +133,20 @@ def test_a_producers_trace_is_found_while_its_message_waits_and_tells_of_the_wai
     async def before(broker: Broker) -> None:
         await orders(broker)
         await delay(broker, 5_000, (("traceparent", PARENT),))
-        waiting = await trace_by_id(broker, TRACE_ID)
+        waiting = await trace_by_id(broker, FindTrace(trace_id=TRACE_ID))
         assert (waiting.status, waiting.offset) == (TraceStatus.DELAYED, NO_OFFSET)
 
         await asyncio.sleep(6)
-        fired = await trace_by_id(broker, TRACE_ID)
+        fired = await trace_by_id(broker, FindTrace(trace_id=TRACE_ID))
         assert (fired.source, fired.offset) == (ORDERS_0, 0)
         assert [span.stage for span in fired.spans].count(Stage.SCHEDULED) == 1
-        assert (await trace_of(broker, ORDERS_0, 0)).spans == fired.spans
+        assert (await trace_of(broker, TraceMessage(source=ORDERS_0, offset=0))).spans == fired.spans
 
     async def after(broker: Broker) -> None:
-        fired = await trace_by_id(broker, TRACE_ID)
+        fired = await trace_by_id(broker, FindTrace(trace_id=TRACE_ID))
         assert (fired.source, fired.offset) == (ORDERS_0, 0)
         assert fired.spans[0].stage is Stage.SCHEDULED
-        assert (await trace_of(broker, ORDERS_0, 0)).spans == fired.spans
+        assert (await trace_of(broker, TraceMessage(source=ORDERS_0, offset=0))).spans == fired.spans
 
     lives.live(before, is_killed=True)
     lives.live(after)
@@ -153,12 +165,12 @@ def test_a_message_that_was_moved_and_delivered_was_not_cancelled() -> None:
 
         [found] = (await find_traces(broker, EVERY)).traces
         assert found.offset == 0, "it is told of where it lies, and nowhere else"
-        fired = await trace_by_id(broker, found.trace_id)
+        fired = await trace_by_id(broker, FindTrace(trace_id=found.trace_id))
         assert Stage.CANCELLED not in {span.stage for span in fired.spans}
         return found.trace_id
 
     async def after(broker: Broker) -> None:
-        fired = await trace_by_id(broker, trace_id)
+        fired = await trace_by_id(broker, FindTrace(trace_id=trace_id))
         assert (fired.source, fired.offset) == (ORDERS_0, 0)
         stages = [span.stage for span in fired.spans]
         assert Stage.CANCELLED not in stages and Stage.FIRED in stages
@@ -180,11 +192,11 @@ def test_a_cancelled_message_is_told_of_in_the_partition_it_never_came_to() -> N
         [found] = (await find_traces(broker, EVERY)).traces
         assert (found.status, found.offset) == (TraceStatus.COMPLETED, NO_OFFSET)
         assert {(span.topic, span.partition) for span in found.spans} == {(ORDERS, 0)}
-        assert (await trace_by_id(broker, found.trace_id)).spans == found.spans
+        assert (await trace_by_id(broker, FindTrace(trace_id=found.trace_id))).spans == found.spans
         return found.trace_id
 
     async def after(broker: Broker) -> None:
-        cancelled = await trace_by_id(broker, trace_id)
+        cancelled = await trace_by_id(broker, FindTrace(trace_id=trace_id))
         assert [span.stage for span in cancelled.spans] == [Stage.SCHEDULED, Stage.CANCELLED]
 
     trace_id = lives.live(before, is_killed=True)
@@ -232,11 +244,11 @@ def test_what_was_to_come_to_a_topic_that_is_gone_waits_no_more() -> None:
     async def story(broker: Broker) -> None:
         await orders(broker)
         await delay(broker, 60_000)
-        await delete_topic(broker, ORDERS)
+        await delete_topic(broker, DeleteTopic(name=ORDERS))
         await orders(broker)
         await delay(broker, 60_000)
 
-        assert (await trace_stats(broker)).trace_counts[TraceStatus.DELAYED] == 1
+        assert (await trace_stats(broker, CountTraces())).trace_counts[TraceStatus.DELAYED] == 1
         assert len((await find_traces(broker, EVERY)).traces) == 1
 
     Lives(14).live(story)
@@ -248,7 +260,7 @@ def test_what_is_refused_after_a_restart_is_another_story() -> None:
     async def refuse(broker: Broker) -> str:
         await publish(broker, Publish(topic=ORDERS, messages=[Message(b"x", partition=9)]))
         [refused] = (await find_traces(broker, EVERY)).traces
-        assert await trace_by_id(broker, refused.trace_id) == refused
+        assert await trace_by_id(broker, FindTrace(trace_id=refused.trace_id)) == refused
         return refused.trace_id
 
     async def before(broker: Broker) -> str:
@@ -258,7 +270,7 @@ def test_what_is_refused_after_a_restart_is_another_story() -> None:
     async def after(broker: Broker) -> None:
         assert await refuse(broker) != trace_id
         with pytest.raises(TraceNotFound):
-            await trace_by_id(broker, trace_id)
+            await trace_by_id(broker, FindTrace(trace_id=trace_id))
 
     trace_id = lives.live(before)
     lives.live(after)
@@ -293,10 +305,14 @@ def test_a_message_is_not_completed_while_a_group_that_joined_has_still_to_come_
         await put(broker, "a")
         ann, bob = await join(broker), await join(broker, "bob", group="auditors")
         await ack(broker, await take(broker, ann))
-        assert (await trace_of(broker, ORDERS_0, 0)).status is TraceStatus.IN_PROGRESS
+        assert (
+            await trace_of(broker, TraceMessage(source=ORDERS_0, offset=0))
+        ).status is TraceStatus.IN_PROGRESS
 
         await ack(broker, await take(broker, bob))
-        assert (await trace_of(broker, ORDERS_0, 0)).status is TraceStatus.COMPLETED
+        assert (
+            await trace_of(broker, TraceMessage(source=ORDERS_0, offset=0))
+        ).status is TraceStatus.COMPLETED
 
     Lives(9).live(story)
 
@@ -312,7 +328,9 @@ def test_a_message_from_a_clock_that_is_ahead_was_stored_before_it_was_acknowled
 
     async def after(broker: Broker) -> None:
         await ack(broker, taken)
-        stages = [span.stage for span in (await trace_of(broker, ORDERS_0, 0)).spans]
+        stages = [
+            span.stage for span in (await trace_of(broker, TraceMessage(source=ORDERS_0, offset=0))).spans
+        ]
         assert (stages[0], stages[-1]) == (Stage.RECEIVED, Stage.ACKED)
 
     taken = lives.live(before, is_killed=True)
@@ -328,7 +346,7 @@ def test_a_lease_is_told_to_have_run_out_when_it_did_and_not_when_somebody_notic
         await asyncio.sleep(3)
         await ack(broker, await take(broker, ann))
 
-        trace = await trace_of(broker, ORDERS_0, 0)
+        trace = await trace_of(broker, TraceMessage(source=ORDERS_0, offset=0))
         expired = next(span for span in trace.spans if span.stage is Stage.EXPIRED)
         assert expired.duration_us is not None
         assert abs(expired.duration_us - 1_000_000) < 2_000

@@ -10,8 +10,8 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.transactions.journal import TransactionJournal
 from goqueue.core.transactions.transactions import Transaction
-from goqueue.model.commands import CreateTopic
 from goqueue.model.errors import ProducerFenced
+from goqueue.model.topics import CreateTopic
 from goqueue.model.transactions import Marker
 from goqueue.node.disk import FolderDisk
 from tests.unit.broker.lives import Lives

@@ -14,11 +14,12 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.transactions.verbs import end_and_bump, pend_offsets
 from goqueue.broker.write.append import append
-from goqueue.model.commands import Append, CreateTopic
+from goqueue.model.commands import Append
 from goqueue.model.errors import InvalidTransactionState, ProducerFenced, ProducerNotFound
 from goqueue.model.groups import NO_GENERATION, Membership, TopicCommit
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks
+from goqueue.model.topics import CreateTopic
 from goqueue.model.transaction_commands import EndAndBump, PendOffsets
 from goqueue.model.transactions import EPOCH_MAX, Marker, ProducerEpoch
 from tests.unit.broker.lives import NEVER, Lives, PowerLost

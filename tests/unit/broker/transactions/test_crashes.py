@@ -11,9 +11,9 @@ import pytest
 from goqueue.broker.broker import Broker
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.log.partition_log import CheckedBatch
-from goqueue.model.commands import CreateTopic
 from goqueue.model.ids import ProducerId
 from goqueue.model.messages import Lane
+from goqueue.model.topics import CreateTopic
 from goqueue.model.transactions import Marker, ProducerEpoch
 from goqueue.records.layout import read_header
 from tests.unit.broker.lives import NEVER, Lives, PowerLost

@@ -11,11 +11,12 @@ from goqueue.broker.topics.verbs import create_topic, delete_topic
 from goqueue.broker.transactions.verbs import abort_transaction, begin_transaction
 from goqueue.broker.write.append import append
 from goqueue.broker.write.publish_once import publish_once
-from goqueue.model.commands import Append, CreateTopic
+from goqueue.model.commands import Append
 from goqueue.model.errors import DelayedNotFound, OutOfSequence
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks, Lane, Message
 from goqueue.model.settings import BrokerConfig, DelayConfig
+from goqueue.model.topics import CreateTopic, DeleteTopic
 from goqueue.model.transaction_commands import AbortTransaction, BeginTransaction, PublishOnce
 from goqueue.model.transactions import Marker, PublishedOnce
 from tests.unit.broker.delays.delayed_world import (
@@ -203,7 +204,7 @@ def test_what_a_transaction_delayed_goes_with_its_topic(is_made_anew: bool) -> N
     async def life(broker: Broker) -> None:
         writer = await begun(broker)
         await put(writer, "never", 5_000)
-        await delete_topic(broker, ORDERS)
+        await delete_topic(broker, DeleteTopic(name=ORDERS))
         if is_made_anew:
             await create_topic(broker, CreateTopic(name=ORDERS, partitions=2))
         await sleep_ms(1_000)

@@ -16,7 +16,7 @@ from goqueue.broker.transactions.verbs import end_transaction, init_transactiona
 from goqueue.broker.transactions.views import describe_transaction
 from goqueue.broker.write.append import append
 from goqueue.broker.write.publish import publish
-from goqueue.model.commands import Append, BatchesRead, CreateTopic, PartitionRead, Publish, Read, Spot
+from goqueue.model.commands import Append, BatchesRead, FindOffset, PartitionRead, Publish, Read, Spot
 from goqueue.model.errors import (
     InvalidTransactionState,
     InvalidTransactionTimeout,
@@ -25,6 +25,7 @@ from goqueue.model.errors import (
 )
 from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import BrokerConfig, TopicSettings, TransactionConfig
+from goqueue.model.topics import CreateTopic, DeleteTopic
 from goqueue.model.transaction_commands import DescribeTransaction, EndTransaction, InitProducer
 from goqueue.model.transactions import Isolation, Marker, ProducerEpoch, TransactionState
 from goqueue.node.disk import FolderDisk
@@ -169,9 +170,9 @@ def test_markers_are_not_taken_for_messages_of_a_time(tmp_path: Path) -> None:
         await writer.put(0, "of time 1")
         await writer.commit()
 
-        assert (await find_offset(broker, ORDERS_0, Spot.MAX_TIMESTAMP))[:2] == (0, 5)
-        assert (await find_offset(broker, ORDERS_0, 6)).offset == -1
-        assert (await find_offset(broker, ORDERS_0, 1)).offset == 0
+        assert (await find_offset(broker, FindOffset(source=ORDERS_0, spot=Spot.MAX_TIMESTAMP)))[:2] == (0, 5)
+        assert (await find_offset(broker, FindOffset(source=ORDERS_0, spot=6))).offset == -1
+        assert (await find_offset(broker, FindOffset(source=ORDERS_0, spot=1))).offset == 0
 
     walk(tmp_path, steps)
 
@@ -183,11 +184,13 @@ def test_where_a_partition_ends_depends_on_who_asks(tmp_path: Path) -> None:
         await writer.put(0, "open")
 
         ends = [
-            (await find_offset(broker, ORDERS_0, Spot.LATEST, isolation=isolation)).offset
+            (
+                await find_offset(broker, FindOffset(source=ORDERS_0, spot=Spot.LATEST, isolation=isolation))
+            ).offset
             for isolation in (Isolation.COMMITTED, Isolation.UNCOMMITTED)
         ]
         by_time = [
-            (await find_offset(broker, ORDERS_0, 0, isolation=isolation)).offset
+            (await find_offset(broker, FindOffset(source=ORDERS_0, spot=0, isolation=isolation))).offset
             for isolation in (Isolation.COMMITTED, Isolation.UNCOMMITTED)
         ]
 
@@ -254,7 +257,7 @@ def test_a_topic_deleted_meanwhile_does_not_hold_up_the_rest(tmp_path: Path, par
         writer = await new_writer(broker)
         await writer.add(0, 1)
         await writer.put(0, "gone")
-        await delete_topic(broker, ORDERS)
+        await delete_topic(broker, DeleteTopic(name=ORDERS))
         await create_topic(broker, CreateTopic(name=ORDERS, partitions=partitions))
         await writer.commit()
         await until(

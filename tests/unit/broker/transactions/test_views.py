@@ -11,7 +11,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.transactions.verbs import init_transactional
 from goqueue.broker.transactions.views import list_transactions, transaction_stats
-from goqueue.model.commands import CreateTopic
+from goqueue.model.topics import CreateTopic
 from goqueue.model.transaction_commands import (
     CountTransactions,
     InitProducer,

@@ -11,7 +11,7 @@ from goqueue.model.commands import Publish
 from goqueue.model.delivery import BrowseDeadLetters, Redrive
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Message
-from goqueue.model.telemetry import TraceQuery
+from goqueue.model.telemetry import TraceMessage, TraceQuery
 from tests.unit.broker.lives import Lives
 from tests.unit.broker.queue.queue_steps import DEAD_ORDERS, join, orders, put, reject, take
 from tests.unit.broker.running import ORDERS, ORDERS_0
@@ -40,7 +40,7 @@ def test_a_message_with_a_forged_number_is_handed_out_buried_and_told_of(
         found = await redrive(broker, Redrive(topic=ORDERS))
         assert (found.moved, found.is_complete) == (2, True)
         for offset in range(4):
-            assert (await trace_of(broker, ORDERS_0, offset)).spans
+            assert (await trace_of(broker, TraceMessage(source=ORDERS_0, offset=offset))).spans
         assert (await find_traces(broker, TraceQuery())).traces
 
     Lives(1).live(story)
@@ -68,8 +68,8 @@ def test_a_forged_dead_letter_is_listed_sent_back_and_told_of(value: bytes | Non
 
         assert len((await browse(broker, BrowseDeadLetters(topic=ORDERS, limit=10))).letters) == 2
         for place in (ORDERS_0, TopicPartition(DEAD_ORDERS, 0)):
-            assert (await trace_of(broker, place, 0)).spans
-        assert (await trace_of(broker, TopicPartition(DEAD_ORDERS, 0), 1)).spans
+            assert (await trace_of(broker, TraceMessage(source=place, offset=0))).spans
+        assert (await trace_of(broker, TraceMessage(source=TopicPartition(DEAD_ORDERS, 0), offset=1))).spans
         assert (await redrive(broker, Redrive(topic=ORDERS))).moved == 2
 
     Lives(2).live(story)

@@ -12,11 +12,12 @@ from goqueue.broker.read.read import read_messages
 from goqueue.broker.topics.verbs import alter_settings, create_topic, delete_records
 from goqueue.broker.write.append import append
 from goqueue.log.partition_log import CheckedBatch
-from goqueue.model.commands import Append, CreateTopic, ReadMessages, SettingChange, Spot
+from goqueue.model.commands import Append, FindOffset, ReadMessages, Spot
 from goqueue.model.delivery import Action, Settle
 from goqueue.model.errors import Corrupt, InvalidBatch, InvalidRecord
 from goqueue.model.groups import Sharing
 from goqueue.model.messages import Acks, Lane
+from goqueue.model.topics import AlterSettings, CreateTopic, DeleteRecords, SettingChange
 from goqueue.records.layout import Codec, read_header
 from tests.unit.broker.lives import Lives
 from tests.unit.broker.queue.queue_steps import (
@@ -69,7 +70,7 @@ def test_a_topic_that_checks_all_records_finds_a_bad_one_behind_good_ones() -> N
         await orders(broker)
         await send(broker, batch_of(record() + b"no record", count=2))
         change = SettingChange("goqueue.inspect.records", "true")
-        await alter_settings(broker, ORDERS_0.topic, [change])
+        await alter_settings(broker, AlterSettings(name=ORDERS_0.topic, changes=[change]))
 
         with pytest.raises(InvalidBatch):
             await send(broker, batch_of(record() + b"no record", count=2))
@@ -161,7 +162,7 @@ def test_a_look_up_by_time_passes_over_it() -> None:
         await keep(broker, batch_of(b"no records"))
         await put(broker, "good")
 
-        assert (await find_offset(broker, ORDERS_0, 0)).offset == 1
+        assert (await find_offset(broker, FindOffset(source=ORDERS_0, spot=0))).offset == 1
 
     Lives(4).live(story)
 
@@ -170,9 +171,9 @@ def test_the_newest_time_is_found_where_a_logs_start_lies_in_it() -> None:
     async def story(broker: Broker) -> None:
         await orders(broker)
         await keep(broker, batch_of(b"no records", count=3))
-        await delete_records(broker, ORDERS_0, 2)
+        await delete_records(broker, DeleteRecords(target=ORDERS_0, before_offset=2))
 
-        assert (await find_offset(broker, ORDERS_0, Spot.MAX_TIMESTAMP)).offset == -1
+        assert (await find_offset(broker, FindOffset(source=ORDERS_0, spot=Spot.MAX_TIMESTAMP))).offset == -1
 
     Lives(5).live(story)
 

@@ -17,7 +17,8 @@ from goqueue.broker.write.publish import publish
 from goqueue.model.commands import (
     Append,
     BatchesRead,
-    CreateTopic,
+    FindEpochEnd,
+    FindOffset,
     PartitionRead,
     PartitionReadFailed,
     Placed,
@@ -42,6 +43,7 @@ from goqueue.model.errors import (
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Lane, Message
 from goqueue.model.settings import BrokerConfig, Limits, TopicSettings
+from goqueue.model.topics import CreateTopic, DeleteRecords
 from goqueue.model.transaction_commands import TakeProducerId
 from goqueue.node.disk import FolderDisk
 from goqueue.records.batch import encode, open_batch
@@ -54,7 +56,7 @@ async def put(broker: Broker, *messages: Message, acks: Acks = Acks.ALL) -> list
 
 
 async def end_of(broker: Broker, source: TopicPartition = ORDERS_0) -> int:
-    return (await find_offset(broker, source, Spot.LATEST)).offset
+    return (await find_offset(broker, FindOffset(source=source, spot=Spot.LATEST))).offset
 
 
 def test_messages_without_a_key_visit_every_partition_in_turn(tmp_path: Path) -> None:
@@ -276,17 +278,20 @@ def test_times_and_epochs_are_found(tmp_path: Path) -> None:
         async with running(FolderDisk(tmp_path)) as broker:
             await create_topic(broker, CreateTopic(name="orders", partitions=1))
             await put(broker, *(Message(b"x", timestamp_ms=t) for t in (100, 300, 200)))
-            assert (await find_offset(broker, ORDERS_0, 150))[:2] == (1, 300)
-            assert (await find_offset(broker, ORDERS_0, 301)).offset == -1
-            assert (await find_offset(broker, ORDERS_0, Spot.MAX_TIMESTAMP))[:2] == (1, 300)
-            assert (await find_offset(broker, ORDERS_0, Spot.EARLIEST)).offset == 0
+            assert (await find_offset(broker, FindOffset(source=ORDERS_0, spot=150)))[:2] == (1, 300)
+            assert (await find_offset(broker, FindOffset(source=ORDERS_0, spot=301))).offset == -1
+            assert (await find_offset(broker, FindOffset(source=ORDERS_0, spot=Spot.MAX_TIMESTAMP)))[:2] == (
+                1,
+                300,
+            )
+            assert (await find_offset(broker, FindOffset(source=ORDERS_0, spot=Spot.EARLIEST))).offset == 0
             first_epoch = broker.partition(ORDERS_0).leader_epoch
         async with running(FolderDisk(tmp_path)) as broker:
             epoch = broker.partition(ORDERS_0).leader_epoch
             assert epoch == first_epoch + 1
             await put(broker, Message(b"y"))
-            assert end_of_epoch(broker, ORDERS_0, first_epoch) == (first_epoch, 3)
-            assert end_of_epoch(broker, ORDERS_0, epoch) == (epoch, 4)
+            assert end_of_epoch(broker, FindEpochEnd(source=ORDERS_0, epoch=first_epoch)) == (first_epoch, 3)
+            assert end_of_epoch(broker, FindEpochEnd(source=ORDERS_0, epoch=epoch)) == (epoch, 4)
 
     asyncio.run(walk())
 
@@ -341,7 +346,7 @@ def test_a_read_before_the_start_begins_at_the_start(tmp_path: Path) -> None:
         async with running(FolderDisk(tmp_path)) as broker:
             await create_topic(broker, CreateTopic(name="orders", partitions=1))
             await put(broker, *(Message(b"%d" % n) for n in range(5)))
-            await delete_records(broker, ORDERS_0, 3)
+            await delete_records(broker, DeleteRecords(target=ORDERS_0, before_offset=3))
             found = await read_messages(broker, ReadMessages(source=ORDERS_0, offset=0))
             assert [m.offset for m in found.messages] == [3, 4]
 

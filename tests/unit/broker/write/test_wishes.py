@@ -12,7 +12,7 @@ from goqueue.broker.write.append import append
 from goqueue.broker.write.append_entries import append_entries
 from goqueue.broker.write.publish import publish
 from goqueue.broker.write.publish_once import publish_once
-from goqueue.model.commands import Append, EndEpoch, Placed, Publish, StageBatches
+from goqueue.model.commands import Append, AppendEntries, EndEpoch, Placed, Publish, StageBatches
 from goqueue.model.delays import Postponed
 from goqueue.model.errors import InvalidRecord
 from goqueue.model.ids import TopicPartition
@@ -49,7 +49,9 @@ async def by_publish(broker: Broker, message: Message) -> None:
 
 async def by_entries(broker: Broker, message: Message) -> None:
     entry = encode_entry(SOURCE, Lane.NORMAL, body_of(message))
-    [placed] = await append_entries(broker, memoryview(bytearray(entry)), Acks.ALL)
+    [placed] = await append_entries(
+        broker, AppendEntries(entries=memoryview(bytearray(entry)), acks=Acks.ALL)
+    )
     assert [later.place for later in placed.later] == ([0] if message.headers == LATER else [])
 
 
@@ -129,7 +131,9 @@ def test_a_bulk_write_tells_which_messages_come_later() -> None:
         messages = [Message(b"%d" % at, None, LATER if at in (0, 2) else ()) for at in range(4)]
         [(body, _)] = encode(messages, now_ms=1)
         entry = encode_entry(SOURCE, Lane.NORMAL, body)
-        [placed] = await append_entries(broker, memoryview(bytearray(entry)), Acks.ALL)
+        [placed] = await append_entries(
+            broker, AppendEntries(entries=memoryview(bytearray(entry)), acks=Acks.ALL)
+        )
         assert [(later.place, later.number) for later in placed.later] == [(0, 0), (2, 1)]
         assert placed.base_offset == 0
         assert [stored.value for stored in await shown(broker)] == [b"1", b"3"]

@@ -23,7 +23,17 @@ from goqueue.edge.http.backup.bodies import BackupDeleted, CreateBackupBody, Res
 from goqueue.edge.http.parts.decoding import decode_if_any
 from goqueue.edge.http.parts.openapi import BYTES, TakingBytes, errors, takes
 from goqueue.edge.http.parts.times import format_duration, format_time
-from goqueue.model.backups import Backup, BackupStats, CreateBackup, RestoreBackup
+from goqueue.model.backups import (
+    Backup,
+    BackupStats,
+    BringBackup,
+    CreateBackup,
+    DeleteBackup,
+    FetchBackup,
+    GetBackup,
+    ListBackups,
+    RestoreBackup,
+)
 from goqueue.wire import backups as wire
 
 _create_decoder = msgspec.json.Decoder(CreateBackupBody)
@@ -74,7 +84,7 @@ async def list_backups_route(broker: NamedDependency[Broker]) -> wire.BackupList
                 len(backup.consumer_groups),
                 len(backup.schemas),
             )
-            for backup_id, backup in await list_backups(broker)
+            for backup_id, backup in await list_backups(broker, ListBackups())
         ]
     )
 
@@ -87,7 +97,7 @@ async def list_backups_route(broker: NamedDependency[Broker]) -> wire.BackupList
     responses=errors(400, 404, 500, 503),
 )
 async def describe_backup_route(broker: NamedDependency[Broker], backup_id: _Id) -> wire.Backup[str]:
-    backup = (await get_backup(broker, backup_id)).backup
+    backup = (await get_backup(broker, GetBackup(backup_id=backup_id))).backup
     return wire.Backup(
         backup_id,
         backup.version,
@@ -109,7 +119,7 @@ async def describe_backup_route(broker: NamedDependency[Broker], backup_id: _Id)
     responses={200: _DOCUMENT} | errors(400, 404, 500, 503),
 )
 async def download_backup_route(broker: NamedDependency[Broker], backup_id: _Id) -> Response[bytes]:
-    return Response(await backup_document(broker, backup_id), media_type=BYTES)
+    return Response(await backup_document(broker, FetchBackup(backup_id=backup_id)), media_type=BYTES)
 
 
 @put(
@@ -124,7 +134,7 @@ async def download_backup_route(broker: NamedDependency[Broker], backup_id: _Id)
 async def upload_backup_route(
     broker: NamedDependency[Broker], backup_id: _Id, body: RawBody
 ) -> wire.BackupCreated[str]:
-    return _created(await bring_backup(broker, backup_id, body))
+    return _created(await bring_backup(broker, BringBackup(backup_id=backup_id, document=body)))
 
 
 @delete(
@@ -136,7 +146,7 @@ async def upload_backup_route(
     responses=errors(400, 404, 503, 507),
 )
 async def delete_backup_route(broker: NamedDependency[Broker], backup_id: _Id) -> BackupDeleted:
-    await delete_backup(broker, backup_id)
+    await delete_backup(broker, DeleteBackup(backup_id=backup_id))
     return BackupDeleted(backup_id, f"backup {backup_id} is deleted")
 
 

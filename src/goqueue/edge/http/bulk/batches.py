@@ -13,6 +13,7 @@ from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.parts.bodies import AcksWord
 from goqueue.edge.http.parts.decoding import read_buffer
 from goqueue.edge.http.parts.openapi import TakingBytes, errors
+from goqueue.model.commands import AppendEntries
 from goqueue.model.messages import Acks
 from goqueue.wire.logs import BatchPlace, BatchPlaces, LaterPlace
 
@@ -38,7 +39,7 @@ async def append_batches_route(
     ] = "all",
 ) -> BatchPlaces:
     body = await read_buffer(request.scope, request.receive, config.body_bytes)
-    placed = await append_entries(broker, memoryview(body), Acks(acks))
+    placed = await append_entries(broker, AppendEntries(entries=memoryview(body), acks=Acks(acks)))
     return BatchPlaces(
         sum(place.message_count for place in placed),
         [

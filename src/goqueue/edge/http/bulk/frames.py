@@ -20,7 +20,7 @@ from goqueue.edge.http.parts.long_polls import LongPolls
 from goqueue.edge.http.parts.openapi import BYTES, errors
 from goqueue.edge.http.parts.times import DURATION_PATTERN, parse_duration_ns
 from goqueue.edge.http.transport.shares import send_body
-from goqueue.model.commands import BatchesRead
+from goqueue.model.commands import BatchesRead, ReadFrames, SplitRange
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.settings import MiB
 from goqueue.wire.logs import Splits
@@ -71,7 +71,9 @@ async def read_frames_route(
     wait_ms = 0 if wait is None else parse_duration_ns(wait) // 1_000_000
     room_bytes = min(max_bytes or config.read_bytes, config.read_bytes_max)
     found = await long_polls.hold(
-        lambda wait_ms: read_frames(broker, source, offset, max_bytes=room_bytes, wait_ms=wait_ms),
+        lambda wait_ms: read_frames(
+            broker, ReadFrames(source=source, offset=offset, max_bytes=room_bytes, wait_ms=wait_ms)
+        ),
         min(max(wait_ms, 0), config.wait_ms_max),
         request.scope,
     )
@@ -102,7 +104,10 @@ async def split_route(
     source = TopicPartition(TopicName(topic), partition)
     return Splits(
         await split_points(
-            broker, source, from_offset=from_offset, until_offset=until_offset, piece_bytes=piece_bytes
+            broker,
+            SplitRange(
+                source=source, from_offset=from_offset, until_offset=until_offset, piece_bytes=piece_bytes
+            ),
         )
     )
 

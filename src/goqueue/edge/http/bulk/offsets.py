@@ -16,7 +16,7 @@ from goqueue.edge.http.parts.decoding import decode
 from goqueue.edge.http.parts.long_polls import LongPolls
 from goqueue.edge.http.parts.openapi import errors, takes
 from goqueue.edge.http.parts.times import parse_duration_ns
-from goqueue.model.commands import WatchOffsets
+from goqueue.model.commands import FindOffsets, WatchOffsets
 from goqueue.model.errors import Invalid
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.wire.logs import Extent, Extents, OffsetsAt
@@ -72,7 +72,13 @@ async def watch_offsets_route(
 )
 async def offsets_at_route(broker: NamedDependency[Broker], body: RawBody) -> OffsetsAt:
     asked = decode(_at_decoder, body)
-    return OffsetsAt(_by_topic(await offsets_at(broker, dict.fromkeys(asked.topics), asked.time_ms)))
+    return OffsetsAt(
+        _by_topic(
+            await offsets_at(
+                broker, FindOffsets(topics=list(dict.fromkeys(asked.topics)), time_ms=asked.time_ms)
+            )
+        )
+    )
 
 
 def _past_of(given: dict[str, dict[str, int]]) -> dict[TopicPartition, int]:

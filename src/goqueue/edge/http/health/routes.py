@@ -11,13 +11,15 @@ from msgspec.structs import replace
 
 import goqueue
 from goqueue.broker.broker import Broker
-from goqueue.broker.storage.commit_written import commit_written
+from goqueue.broker.read.show_written import show_written
 from goqueue.broker.topics.verbs import list_topics
 from goqueue.core.telemetry.checks import Check
 from goqueue.edge.http.parts.long_polls import LongPolls
 from goqueue.edge.http.parts.openapi import RootOnly, errors
 from goqueue.edge.http.parts.times import format_duration, format_second
 from goqueue.edge.http.topics.routes import message_count_of, size_of
+from goqueue.model.commands import ShowWritten
+from goqueue.model.topics import ListTopics
 from goqueue.wire import node as wire
 from goqueue.wire.node import Health, NodeSummary, Readiness, Stats, TopicStats, Version
 
@@ -72,7 +74,7 @@ async def readyz_route(
     failed = [f"{name}: {check.message}" for name, check in checks.items() if check.status == "fail"]
     body = replace(_health(broker, "; ".join(failed) or None), checks=checks)
     if broker.is_open:
-        topics = await list_topics(broker)
+        topics = await list_topics(broker, ListTopics())
         size = sum(size_of(topic) for topic in topics)
         body = replace(body, broker=NodeSummary(broker.config.node_id, len(topics), size))
     return _reply(body)
@@ -97,8 +99,8 @@ async def version_route() -> Version:
 
 @get("/stats", operation_id="stats", summary="Topics and sizes", tags=_TAGS, operation_class=RootOnly)
 async def stats_route(broker: NamedDependency[Broker]) -> Stats:
-    await commit_written(broker.all_partitions())
-    topics = await list_topics(broker)
+    await show_written(broker, ShowWritten(sources=None))
+    topics = await list_topics(broker, ListTopics())
     return Stats(
         node_id=broker.config.node_id,
         uptime=_uptime(broker),

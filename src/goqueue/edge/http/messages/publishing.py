@@ -98,7 +98,7 @@ async def publish_messages(
     if traceparent is not None and parse_traceparent(traceparent) is not None:
         messages = [_traced(message, traceparent) for message in messages]
     if not messages:
-        broker.topic(topic)  # a missing topic is the first thing to hear of
+        broker.partition_count(topic)  # a missing topic is the first thing to hear of
         _tell_refused(broker, topic, refused.values())
         return PublishReply(list(refused.values()))
     published = await publish(broker, Publish(topic=TopicName(topic), messages=messages, acks=wanted))

@@ -34,7 +34,7 @@ from goqueue.model.delivery import CommitPolled, Poll, Polled, PolledPart
 from goqueue.model.errors import Invalid
 from goqueue.model.groups import Membership
 from goqueue.model.messages import StoredMessage
-from goqueue.model.telemetry import TRACEPARENT
+from goqueue.model.telemetry import TRACEPARENT, FindTraceparents
 
 Shown = TypeVar("Shown")
 _INT64_MAX = 2**63 - 1
@@ -169,7 +169,8 @@ def hold_poll(broker: Broker, long_polls: LongPolls, command: Poll, scope: Scope
 def traced_reply(broker: Broker, polled: Polled, *, as_base64: bool) -> PollReply:
     """The reply in which a sampled message that brings no trace has the header of the one made for it."""
     made = [
-        traceparents_of(broker, part.source, list(map(_offset_of, part.messages))) for part in polled.parts
+        traceparents_of(broker, FindTraceparents(part.source, list(map(_offset_of, part.messages))))
+        for part in polled.parts
     ]
     return reply_of(polled, as_base64=as_base64, made=made)
 

@@ -114,18 +114,16 @@ async def reliability_route(broker: NamedDependency[Broker]) -> ReliabilityBody:
 async def priority_route(broker: NamedDependency[Broker]) -> PrioritiesBody:
     topics: dict[str, TopicPriorities] = {}
     totals = [0] * len(PRIORITY_OF_LANE)
-    for (topic, partition), stats in (await lane_stats(broker, DescribeLanes())).items():
+    lanes = await lane_stats(broker, DescribeLanes())
+    for (topic, partition), stats in lanes.partitions.items():
         shown = topics.setdefault(topic, TopicPriorities([0] * len(totals), {}))
         shown.partitions[str(partition)] = _shown(stats)
         shown.total_by_priority = _sum(shown.total_by_priority, stats.stored)
         totals = _sum(totals, stats.stored)
-    queue = broker.queue
-    waited, count = queue.counters.waited_ms_by_lane, queue.counters.delivered_by_lane
-    averages = [waited[lane] // count[lane] if count[lane] else 0 for lane in range(len(totals))]
     return PrioritiesBody(
         dict(zip(PRIORITY_OF_LANE, totals, strict=True)),
-        dict(zip(PRIORITY_OF_LANE, map(format_duration, averages), strict=True)),
-        dict(zip(PRIORITY_OF_LANE, queue.rates(broker.clock.monotonic_ns()), strict=True)),
+        dict(zip(PRIORITY_OF_LANE, map(format_duration, lanes.average_waits_ms), strict=True)),
+        dict(zip(PRIORITY_OF_LANE, lanes.rates, strict=True)),
         total_by_priority=totals,
         topics=topics,
     )

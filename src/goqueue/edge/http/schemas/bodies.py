@@ -9,6 +9,7 @@ from goqueue.broker.schemas.jobs import descriptor_of, schema_of
 from goqueue.broker.slices import Slices
 from goqueue.core.schemas.registry import Registry
 from goqueue.model.errors import InvalidCompatibility, InvalidRegistryMode, InvalidSchema, SchemaNotFound
+from goqueue.model.schema_commands import DescribeProtobuf, TellSchema
 from goqueue.model.schemas import (
     Compatibility,
     RegistryMode,
@@ -44,7 +45,7 @@ class SchemaBody(Struct, rename="camel"):
 
     async def understood(self, broker: Broker) -> SchemaText:
         references = tuple(SchemaReference(r.name, r.subject, r.version) for r in self.references or ())
-        return await schema_of(broker, self.schema, self._kind(), references)
+        return await schema_of(broker, TellSchema(text=self.schema, kind=self._kind(), references=references))
 
     def _kind(self) -> SchemaKind | None:
         if self.schema_type is None:
@@ -192,7 +193,7 @@ async def text_body(broker: Broker, schema_id: int, form: str | None) -> SchemaT
 async def _text(broker: Broker, schema_id: int, schema: SchemaText, form: str | None) -> str:
     """A schema as it was registered, or as a descriptor when that is asked for and there is one."""
     if form == "serialized" and schema.kind is SchemaKind.PROTOBUF:
-        return await descriptor_of(broker, schema_id)
+        return await descriptor_of(broker, DescribeProtobuf(schema_id=schema_id))
     return schema.text
 
 

@@ -5,9 +5,9 @@ from uuid import UUID
 
 from litestar.params import PathParameter, QueryParameter
 
-from goqueue.core.schemas.registry import Latest
 from goqueue.model.errors import Invalid, InvalidSchemaVersion
 from goqueue.model.numbers import whole_number
+from goqueue.model.schemas import Latest
 
 T = TypeVar("T")
 _INT31_MAX = 2**31 - 1

@@ -50,6 +50,13 @@ from goqueue.edge.http.schemas.parameters import (
     version_of,
 )
 from goqueue.edge.http.schemas.settings import ROUTES as SETTINGS_ROUTES
+from goqueue.model.schema_commands import (
+    CompareSchema,
+    DeleteSchemaVersion,
+    DeleteSubject,
+    FindSchema,
+    RegisterSchema,
+)
 from goqueue.model.schemas import SchemaKind
 
 _schema_decoder = msgspec.json.Decoder(SchemaBody)
@@ -93,7 +100,9 @@ async def find_schema_route(
     form: FormWanted = None,
 ) -> SchemaVersionBody:
     schema = await decode(_schema_decoder, body).understood(broker)
-    found = await find_schema(broker, subject, schema, with_deleted=is_set(deleted))
+    found = await find_schema(
+        broker, FindSchema(subject=subject, schema=schema, with_deleted=is_set(deleted))
+    )
     return await version_body(broker, found, form)
 
 
@@ -108,7 +117,7 @@ async def find_schema_route(
 async def delete_subject_route(
     broker: NamedDependency[Broker], subject: SubjectInPath, permanent: Flag = None
 ) -> list[int]:
-    return await delete_subject(broker, subject, is_permanent=is_set(permanent))
+    return await delete_subject(broker, DeleteSubject(subject=subject, is_permanent=is_set(permanent)))
 
 
 @post(
@@ -125,7 +134,13 @@ async def register_schema_route(
 ) -> RegisteredBody:
     request = decode(_schema_decoder, body)
     place = await register_schema(
-        broker, subject, await request.understood(broker), schema_id=request.id, version=request.version
+        broker,
+        RegisterSchema(
+            subject=subject,
+            schema=await request.understood(broker),
+            schema_id=request.id,
+            version=request.version,
+        ),
     )
     guid = broker.schemas.registry.schema(place.schema_id).guid
     return RegisteredBody(place.schema_id, place.version, place.subject, guid=str(guid))
@@ -184,7 +199,10 @@ async def get_version_route(
 async def delete_version_route(
     broker: NamedDependency[Broker], subject: SubjectInPath, version: VersionInPath, permanent: Flag = None
 ) -> int:
-    return await delete_schema_version(broker, subject, version_of(version), is_permanent=is_set(permanent))
+    return await delete_schema_version(
+        broker,
+        DeleteSchemaVersion(subject=subject, version=version_of(version), is_permanent=is_set(permanent)),
+    )
 
 
 @get(
@@ -313,7 +331,7 @@ async def test_version_route(
 ) -> FitReply:
     against = version_of(version)
     schema = await decode(_schema_decoder, body).understood(broker)
-    problems = await schema_problems(broker, subject, schema, against=against)
+    problems = await schema_problems(broker, CompareSchema(subject=subject, schema=schema, against=against))
     return FitReply(not problems, problems if is_set(verbose) else [])
 
 
@@ -330,7 +348,7 @@ async def test_versions_route(
     broker: NamedDependency[Broker], subject: SubjectInPath, body: RawBody, verbose: Flag = None
 ) -> FitReply:
     schema = await decode(_schema_decoder, body).understood(broker)
-    problems = await schema_problems(broker, subject, schema)
+    problems = await schema_problems(broker, CompareSchema(subject=subject, schema=schema))
     return FitReply(not problems, problems if is_set(verbose) else [])
 
 

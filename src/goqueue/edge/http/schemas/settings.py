@@ -20,6 +20,7 @@ from goqueue.edge.http.schemas.bodies import (
     ValidationBody,
 )
 from goqueue.edge.http.schemas.parameters import Flag, SubjectInPath, WithDefault, is_set
+from goqueue.model.schema_commands import SetCompatibility, SetRegistryMode, SetValidation
 from goqueue.model.schemas import Compatibility, RegistryMode
 
 _level_decoder = msgspec.json.Decoder(CompatibilityBody)
@@ -54,7 +55,7 @@ async def put_config_route(broker: NamedDependency[Broker], body: RawBody) -> Le
     responses=errors(503, 507),
 )
 async def delete_config_route(broker: NamedDependency[Broker]) -> LevelReply:
-    await set_compatibility(broker, GLOBAL, None)
+    await set_compatibility(broker, SetCompatibility(subject=GLOBAL, level=None))
     return _level(broker.schemas.registry.settings.compatibility())
 
 
@@ -99,7 +100,7 @@ async def put_subject_config_route(
     responses=errors(404, 503, 507),
 )
 async def delete_subject_config_route(broker: NamedDependency[Broker], subject: SubjectInPath) -> LevelReply:
-    await set_compatibility(broker, subject, None)
+    await set_compatibility(broker, SetCompatibility(subject=subject, level=None))
     return _level(broker.schemas.registry.settings.compatibility(subject))
 
 
@@ -163,7 +164,7 @@ async def put_subject_validation_route(
 async def delete_subject_validation_route(
     broker: NamedDependency[Broker], subject: SubjectInPath
 ) -> ValidationBody:
-    await set_validation(broker, subject, None)
+    await set_validation(broker, SetValidation(subject=subject, is_enabled=None))
     return ValidationBody(broker.schemas.registry.settings.is_validating(subject))
 
 
@@ -225,25 +226,25 @@ async def put_subject_mode_route(
 )
 async def delete_subject_mode_route(broker: NamedDependency[Broker], subject: SubjectInPath) -> ModeReply:
     mode = broker.schemas.registry.settings.own_mode(subject)
-    await set_registry_mode(broker, subject, None)
+    await set_registry_mode(broker, SetRegistryMode(subject=subject, mode=None))
     return ModeReply(mode.value)
 
 
 async def _set_level(broker: Broker, subject: str, body: bytes) -> LevelReply:
     level = decode(_level_decoder, body).level()
-    await set_compatibility(broker, subject, level)
+    await set_compatibility(broker, SetCompatibility(subject=subject, level=level))
     return _level(level)
 
 
 async def _set_mode(broker: Broker, subject: str, body: bytes, force: str | None) -> ModeReply:
     mode: RegistryMode = decode(_mode_decoder, body).understood()
-    await set_registry_mode(broker, subject, mode, is_forced=is_set(force))
+    await set_registry_mode(broker, SetRegistryMode(subject=subject, mode=mode, is_forced=is_set(force)))
     return ModeReply(mode.value)
 
 
 async def _set_validation(broker: Broker, subject: str, body: bytes) -> ValidationBody:
     wanted: ValidationBody = decode(_validation_decoder, body)
-    await set_validation(broker, subject, wanted.validation_enabled)
+    await set_validation(broker, SetValidation(subject=subject, is_enabled=wanted.validation_enabled))
     return wanted
 
 

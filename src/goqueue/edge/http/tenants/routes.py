@@ -45,7 +45,20 @@ from goqueue.edge.http.tenants.bodies import (
     shown_tenant,
     shown_usage,
 )
-from goqueue.model.tenants import ChangeTenant, CreateTenant, TenantStatus
+from goqueue.model.tenant_commands import (
+    ChangeTenant,
+    CreateTenant,
+    DeleteTenant,
+    DescribeUsage,
+    GetTenant,
+    ListTenantGroups,
+    ListTenants,
+    ListTenantTopics,
+    ResetUsage,
+    SetQuotas,
+    SetStatus,
+)
+from goqueue.model.tenants import TenantStatus
 
 _create_decoder = msgspec.json.Decoder(CreateTenantBody)
 _change_decoder = msgspec.json.Decoder(ChangeTenantBody)
@@ -96,14 +109,18 @@ async def list_tenants_route(
     after: After = None,
 ) -> TenantList:
     wanted = None if status is None else TenantStatus(status)
-    page = names_in_page(sorted(tenant.tenant_id for tenant in list_tenants(broker, wanted)), limit, after)
-    tenants = await shown_in_slices(broker, page.rows, lambda name: shown_tenant(get_tenant(broker, name)))
+    page = names_in_page(
+        sorted(tenant.tenant_id for tenant in list_tenants(broker, ListTenants(status=wanted))), limit, after
+    )
+    tenants = await shown_in_slices(
+        broker, page.rows, lambda name: shown_tenant(get_tenant(broker, GetTenant(tenant_id=name)))
+    )
     return TenantList(tenants, len(tenants), page.next)
 
 
 @get(_ONE, operation_id="getTenant", summary="A tenant", tags=_TAGS, responses=errors(400, 404))
 async def get_tenant_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantBody[str]:
-    return shown_tenant(get_tenant(broker, tenant_id))
+    return shown_tenant(get_tenant(broker, GetTenant(tenant_id=tenant_id)))
 
 
 @patch(
@@ -145,7 +162,7 @@ async def delete_tenant_route(
     tenant_id: _TenantId,
     force: Annotated[bool, QueryParameter(description="Although it has topics.")] = False,
 ) -> TenantDeletedBody:
-    await delete_tenant(broker, tenant_id, is_forced=force)
+    await delete_tenant(broker, DeleteTenant(tenant_id=tenant_id, is_forced=force))
     return TenantDeletedBody(tenant_id)
 
 
@@ -162,7 +179,9 @@ async def suspend_tenant_route(
     broker: NamedDependency[Broker], tenant_id: _TenantId, body: RawBody
 ) -> TenantBody[str]:
     reason = decode(_suspend_decoder, body).reason
-    return shown_tenant(await set_status(broker, tenant_id, TenantStatus.SUSPENDED, reason=reason))
+    return shown_tenant(
+        await set_status(broker, SetStatus(tenant_id=tenant_id, status=TenantStatus.SUSPENDED, reason=reason))
+    )
 
 
 @post(
@@ -174,7 +193,7 @@ async def suspend_tenant_route(
     responses=errors(400, 403, 404, 503),
 )
 async def activate_tenant_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantBody[str]:
-    return shown_tenant(await set_status(broker, tenant_id, TenantStatus.ACTIVE))
+    return shown_tenant(await set_status(broker, SetStatus(tenant_id=tenant_id, status=TenantStatus.ACTIVE)))
 
 
 @post(
@@ -186,7 +205,9 @@ async def activate_tenant_route(broker: NamedDependency[Broker], tenant_id: _Ten
     responses=errors(400, 403, 404, 503),
 )
 async def disable_tenant_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantBody[str]:
-    return shown_tenant(await set_status(broker, tenant_id, TenantStatus.DISABLED))
+    return shown_tenant(
+        await set_status(broker, SetStatus(tenant_id=tenant_id, status=TenantStatus.DISABLED))
+    )
 
 
 @get(
@@ -197,7 +218,7 @@ async def disable_tenant_route(broker: NamedDependency[Broker], tenant_id: _Tena
     responses=errors(400, 404),
 )
 async def get_quotas_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> QuotasShown:
-    return shown_quotas(get_tenant(broker, tenant_id).quotas)
+    return shown_quotas(get_tenant(broker, GetTenant(tenant_id=tenant_id)).quotas)
 
 
 @put(
@@ -213,7 +234,7 @@ async def set_quotas_route(
     broker: NamedDependency[Broker], tenant_id: _TenantId, body: RawBody
 ) -> QuotasUpdated:
     quotas = quotas_of(decode_if_any(_quotas_decoder, body))
-    tenant = await set_quotas(broker, tenant_id, quotas)
+    tenant = await set_quotas(broker, SetQuotas(tenant_id=tenant_id, quotas=quotas))
     return QuotasUpdated(tenant_id, shown_quotas(tenant.quotas))
 
 
@@ -225,7 +246,7 @@ async def set_quotas_route(
     responses=errors(400, 404),
 )
 async def get_usage_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantUsageBody[str]:
-    return shown_usage(tenant_usage(broker, tenant_id))
+    return shown_usage(tenant_usage(broker, DescribeUsage(tenant_id=tenant_id)))
 
 
 @post(
@@ -237,7 +258,7 @@ async def get_usage_route(broker: NamedDependency[Broker], tenant_id: _TenantId)
     responses=errors(400, 403, 404, 503),
 )
 async def reset_usage_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantUsageBody[str]:
-    return shown_usage(await reset_usage(broker, tenant_id))
+    return shown_usage(await reset_usage(broker, ResetUsage(tenant_id=tenant_id)))
 
 
 @get(
@@ -248,7 +269,7 @@ async def reset_usage_route(broker: NamedDependency[Broker], tenant_id: _TenantI
     responses=errors(400, 404),
 )
 async def get_tenant_stats_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantStatsBody:
-    return shown_stats(tenant_usage(broker, tenant_id))
+    return shown_stats(tenant_usage(broker, DescribeUsage(tenant_id=tenant_id)))
 
 
 @get(
@@ -259,7 +280,7 @@ async def get_tenant_stats_route(broker: NamedDependency[Broker], tenant_id: _Te
     responses=errors(400, 404),
 )
 async def list_tenant_topics_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantTopics:
-    topics = tenant_topics(broker, tenant_id)
+    topics = tenant_topics(broker, ListTenantTopics(tenant_id=tenant_id))
     return TenantTopics(tenant_id, [*topics], len(topics))
 
 
@@ -271,7 +292,7 @@ async def list_tenant_topics_route(broker: NamedDependency[Broker], tenant_id: _
     responses=errors(400, 404),
 )
 async def list_tenant_groups_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantGroups:
-    groups = tenant_groups(broker, tenant_id)
+    groups = tenant_groups(broker, ListTenantGroups(tenant_id=tenant_id))
     return TenantGroups(tenant_id, groups, len(groups))
 
 

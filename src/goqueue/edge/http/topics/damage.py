@@ -14,6 +14,7 @@ from goqueue.edge.http.parts.decoding import decode_if_any
 from goqueue.edge.http.parts.openapi import errors, takes
 from goqueue.edge.http.topics.routes import TopicInPath
 from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.topics import AcceptLoss
 from goqueue.wire.topics import LossAccepted
 
 _OFFSET_MAX = 2**62
@@ -51,9 +52,15 @@ async def accept_loss_route(
 ) -> LossAccepted:
     request = decode_if_any(_decoder, body)
     target = TopicPartition(TopicName(topic), partition)
-    damage = await accept_loss(broker, target, request.end_offset)
-    log = broker.partition(target).log
-    return LossAccepted(topic, partition, damage.reason, list(damage.lost), log.start_offset, log.end_offset)
+    accepted = await accept_loss(broker, AcceptLoss(target=target, end_offset=request.end_offset))
+    return LossAccepted(
+        topic,
+        partition,
+        accepted.reason,
+        list(accepted.lost),
+        accepted.start_offset,
+        accepted.end_offset,
+    )
 
 
 ROUTES = [accept_loss_route]

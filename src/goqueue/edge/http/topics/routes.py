@@ -8,7 +8,7 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, RawBody
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.storage.commit_written import commit_written
+from goqueue.broker.read.show_written import show_written
 from goqueue.broker.topics.verbs import create_topic, delete_topic, describe_settings, describe_topic
 from goqueue.edge.http.parts.decoding import decode
 from goqueue.edge.http.parts.openapi import errors, takes
@@ -21,8 +21,10 @@ from goqueue.edge.http.topics.bodies import (
     TopicDeleted,
     TopicPartitions,
 )
-from goqueue.model.commands import CreateTopic, TopicView
+from goqueue.model.commands import ShowWritten
+from goqueue.model.ids import TopicName, places_of
 from goqueue.model.settings import HOUR_MS
+from goqueue.model.topics import CreateTopic, DeleteTopic, DescribeSettings, DescribeTopic, TopicView
 from goqueue.wire.topics import OffsetRange, PartitionPlace, TopicList
 
 _decoder = msgspec.json.Decoder(CreateTopicBody)
@@ -55,7 +57,7 @@ async def create_topic_route(broker: NamedDependency[Broker], body: RawBody) -> 
 async def list_topics_route(
     broker: NamedDependency[Broker], limit: Limit = ALL, after: After = None
 ) -> TopicList:
-    return TopicList(*names_in_page(sorted(broker.topics), limit, after))
+    return TopicList(*names_in_page(sorted(broker.topic_counts), limit, after))
 
 
 @get(
@@ -66,8 +68,9 @@ async def list_topics_route(
     responses=errors(400, 403, 404),
 )
 async def describe_topic_route(broker: NamedDependency[Broker], topic: TopicInPath) -> TopicBody[str]:
-    await commit_written(broker.topic(topic).partitions)
-    view = describe_topic(broker, topic)
+    sources = list(places_of(TopicName(topic), range(broker.partition_count(topic))))
+    await show_written(broker, ShowWritten(sources=sources))
+    view = describe_topic(broker, DescribeTopic(name=topic))
     size_bytes = size_of(view)
     count = len(view.partitions)
     return TopicBody(
@@ -83,7 +86,9 @@ async def describe_topic_route(broker: NamedDependency[Broker], topic: TopicInPa
             for partition in view.partitions
         },
         created_at=format_time(view.created_ms),
-        settings={setting.name: setting.value for setting in describe_settings(broker, topic)},
+        settings={
+            setting.name: setting.value for setting in describe_settings(broker, DescribeSettings(name=topic))
+        },
         damaged_partitions={
             str(partition.partition): partition.damage for partition in view.partitions if partition.damage
         },
@@ -99,7 +104,7 @@ async def describe_topic_route(broker: NamedDependency[Broker], topic: TopicInPa
     responses=errors(400, 403, 404, 503),
 )
 async def delete_topic_route(broker: NamedDependency[Broker], topic: TopicInPath) -> TopicDeleted:
-    await delete_topic(broker, topic)
+    await delete_topic(broker, DeleteTopic(name=topic))
     return TopicDeleted(topic)
 
 
@@ -111,7 +116,7 @@ async def delete_topic_route(broker: NamedDependency[Broker], topic: TopicInPath
     responses=errors(400, 403, 404),
 )
 async def list_partitions_route(broker: NamedDependency[Broker], topic: TopicInPath) -> TopicPartitions:
-    view = describe_topic(broker, topic)
+    view = describe_topic(broker, DescribeTopic(name=topic))
     node = broker.config.node_id
     return TopicPartitions(
         view.name,

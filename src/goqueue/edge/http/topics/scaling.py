@@ -9,13 +9,14 @@ from litestar.params import RawBody
 from msgspec import Meta, Struct
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.topics.verbs import add_partitions
+from goqueue.broker.topics.verbs import add_partitions, is_growing
 from goqueue.edge.http.parts.decoding import decode
 from goqueue.edge.http.parts.openapi import errors, takes
 from goqueue.edge.http.topics.bodies import ScaledTopic
 from goqueue.edge.http.topics.routes import TopicInPath
 from goqueue.model.errors import Invalid
 from goqueue.model.ids import TopicName
+from goqueue.model.topics import AddPartitions, DescribeGrowth
 
 _INT31_MAX = 2**31 - 1
 
@@ -58,7 +59,7 @@ async def add_partitions_route(
     if any(nodes != [here] for nodes in (request.replica_assignments or {}).values()):
         raise Invalid(f"there is no node but {here}; leave replica_assignments out")
     old_count = broker.topic_counts.get(TopicName(topic), 0)
-    view = await add_partitions(broker, topic, request.count)
+    view = await add_partitions(broker, AddPartitions(name=topic, total=request.count))
     new_count = len(view.partitions)
     return ScaledTopic(
         topic_name=view.name,
@@ -78,7 +79,7 @@ async def add_partitions_route(
     responses=errors(403, 404),
 )
 async def scaling_status_route(broker: NamedDependency[Broker], topic: TopicInPath) -> ScalingStatus:
-    return ScalingStatus(topic, broker.topic(topic).is_growing)
+    return ScalingStatus(topic, is_growing(broker, DescribeGrowth(name=topic)))
 
 
 ROUTES = [add_partitions_route, scaling_status_route]

@@ -26,7 +26,7 @@ from goqueue.edge.http.tracing.bodies import (
 from goqueue.model.errors import Invalid
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.numbers import whole_number
-from goqueue.model.telemetry import TraceQuery, TracesFound, TraceStatus
+from goqueue.model.telemetry import CountTraces, FindTrace, TraceMessage, TraceQuery, TracesFound, TraceStatus
 
 LIMIT = 100
 LIMIT_MAX = 1000
@@ -107,7 +107,7 @@ async def search_traces_route(
     tags=_TAGS,
 )
 async def trace_stats_route(broker: NamedDependency[Broker]) -> TraceStatsBody:
-    return stats_body(await trace_stats(broker), broker.telemetry.exports)
+    return stats_body(await trace_stats(broker, CountTraces()), broker.telemetry.exports)
 
 
 @get(
@@ -130,7 +130,7 @@ async def get_trace_route(
 ) -> TraceBody[str]:
     if len(trace_id) != 32 or not set(trace_id) <= _HEX_DIGITS:
         raise Invalid("a trace id has 32 hexadecimal digits")
-    return trace_body(await trace_by_id(broker, trace_id.lower()), user_agent=user_agent)
+    return trace_body(await trace_by_id(broker, FindTrace(trace_id=trace_id.lower())), user_agent=user_agent)
 
 
 @get(
@@ -147,7 +147,9 @@ async def trace_message_route(
     offset: Annotated[int, PathParameter(ge=0, le=_INT64_MAX, description="The message's offset.")],
     user_agent: _Agent = "",
 ) -> TraceBody[str]:
-    trace = await trace_of(broker, TopicPartition(TopicName(topic), partition), offset)
+    trace = await trace_of(
+        broker, TraceMessage(source=TopicPartition(TopicName(topic), partition), offset=offset)
+    )
     return trace_body(trace, user_agent=user_agent)
 
 

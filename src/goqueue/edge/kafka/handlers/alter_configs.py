@@ -14,8 +14,8 @@ from goqueue.edge.kafka.errors import kafka_code, kafka_text
 from goqueue.edge.kafka.handlers.configs import Resource
 from goqueue.edge.kafka.once import done_to_each
 from goqueue.edge.kafka.schemas import Reply
-from goqueue.model.commands import SettingChange
 from goqueue.model.errors import GoQueueError, Invalid, NotSupported
+from goqueue.model.topics import AlterSettings, DescribeSettings, SettingChange
 
 if TYPE_CHECKING:
     from kio.schema.alter_configs.v2.request import AlterConfigsRequest
@@ -86,7 +86,9 @@ async def _alter(
     try:
         if kind != Resource.TOPIC:
             raise NotSupported("only topics have settings that can be changed here")
-        await alter_settings(context.broker, name, changes(), validate_only=validate_only)
+        await alter_settings(
+            context.broker, AlterSettings(name=name, changes=changes(), validate_only=validate_only)
+        )
     except GoQueueError as error:
         return AlteredResource(
             resource_type=kind,
@@ -114,6 +116,6 @@ def _change(config: "AlterableConfig") -> SettingChange:
 
 def _replacement(context: Context, wanted: "WholeResource") -> list[SettingChange]:
     given = {config.name: config.value for config in wanted.configs}
-    settings = describe_settings(context.broker, wanted.resource_name)
+    settings = describe_settings(context.broker, DescribeSettings(name=wanted.resource_name))
     left_out = [SettingChange(setting.name, None) for setting in settings if setting.name not in given]
     return left_out + [SettingChange(name, value) for name, value in given.items()]

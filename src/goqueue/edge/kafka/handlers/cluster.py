@@ -11,9 +11,9 @@ from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code
 from goqueue.edge.kafka.once import done_to_each, each, once
 from goqueue.edge.kafka.schemas import Reply
-from goqueue.model.commands import TopicView
 from goqueue.model.errors import GoQueueError, TopicNotFound
 from goqueue.model.names import is_internal
+from goqueue.model.topics import DescribeTopic, EnsureTopic, FindTopic, ListTopics, TopicView
 
 if TYPE_CHECKING:
     from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
@@ -86,7 +86,7 @@ async def metadata(context: Context, request: "MetadataRequest") -> MetadataRepl
     include_cluster: bool = getattr(request, "include_cluster_authorized_operations", False)
     operations = TOPIC_OPERATIONS if include_topic else OPERATIONS_NOT_ASKED
     if request.topics is None or (request.__version__ == 0 and not request.topics):
-        views = await list_topics(broker)
+        views = await list_topics(broker, ListTopics())
         topics = await each(context, views, lambda view: _known_topic(context, view, operations))
     else:
         named = once(request.topics, lambda wanted: getattr(wanted, "topic_id", None) or wanted.name)
@@ -108,11 +108,11 @@ async def _named_topic(
     topic_id: UUID | None = getattr(wanted, "topic_id", None)
     try:
         if topic_id is not None:
-            view = topic_by_id(context.broker, topic_id)
+            view = topic_by_id(context.broker, FindTopic(topic_id=topic_id))
         elif getattr(request, "allow_auto_topic_creation", True):
-            view = await ensure_topic(context.broker, wanted.name or "")
+            view = await ensure_topic(context.broker, EnsureTopic(name=wanted.name or ""))
         else:
-            view = describe_topic(context.broker, wanted.name or "")
+            view = describe_topic(context.broker, DescribeTopic(name=wanted.name or ""))
     except TopicNotFound as error:
         if topic_id is None:
             return TopicMetadata(name=wanted.name or "", error_code=kafka_code(error))

@@ -13,8 +13,8 @@ from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
 from goqueue.edge.kafka.once import each, once
 from goqueue.edge.kafka.schemas import Reply
-from goqueue.model.commands import SettingView
 from goqueue.model.errors import GoQueueError, Invalid, NotSupported
+from goqueue.model.topics import DescribeSettings, SettingView
 
 if TYPE_CHECKING:
     from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
@@ -134,7 +134,7 @@ def topic_entries(
             config_type=_type_of(view.default),
             documentation=view.documentation if with_documentation else None,
         )
-        for view in describe_settings(broker, topic)
+        for view in describe_settings(broker, DescribeSettings(name=topic))
     )
 
 

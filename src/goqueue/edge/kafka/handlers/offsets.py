@@ -9,16 +9,16 @@ from kio.schema.errors import ErrorCode
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.read.find_offset import end_of_epoch, find_offset
-from goqueue.broker.storage.commit_written import commit_written
-from goqueue.broker.storage.partition import Partition
+from goqueue.broker.read.show_written import show_written
 from goqueue.broker.topics.verbs import delete_records as delete_records_before
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code
 from goqueue.edge.kafka.once import done_to_each, each, once
 from goqueue.edge.kafka.schemas import Reply
-from goqueue.model.commands import FoundOffset, Spot
-from goqueue.model.errors import GoQueueError, Invalid, LeaderEpochFenced, LeaderEpochUnknown
-from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.commands import FindEpochEnd, FindOffset, FoundOffset, ShowWritten, Spot
+from goqueue.model.errors import GoQueueError, Invalid
+from goqueue.model.ids import TopicName, TopicPartition, places_of
+from goqueue.model.topics import DeleteRecords
 from goqueue.model.transactions import Isolation
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ async def list_offsets(context: Context, request: "ListOffsetsRequest") -> ListO
     is_committed = getattr(request, "isolation_level", 0) == _READ_COMMITTED
     isolation = Isolation.COMMITTED if is_committed else Isolation.UNCOMMITTED
     # All in one round, where it is needed: each look-up would else ask for one of its own.
-    asked = [(topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions]
-    await commit_written(_known(context.broker, asked))
+    asked = [source for topic in request.topics for source in _sources(topic.name, topic.partitions)]
+    await show_written(context.broker, ShowWritten(sources=asked))
     topics = []
     for topic in request.topics:
         find = partial(_offset, context.broker, topic.name, isolation)
@@ -75,12 +75,8 @@ async def list_offsets(context: Context, request: "ListOffsetsRequest") -> ListO
     return ListOffsetsReply(topics=tuple(topics))
 
 
-def _known(broker: Broker, asked: Iterable[tuple[str, int]]) -> Iterator[Partition]:
-    """The partitions that are there, of those asked for."""
-    for name, number in asked:
-        topic = broker.topics.get(TopicName(name))
-        if topic is not None and 0 <= number < len(topic.partitions):
-            yield topic.partitions[number]
+def _sources(topic: str, asked: "Iterable[ListOffsetsPartition]") -> Iterator[TopicPartition]:
+    return places_of(TopicName(topic), (wanted.partition_index for wanted in asked))
 
 
 async def _offset(
@@ -88,8 +84,7 @@ async def _offset(
 ) -> PartitionOffset:
     source = TopicPartition(TopicName(topic), wanted.partition_index)
     try:
-        _check_epoch(broker, source, getattr(wanted, "current_leader_epoch", _NO_EPOCH))
-        found = await _find(broker, source, wanted.timestamp, isolation)
+        found = await _find(broker, source, wanted, isolation)
     except GoQueueError as error:
         return PartitionOffset(partition_index=wanted.partition_index, error_code=kafka_code(error))
     return PartitionOffset(
@@ -100,23 +95,20 @@ async def _offset(
     )
 
 
-async def _find(broker: Broker, source: TopicPartition, timestamp: int, isolation: Isolation) -> FoundOffset:
-    if timestamp >= 0:
-        return await find_offset(broker, source, timestamp, isolation=isolation)
-    if timestamp == _LATEST_TIERED:
+async def _find(
+    broker: Broker, source: TopicPartition, wanted: "ListOffsetsPartition", isolation: Isolation
+) -> FoundOffset:
+    spot = wanted.timestamp if wanted.timestamp >= 0 else _SPOT_BY_TIMESTAMP.get(wanted.timestamp)
+    epoch: int = getattr(wanted, "current_leader_epoch", _NO_EPOCH)
+    if wanted.timestamp == _LATEST_TIERED:
+        # There are no tiers; but whoever asks is told if the partition is not there, or no longer as it was.
+        await find_offset(broker, FindOffset(source=source, spot=Spot.EARLIEST, leader_epoch=epoch))
         return FoundOffset(-1)
-    if timestamp not in _SPOT_BY_TIMESTAMP:
-        raise Invalid(f"{timestamp} is not a time, nor a spot in the log")
-    return await find_offset(broker, source, _SPOT_BY_TIMESTAMP[timestamp], isolation=isolation)
-
-
-def _check_epoch(broker: Broker, source: TopicPartition, epoch: int) -> None:
-    current = broker.partition(source).leader_epoch
-    if epoch in (_NO_EPOCH, current):
-        return
-    if epoch < current:
-        raise LeaderEpochFenced(f"{source} is in leader epoch {current} now")
-    raise LeaderEpochUnknown(f"{source} is still in leader epoch {current}")
+    if spot is None:
+        raise Invalid(f"{wanted.timestamp} is not a time, nor a spot in the log")
+    return await find_offset(
+        broker, FindOffset(source=source, spot=spot, isolation=isolation, leader_epoch=epoch)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,8 +134,12 @@ async def offset_for_leader_epoch(
     context: Context, request: "OffsetForLeaderEpochRequest"
 ) -> OffsetForLeaderEpochReply:
     """Where an epoch ended, so that a reader can see whether its log and ours are still the same."""
-    asked = [(topic.topic, wanted.partition) for topic in request.topics for wanted in topic.partitions]
-    await commit_written(_known(context.broker, asked))
+    asked = [
+        TopicPartition(TopicName(topic.topic), wanted.partition)
+        for topic in request.topics
+        for wanted in topic.partitions
+    ]
+    await show_written(context.broker, ShowWritten(sources=asked))
     topics = []
     for topic in request.topics:
         find = partial(_epoch_end, context.broker, topic.topic)
@@ -155,8 +151,10 @@ async def offset_for_leader_epoch(
 def _epoch_end(broker: Broker, topic: str, wanted: "OffsetForLeaderPartition") -> EpochEnd:
     source = TopicPartition(TopicName(topic), wanted.partition)
     try:
-        _check_epoch(broker, source, wanted.current_leader_epoch)
-        epoch, end_offset = end_of_epoch(broker, source, wanted.leader_epoch)
+        epoch, end_offset = end_of_epoch(
+            broker,
+            FindEpochEnd(source=source, epoch=wanted.leader_epoch, leader_epoch=wanted.current_leader_epoch),
+        )
     except GoQueueError as error:
         return EpochEnd(partition=wanted.partition, error_code=kafka_code(error))
     return EpochEnd(partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset)
@@ -194,7 +192,9 @@ async def delete_records(context: Context, request: "DeleteRecordsRequest") -> D
 async def _delete(broker: Broker, topic: str, wanted: "DeleteRecordsPartition") -> PartitionStart:
     target = TopicPartition(TopicName(topic), wanted.partition_index)
     try:
-        start_offset = await delete_records_before(broker, target, wanted.offset)
+        start_offset = await delete_records_before(
+            broker, DeleteRecords(target=target, before_offset=wanted.offset)
+        )
     except GoQueueError as error:
         return PartitionStart(partition_index=wanted.partition_index, error_code=kafka_code(error))
     return PartitionStart(partition_index=wanted.partition_index, low_watermark=start_offset)

@@ -213,13 +213,13 @@ def _named(
     context: Context, topics: Iterable["FetchTopic | AcknowledgeTopic"]
 ) -> "dict[TopicPartition, Batches]":
     """The partitions of a request with their acknowledgements. Those that are gone are left out."""
-    names, known = context.broker.metadata.names, context.broker.topics
+    names, known = context.broker.metadata.names, context.broker.topic_counts
     return {
         TopicPartition(name, partition.partition_index): partition.acknowledgement_batches
         for topic in topics
-        if topic.topic_id is not None and (name := names.get(topic.topic_id)) in known
+        if topic.topic_id is not None and (name := names.get(topic.topic_id)) is not None and name in known
         for partition in topic.partitions
-        if 0 <= partition.partition_index < len(known[name].partitions)
+        if 0 <= partition.partition_index < known[name]
     }
 
 
@@ -310,12 +310,12 @@ _NO_LEADER = Leader(leader_id=-1, leader_epoch=-1)
 
 def _leader(context: Context, source: TopicPartition) -> Leader:
     """Who leads a partition, if it is there: what was asked of one that is not is answered with an error."""
-    try:
-        return Leader(
-            leader_id=context.broker.node_number, leader_epoch=context.broker.partition(source).leader_epoch
-        )
-    except GoQueueError:
+    broker = context.broker
+    topic = broker.metadata.topics.get(source.topic)
+    if topic is None or not 0 <= source.partition < broker.topic_counts.get(source.topic, 0):
         return _NO_LEADER
+    leader_epoch = broker.metadata.epoch(topic, source.partition)
+    return Leader(leader_id=broker.node_number, leader_epoch=leader_epoch)
 
 
 def _wait_ms(context: Context, wait: timedelta) -> int:

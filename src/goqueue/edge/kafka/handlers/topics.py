@@ -13,8 +13,8 @@ from goqueue.edge.kafka.errors import kafka_code, kafka_text
 from goqueue.edge.kafka.handlers.configs import ConfigEntry, topic_entries
 from goqueue.edge.kafka.once import done_to_each
 from goqueue.edge.kafka.schemas import Reply
-from goqueue.model.commands import CreateTopic
 from goqueue.model.errors import GoQueueError, InvalidReplication, TopicNotFound
+from goqueue.model.topics import AddPartitions, CreateTopic, DeleteTopic, FindTopic
 
 if TYPE_CHECKING:
     from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
@@ -113,7 +113,10 @@ async def create_partitions(context: Context, request: "CreatePartitionsRequest"
 async def _grow(context: Context, wanted: "CreatePartitionsTopic", *, validate_only: bool) -> GrownTopic:
     try:
         _check_placement(context, [assignment.broker_ids for assignment in wanted.assignments or ()])
-        await add_partitions(context.broker, wanted.name, int(wanted.count), validate_only=validate_only)
+        await add_partitions(
+            context.broker,
+            AddPartitions(name=wanted.name, total=int(wanted.count), validate_only=validate_only),
+        )
     except GoQueueError as error:
         return GrownTopic(name=wanted.name, error_code=kafka_code(error), error_message=kafka_text(error))
     return GrownTopic(name=wanted.name)
@@ -145,8 +148,8 @@ async def delete_topics(context: Context, request: "DeleteTopicsRequest") -> Del
 async def _delete(context: Context, name: str | None, topic_id: UUID | None) -> DeletedTopic:
     try:
         if name is None and topic_id is not None:
-            name = topic_by_id(context.broker, topic_id).name
-        await delete_topic(context.broker, name or "")
+            name = topic_by_id(context.broker, FindTopic(topic_id=topic_id)).name
+        await delete_topic(context.broker, DeleteTopic(name=name or ""))
     except GoQueueError as error:
         is_unknown_id = name is None and isinstance(error, TopicNotFound)
         return DeletedTopic(

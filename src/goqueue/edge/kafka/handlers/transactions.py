@@ -20,7 +20,7 @@ from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import coordinator_code, transaction_code
 from goqueue.edge.kafka.once import done_to_each, each, once
 from goqueue.edge.kafka.schemas import Reply
-from goqueue.model.errors import GoQueueError, InvalidTransactionState, NotFound
+from goqueue.model.errors import GoQueueError, InvalidTransactionState, NotFound, PartitionNotFound
 from goqueue.model.groups import NO_GENERATION, Membership, TopicCommit
 from goqueue.model.ids import NO_PRODUCER, ProducerId, TopicName, TopicPartition
 from goqueue.model.transaction_commands import (
@@ -187,7 +187,8 @@ async def _missing(context: Context, targets: list[TopicPartition]) -> dict[Topi
     slices = Slices(context.broker.clock)
     for target in targets:
         try:
-            context.broker.partition(target)
+            if not 0 <= target.partition < context.broker.partition_count(target.topic):
+                raise PartitionNotFound(*target)
         except NotFound as error:
             codes[target] = transaction_code(error)
         await slices.pause()
