@@ -48,3 +48,32 @@ def test_many_entries_are_judged_as_each_by_itself(
 
     assert [delivered.covers(*entry) for entry in entries] == naive
     assert delivered.covered(fresh.entries()).tolist() == naive
+
+
+def test_a_step_that_says_no_more_than_another_is_dropped() -> None:
+    delivered = Delivered([Step(100, 8)])
+
+    for step in (Step(100, 8), Step(99, 8), Step(100, 7), Step(50, 2)):
+        delivered.add(step)
+
+    assert delivered.steps == (Step(100, 8),)
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    delivered = Delivered([Step(100, 8)])
+
+    copy = delivered.copy()
+    copy.add(Step(200, 9))
+
+    assert (delivered.steps, copy.steps) == ((Step(100, 8),), (Step(200, 9),))
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 20)), max_size=10))
+def test_no_step_is_kept_that_another_one_says_too(steps: list[tuple[int, int]]) -> None:
+    kept = Delivered(Step(*step) for step in steps).steps
+
+    for one in kept:
+        assert not any(
+            one != other and one.due_ms <= other.due_ms and one.end_offset <= other.end_offset
+            for other in kept
+        )

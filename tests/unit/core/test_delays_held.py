@@ -36,3 +36,22 @@ def test_what_was_decided_is_held_no_more_also_when_that_is_read_back_again() ->
 
     assert (known.of_producer(1), list(known)) == ([C], [B, C])
     assert (known.count(7), known.count(8)) == (1, 1)
+
+
+def test_only_what_came_before_a_number_is_a_transactions() -> None:
+    """What lies behind belongs to the next one of the same producer."""
+    known = held(A, B, C)
+
+    assert known.of_producer(1, 5) == [A]
+    assert known.of_producer(1, 6) == [A, C]
+    assert known.of_producer(1, 3) == []
+
+
+def test_a_producer_that_holds_nothing_more_is_forgotten_and_can_hold_again() -> None:
+    known = held(A)
+    known.drop(A.number)
+    assert (known.of_producer(1), known.count(7), list(known)) == ([], 0, [])
+
+    known.add(C)
+
+    assert (known.of_producer(1), known.count(8)) == ([C], 1)

@@ -1,5 +1,6 @@
 """Schedules: when they fall due, and what their events make of them."""
 
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -110,3 +111,72 @@ def test_a_schedule_that_has_ended_is_gone() -> None:
     with pytest.raises(ScheduleNotFound):
         schedules.find(TOPIC_ID, "orders", "daily")
     assert schedules.names_of(TOPIC_ID) == []
+
+
+def test_a_schedule_that_is_read_back_a_second_time_is_as_it_was() -> None:
+    schedules = Schedules()
+    for event in (CREATED, armed(2_000, 5), armed(3_000, 9)):
+        schedules.apply(event)
+
+    for event in (CREATED, armed(3_000, 9)):
+        schedules.apply(event)
+
+    schedule = schedules.find(TOPIC_ID, "orders", "daily")
+    assert (schedule.fired, schedule.armed) == (1, armed(3_000, 9))
+
+
+def test_a_message_that_waits_under_an_older_number_has_not_been_delivered_before() -> None:
+    schedules = Schedules()
+    for event in (CREATED, armed(2_000, 5), armed(3_000, 5), armed(1_000, 4)):
+        schedules.apply(event)
+
+    assert schedules.find(TOPIC_ID, "orders", "daily").fired == 0
+
+
+@pytest.mark.parametrize(
+    "event",
+    [armed(2_000, 5), SchedulePaused(TOPIC_ID, "daily"), ScheduleEnded(TOPIC_ID, "daily")],
+)
+def test_events_of_a_schedule_that_is_gone_change_nothing(
+    event: ScheduleArmed | SchedulePaused | ScheduleEnded,
+) -> None:
+    schedules = Schedules()
+
+    schedules.apply(event)
+
+    assert schedules.schedules == {}
+
+
+def test_schedules_are_listed_by_name_for_their_topic_alone() -> None:
+    schedules = Schedules()
+    for name, topic_id in (("weekly", TOPIC_ID), ("daily", TOPIC_ID), ("hourly", UUID(int=8))):
+        schedules.apply(replace(CREATED, name=name, topic_id=topic_id))
+
+    assert schedules.names_of(TOPIC_ID) == ["daily", "weekly"]
+    assert schedules.names_of(UUID(int=8)) == ["hourly"]
+    schedules.create(replace(CREATED, name="hourly"))
+
+
+def test_a_schedule_that_names_no_time_is_refused_before_it_is_made() -> None:
+    with pytest.raises(InvalidSchedule):
+        Schedules().create(replace(CREATED, cron="61 * * * *"))
+
+
+def test_a_time_that_is_named_now_is_not_named_again() -> None:
+    noon = wall_ms("2026-06-01T12:00", "UTC")
+
+    assert next_due_ms("0 12 * * *", "UTC", after_ms=noon) == noon + 24 * 3600 * 1000
+    assert next_due_ms("0 12 * * *", "UTC", after_ms=noon - 1) == noon
+
+
+def test_how_often_it_fired_is_kept_when_the_journal_is_written_anew() -> None:
+    schedules, copy = Schedules(), Schedules()
+    for event in (CREATED, armed(2_000, 5), armed(3_000, 9), armed(4_000, 11)):
+        schedules.apply(event)
+
+    for known in schedules.whole_state():
+        copy.apply(known)
+    copy.apply(armed(5_000, 20))
+
+    schedule = copy.find(TOPIC_ID, "orders", "daily")
+    assert (schedule.fired, schedule.last_due_ms) == (3, 4_000)

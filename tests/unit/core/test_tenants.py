@@ -1,9 +1,11 @@
 """Tenants and their rates: who owns what, what a second holds, and the same state again from events."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from goqueue.core.access.account import Account
-from goqueue.core.access.events import EVENT_TYPES
+from goqueue.core.access.events import EVENT_TYPES, Event, TenantDeleted, TenantSet, UsageNoted
 from goqueue.core.access.rates import DEBT_NS_MAX, Bucket, Rate
 from goqueue.core.access.tenants import Tenants, id_from
 from goqueue.model.errors import (
@@ -224,3 +226,224 @@ def test_a_refusal_tells_how_long_to_wait_and_other_quotas_begin_without_debt() 
 def test_a_quota_below_0_is_refused() -> None:
     with pytest.raises(ValueError, match="max_topics"):
         Quotas(max_topics=-1)
+
+
+def test_what_a_change_does_not_speak_of_stays_as_it_was() -> None:
+    tenants = with_acme(Quotas(max_topics=3))
+    for field, command in {
+        "name": ChangeTenant(tenant_id="acme", name="Acme Two"),
+        "display_name": ChangeTenant(tenant_id="acme", display_name="ACME"),
+        "description": ChangeTenant(tenant_id="acme", description="the second"),
+    }.items():
+        before = tenants.get("acme")
+        tenants.apply(tenants.change(command, now_ms=9))
+        after = tenants.get("acme")
+        changed = {
+            name
+            for name in ("name", "display_name", "description", "metadata", "quotas", "status", "created_ms")
+            if getattr(after, name) != getattr(before, name)
+        }
+        assert changed == {field}
+        assert getattr(after, field) == getattr(command, field)
+
+    tenants.apply(tenants.change(ChangeTenant(tenant_id="acme", metadata={"plan": "lead"}), now_ms=12))
+    assert (tenants.get("acme").metadata, tenants.get("acme").updated_ms) == ({"plan": "lead"}, 12)
+
+
+def test_a_description_can_be_emptied_and_a_name_cannot() -> None:
+    tenants = with_acme()
+    tenants.apply(tenants.change(ChangeTenant(tenant_id="acme", description="long"), now_ms=8))
+
+    tenants.apply(tenants.change(ChangeTenant(tenant_id="acme", description=""), now_ms=9))
+
+    assert tenants.get("acme").description == ""
+    for name in ("", "  "):
+        with pytest.raises(InvalidTenant):
+            tenants.change(ChangeTenant(tenant_id="acme", name=name), now_ms=9)
+
+
+@pytest.mark.parametrize("status", [TenantStatus.DISABLED, TenantStatus.ACTIVE])
+def test_only_a_suspension_has_a_reason(status: TenantStatus) -> None:
+    tenants = with_acme()
+
+    tenants.apply(tenants.set_status("acme", status, reason="whatever", now_ms=8))
+
+    assert (tenants.get("acme").suspended_ms, tenants.get("acme").suspend_reason) == (None, "")
+    assert tenants.get("acme").updated_ms == 8
+
+
+@pytest.mark.parametrize("tenant_id", ["abc", "a-1", "x" * 64, "a--"])
+def test_ids_within_the_limits_are_taken(tenant_id: str) -> None:
+    assert Tenants().create(CreateTenant(tenant_id=tenant_id, name="x"), now_ms=0).tenant.name == "x"
+
+
+def test_tenants_are_listed_by_id_behind_the_system() -> None:
+    tenants = Tenants()
+    for name in ("zoo", "acme", "mid"):
+        tenants.apply(tenants.create(CreateTenant(tenant_id=name, name=name), now_ms=0))
+
+    assert [tenant.tenant_id for tenant in tenants.all()] == [SYSTEM_TENANT, "acme", "mid", "zoo"]
+    assert tenants.get(SYSTEM_TENANT) == tenants.all()[0]
+    with pytest.raises(TenantNotFound):
+        tenants.account(SYSTEM_TENANT)
+
+
+def test_an_account_follows_its_tenant_and_keeps_its_debt_when_quotas_stay() -> None:
+    tenants = with_acme(Quotas(publish_rate_limit=10, consume_rate_limit=10))
+    account = tenants.accounts[ACME]
+    account.publishing.take(20, 0, now_ns=NOON)
+
+    tenants.apply(tenants.change(ChangeTenant(tenant_id="acme", description="x"), now_ms=9))
+
+    assert tenants.accounts[ACME] is account, "partitions hold on to it"
+    assert account.tenant.description == "x"
+    with pytest.raises(RateExceeded):
+        account.check_publishing(1, 1, now_ns=NOON)
+
+
+def test_a_reader_is_refused_while_what_it_read_is_not_paid_for() -> None:
+    account = with_acme(Quotas(consume_rate_limit=10, consume_bytes_rate_limit=1_000)).accounts[ACME]
+    account.check_consuming(now_ns=NOON)
+
+    account.note_consumed(15, 100, now_ns=NOON)
+
+    assert account.totals == UsageTotals(0, 0, 15, 100)
+    with pytest.raises(RateExceeded, match="may consume 10 messages and 1000 bytes a second") as refused:
+        account.check_consuming(now_ns=NOON)
+    assert refused.value.retry_after_ms == 500
+    account.check_consuming(now_ns=NOON + SECOND // 2)
+
+
+def test_the_wait_is_told_in_whole_milliseconds_that_are_enough() -> None:
+    account = with_acme(Quotas(publish_rate_limit=3, publish_bytes_rate_limit=0)).accounts[ACME]
+    account.publishing.take(3, 0, now_ns=NOON)
+
+    with pytest.raises(RateExceeded) as refused:
+        account.check_publishing(1, 0, now_ns=NOON)
+
+    assert refused.value.retry_after_ms == 334
+    account.check_publishing(1, 0, now_ns=NOON + 334_000_000)
+
+
+def test_refusals_are_counted_by_quota_until_usage_is_reset() -> None:
+    tenants = with_acme(Quotas(publish_rate_limit=1, consume_rate_limit=1))
+    account = tenants.accounts[ACME]
+    account.publishing.take(2, 0, now_ns=NOON)
+    account.note_consumed(3, 0, now_ns=NOON)
+    for _ in range(2):
+        with pytest.raises(RateExceeded):
+            account.check_publishing(1, 0, now_ns=NOON)
+    with pytest.raises(RateExceeded):
+        account.check_consuming(now_ns=NOON)
+    account.note_violation("max_topics")
+
+    assert account.violations == {"publish_rate": 2, "consume_rate": 1, "max_topics": 1}
+    tenants.apply(UsageNoted({ACME: UsageTotals(1, 1, 1, 1)}))
+    assert account.violations, "merely noted"
+    tenants.apply(tenants.reset_usage("acme"))
+    assert account.violations == {}
+
+
+def test_what_is_stored_counts_as_published_and_as_storage() -> None:
+    account = with_acme().accounts[ACME]
+
+    account.note_stored(3, 300)
+    account.note_stored(1, 50)
+
+    assert (account.totals, account.storage_bytes) == (UsageTotals(4, 350, 0, 0), 350)
+
+
+def test_a_tenant_that_comes_back_after_it_was_deleted_begins_without_usage() -> None:
+    tenants = with_acme()
+    tenants.apply(UsageNoted({ACME: UsageTotals(5, 500, 0, 0)}))
+    tenants.apply(tenants.delete("acme", topic_count=0, is_forced=False))
+    tenants.apply(tenants.create(CreateTenant(tenant_id="acme", name="Acme"), now_ms=9))
+
+    assert tenants.accounts[ACME].totals == UsageTotals()
+    assert tenants.note_usage() is None, "what the old one had moved is not remembered either"
+
+
+def test_only_what_has_moved_since_is_noted() -> None:
+    tenants = with_acme()
+    tenants.apply(tenants.create(CreateTenant(tenant_id="zoo", name="Zoo"), now_ms=1))
+    for name in ("acme", "zoo"):
+        tenants.account(name).note_stored(1, 10)
+    noted = tenants.note_usage()
+    assert noted is not None
+    tenants.apply(noted)
+
+    tenants.account("zoo").note_consumed(1, 10, now_ns=0)
+
+    assert tenants.note_usage() == UsageNoted({TenantId("zoo"): UsageTotals(1, 10, 1, 10)})
+
+
+def test_an_empty_house_has_no_events_and_no_owners() -> None:
+    tenants = with_acme()
+    tenants.clear()
+
+    assert list(tenants.whole_state()) == []
+    assert tenants.owner("acme.orders") is None
+    assert [tenant.tenant_id for tenant in tenants.all()] == [SYSTEM_TENANT]
+
+
+TENANT_IDS = st.sampled_from(["acme", "zoo", "mid"])
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(
+                ["create", "change", "quotas", "suspend", "wake", "delete", "use", "note", "reset"]
+            ),
+            TENANT_IDS,
+            st.integers(0, 9),
+        ),
+        max_size=25,
+    )
+)
+def test_the_same_events_lead_to_the_same_tenants(steps: list[tuple[str, str, int]]) -> None:
+    tenants, again, anew = Tenants(), Tenants(), Tenants()
+    for step, name, number in steps:
+        try:
+            event = decided(tenants, step, name, number)
+        except (TenantNotFound, TenantExists):
+            continue
+        if event is not None:
+            tenants.apply(event)
+            again.apply(event)
+    for event in tenants.whole_state():
+        anew.apply(event)
+
+    assert again.all() == anew.all() == tenants.all()
+    assert {name: account.totals for name, account in anew.accounts.items()} == {
+        name: account.totals for name, account in tenants.accounts.items()
+    }
+    for name, account in tenants.accounts.items():
+        assert account.quotas == account.tenant.quotas
+        assert account.is_active == account.tenant.is_active == again.accounts[name].is_active
+
+
+def decided(tenants: Tenants, step: str, name: str, number: int) -> Event | None:
+    match step:
+        case "create":
+            return tenants.create(CreateTenant(tenant_id=name, name=name), now_ms=number)
+        case "change":
+            return tenants.change(ChangeTenant(tenant_id=name, description=str(number)), now_ms=number)
+        case "quotas":
+            return tenants.set_quotas(name, Quotas(max_topics=number), now_ms=number)
+        case "suspend":
+            return tenants.set_status(name, TenantStatus.SUSPENDED, reason="bill", now_ms=number)
+        case "wake":
+            return tenants.set_status(name, TenantStatus.ACTIVE, now_ms=number)
+        case "delete":
+            return tenants.delete(name, topic_count=0, is_forced=False)
+        case "use":
+            tenants.account(name).note_stored(number, 10 * number)
+            return None
+        case "note":
+            return tenants.note_usage()
+    return tenants.reset_usage(name)
+
+
+def test_every_event_has_a_name_for_the_journal() -> None:
+    assert {kind.__name__: kind for kind in (TenantSet, TenantDeleted, UsageNoted)} == EVENT_TYPES
