@@ -1,19 +1,23 @@
 """A broker with its HTTP door for a module of tests, and both forms of the client before it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from goqueue.client import AsyncGoQueue, GoQueue
+from goqueue.client import Address, AsyncGoQueue, GoQueue
 from tests.doors.http.running_door import RunningDoor
 from tests.unit.client.forms import Awaited
 
 Body = Callable[[AsyncGoQueue], Awaitable[object]]
 Run = Callable[[Body], None]
+RunAt = Callable[..., None]
+"""Takes the addresses of nodes and a body, and options of the queue by name."""
+Opens = Callable[..., AbstractAsyncContextManager[AsyncGoQueue]]
 
 _names = count()
 
@@ -35,20 +39,45 @@ def topic(door: RunningDoor) -> str:
 
 
 @pytest.fixture(params=["plain", "awaited"])
-def run(request: pytest.FixtureRequest, door: RunningDoor) -> Run:
-    """Runs a test's body with one form of the client, then with the other."""
+def opens(request: pytest.FixtureRequest) -> Opens:
+    """Opens a queue in one form, then in the other."""
+    return _plain if request.param == "plain" else _awaited
 
-    def run_body(body: Body) -> None:
-        asyncio.run(_plain(body, door) if request.param == "plain" else _awaited(body, door))
+
+@pytest.fixture
+def run_at(opens: Opens) -> RunAt:
+    """Runs a test's body with a queue at these addresses, in one form, then in the other."""
+
+    def run_body(server: str | Sequence[Address], body: Body, **options: Any) -> None:
+        async def story() -> None:
+            async with opens(server, **options) as queue:
+                await body(queue)
+
+        asyncio.run(story())
 
     return run_body
 
 
-async def _plain(body: Body, door: RunningDoor) -> None:
-    with GoQueue(door.url) as queue:
-        await body(cast(AsyncGoQueue, cast(Any, Awaited(queue))))
+@pytest.fixture
+def run(run_at: RunAt, door: RunningDoor) -> Run:
+    """Runs a test's body with a broker."""
+    return lambda body: run_at(door.url, body)
 
 
-async def _awaited(body: Body, door: RunningDoor) -> None:
-    async with AsyncGoQueue(door.url) as queue:
-        await body(queue)
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What failed is tried again after a millisecond."""
+    monkeypatch.setattr("goqueue.client.call._PAUSE_FIRST_S", 0.001)
+    monkeypatch.setattr("goqueue.client.call._PAUSE_MAX_S", 0.001)
+
+
+@asynccontextmanager
+async def _plain(server: str | Sequence[Address], **options: Any) -> AsyncIterator[AsyncGoQueue]:
+    with GoQueue(server, **options) as queue:
+        yield cast(AsyncGoQueue, cast(Any, Awaited(queue)))
+
+
+@asynccontextmanager
+async def _awaited(server: str | Sequence[Address], **options: Any) -> AsyncIterator[AsyncGoQueue]:
+    async with AsyncGoQueue(server, **options) as queue:
+        yield queue

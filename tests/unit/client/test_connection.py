@@ -2,281 +2,348 @@
 
 import asyncio
 import pickle
+import signal
 import socket
+import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from email.message import Message
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from contextlib import ExitStack
 from select import select
-from threading import Thread
+from urllib.parse import unquote
 
 import pytest
 
-from goqueue.client import AsyncGoQueue, GoQueue, Placed
-from goqueue.client.addresses import Address, parse_addresses
-from goqueue.client.call import Attempts, Call, Reply
-from goqueue.client.connection import Client, Refused
-from goqueue.model.errors import Invalid, Unavailable
+from goqueue.client import Address, AsyncGoQueue, GoQueue, Refused, Unavailable
+from goqueue.client.call import Call, Reply
+from goqueue.client.calls import log
+from goqueue.client.connection import Client, Pool
+from goqueue.client.errors import NobodyAnswers, UnreadableReply
+from goqueue.model.errors import Invalid
+from tests.unit.client.conftest import RunAt
+from tests.unit.client.scripted_node import (
+    BUSY,
+    HANG_UP,
+    LAST,
+    OK,
+    Answer,
+    Asked,
+    answering,
+    by_path,
+    cut,
+    held,
+    nobody,
+    refused,
+    said,
+    scripted,
+)
 
-OK = (200, b"{}")
-BUSY = (503, b'{"error": "later", "status": 503, "code": "unavailable"}')
-HANG_UP = (0, b"")
-
-
-Scripted = tuple[int, bytes] | tuple[int, bytes, bool]
-
-
-@contextmanager
-def scripted(*replies: Scripted, seen: list[str | None] | None = None) -> Iterator[Address]:
-    """A node that gives these replies in turn; HANG_UP closes the connection instead, a third part after it.
-
-    `seen` gets the keys that requests came with.
-    """
-    left = list(replies)
-
-    class Node(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["content-length"]))
-            self.do_GET()
-
-        def do_GET(self) -> None:
-            if seen is not None:
-                seen.append(self.headers["x-api-key"])
-            status, body, *closes = left.pop(0)
-            if closes:
-                self.close_connection = True
-            if (status, body) == HANG_UP:
-                self.close_connection = True
-                return
-            self.send_response(status)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *arguments: object) -> None:
-            """Tests are quiet."""
-
-    with HTTPServer(("127.0.0.1", 0), Node) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield Address("127.0.0.1", server.server_port)
-        finally:
-            server.shutdown()
-            thread.join()
+STORED = said({"results": [{"partition": 0, "offset": 7}]})
+LATER = refused(429, "busy", retry_after_ms=1)
+TOPICS = said({"topics": ["a"]})
+pytestmark = pytest.mark.usefixtures("at_once")
 
 
-def nobody() -> Address:
-    """An address where nothing listens."""
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        return Address("127.0.0.1", unused.getsockname()[1])
+async def list_topics(queue: AsyncGoQueue) -> None:
+    """A call that may come twice."""
+    assert await queue.topics.list() == ["a"]
 
 
-def ask(*addresses: Address, retry_for_ms: int = 10_000) -> bytes:
-    client = Client(addresses, retry_for_ms=retry_for_ms)
-    try:
-        return client.request("GET", "/").body
-    finally:
-        client.close()
+async def publish(queue: AsyncGoQueue) -> None:
+    """A call that may not."""
+    assert (await queue.publish("t", "v")).offset == 7
 
 
-def test_a_node_that_is_busy_is_asked_again() -> None:
-    with scripted(BUSY, BUSY, OK) as node:
-        assert ask(node) == b"{}"
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        BUSY,
+        LATER,
+        HANG_UP,
+        cut(TOPICS, after_bytes=9),
+        cut(TOPICS, after_bytes=60),
+        Answer(cut_bytes=0, is_last=True),
+        said(b"", status=503),
+    ],
+    ids=["503", "429", "no reply", "in its head", "in its body", "closed", "503 of a proxy"],
+)
+def test_a_call_that_may_come_twice_is_sent_until_it_is_answered(run_at: RunAt, trouble: Answer) -> None:
+    with answering(trouble, trouble, TOPICS) as node:
+        run_at([node.address], list_topics)
+
+    assert node.paths == ["GET /topics"] * 3
 
 
-def test_a_connection_that_breaks_is_made_again() -> None:
-    with scripted(HANG_UP, OK) as node:
-        assert ask(node) == b"{}"
+@pytest.mark.parametrize(
+    "trouble",
+    [HANG_UP, cut(STORED, after_bytes=9), cut(STORED, after_bytes=60)],
+    ids=["no reply", "in its head", "in its body"],
+)
+def test_a_call_that_may_not_come_twice_is_not_sent_again_when_its_reply_is_lost(
+    run_at: RunAt, trouble: Answer
+) -> None:
+    async def body(queue: AsyncGoQueue) -> None:
+        with pytest.raises(NobodyAnswers, match="whether it was carried out is not known"):
+            await queue.publish("t", "v")
+
+    with answering(trouble) as node:
+        run_at([node.address], body)
+
+    assert len(node.asked) == 1
 
 
-def test_a_node_that_is_gone_gives_way_to_the_next() -> None:
-    with scripted(OK) as node:
-        assert ask(nobody(), node) == b"{}"
+def test_a_call_that_may_not_come_twice_is_sent_again_when_nothing_was_done(run_at: RunAt) -> None:
+    with answering(LATER, LATER, STORED) as node:
+        run_at([nobody(), node.address], publish)
+
+    assert node.paths == ["POST /topics/t/messages"] * 3
 
 
-def test_a_refusal_has_the_nodes_code_and_words_and_is_not_repeated() -> None:
-    refusal = (404, b'{"error": "topic a does not exist", "status": 404, "code": "topic_not_found"}')
-    with scripted(refusal) as node, pytest.raises(Refused, match="topic a does not exist") as refused:
-        ask(node)
-
-    assert (refused.value.code, refused.value.status) == ("topic_not_found", 404)
-
-
-def test_a_refusal_by_something_else_than_a_node_is_told_too() -> None:
-    with scripted((400, b"<html>")) as node, pytest.raises(Refused, match="status 400: b'<html>'"):
-        ask(node)
-
-
-def test_when_the_time_is_up_the_error_names_the_addresses() -> None:
-    address = nobody()
-
-    with pytest.raises(Unavailable, match=f"no node answers at {address}"):
-        ask(address, retry_for_ms=1)
-
-
-def publish_plainly(*addresses: Address, timeout_s: float = 30) -> Placed:
-    with GoQueue(addresses, timeout_s=timeout_s) as queue:
-        return queue.publish("t", "a")
-
-
-def publish_awaited(*addresses: Address, timeout_s: float = 30) -> Placed:
-    async def publish() -> Placed:
-        async with AsyncGoQueue(addresses, timeout_s=timeout_s) as queue:
-            return await queue.publish("t", "a")
-
-    return asyncio.run(publish())
-
-
-Publish = Callable[..., Placed]
-in_both_forms = pytest.mark.parametrize("publish", [publish_plainly, publish_awaited])
-
-
-@in_both_forms
-def test_a_call_that_may_not_come_twice_is_not_sent_again_when_its_reply_is_lost(publish: Publish) -> None:
-    with scripted(HANG_UP, OK) as node, pytest.raises(Unavailable, match="is not known"):
-        publish(node)
-
-
-@in_both_forms
-def test_a_call_that_may_not_come_twice_is_sent_again_when_nothing_was_done(publish: Publish) -> None:
-    later = (429, b'{"error": "later", "status": 429, "code": "busy"}')
-    stored = (200, b'{"results": [{"partition": 0, "offset": 0}]}')
-    with scripted(later, stored) as node:
-        assert publish(nobody(), node).offset == 0
-
-
-@in_both_forms
-def test_it_is_sent_to_the_next_node_too_when_one_takes_no_connection(publish: Publish) -> None:
-    stored = (200, b'{"results": [{"partition": 0, "offset": 0}]}')
-    with socket.socket() as full, ExitStack() as waiting, scripted(stored) as node:
+def test_it_is_sent_to_the_next_node_too_when_one_takes_no_connection(run_at: RunAt) -> None:
+    with socket.socket() as full, ExitStack() as waiting, answering(STORED) as node:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
         for _ in range(3):  # nobody accepts them, and there is no room for more
             one = waiting.enter_context(socket.socket())
             one.setblocking(False)
             one.connect_ex(full.getsockname())
-        assert publish(Address(*full.getsockname()), node, timeout_s=0.3).offset == 0
+        run_at([Address(*full.getsockname()), node.address], publish, timeout_s=0.3)
+
+
+def test_a_node_that_could_not_finish_may_have_stored_the_message(run_at: RunAt) -> None:
+    async def body(queue: AsyncGoQueue) -> None:
+        with pytest.raises(Unavailable) as problem:
+            await queue.publish("t", "v")
+        assert isinstance(problem.value, Refused)
+        assert (problem.value.status, problem.value.code) == (503, "unavailable")
+
+    with answering(BUSY) as node:
+        run_at([node.address], body)
+
+
+def test_a_node_that_works_is_kept_and_so_is_its_connection(run_at: RunAt) -> None:
+    async def body(queue: AsyncGoQueue) -> None:
+        for _ in range(3):
+            await list_topics(queue)
+
+    with answering(TOPICS, TOPICS, TOPICS) as node:
+        run_at([nobody(), node.address], body)
+
+        assert [asked.line for asked in node.asked] == [1, 1, 1]
+
+
+def test_a_node_that_is_busy_gives_way_to_the_next(run_at: RunAt) -> None:
+    async def body(queue: AsyncGoQueue) -> None:
+        await list_topics(queue)
+        await list_topics(queue)
+
+    with answering(BUSY) as busy, answering(TOPICS, TOPICS) as other:
+        run_at([busy.address, other.address], body)
+
+        assert (len(busy.asked), len(other.asked)) == (1, 2)
+
+
+def test_after_the_last_node_comes_the_first_again(run_at: RunAt) -> None:
+    with answering(BUSY, TOPICS) as first, answering(BUSY) as last:
+        run_at([first.address, last.address], list_topics)
+
+        assert (len(first.asked), len(last.asked)) == (2, 1)
+
+
+def test_a_refusal_is_told_in_the_nodes_words_and_nobody_else_is_asked(run_at: RunAt) -> None:
+    async def body(queue: AsyncGoQueue) -> None:
+        for _ in range(2):
+            with pytest.raises(Refused, match="topic a does not exist") as problem:
+                await queue.topics.describe("a")
+            assert (problem.value.code, problem.value.status) == ("topic_not_found", 404)
+
+    no = refused(404, "topic_not_found", "topic a does not exist")
+    with answering(no, no) as node, answering() as other:
+        run_at([node.address, other.address], body)
+
+        assert [asked.line for asked in node.asked] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        (b"<html>", "status 400: b'<html>'"),
+        (b"", "status 400: b''"),
+        (b'["error"]', "status 400"),
+        (b'{"error": 5}', "status 400"),
+        (b"\xff" * 5_000, r"^status 400: b'(\\xff){200}'$"),
+    ],
+)
+def test_a_refusal_by_something_else_than_a_node_is_told_in_short(
+    run_at: RunAt, told: bytes, shown: str
+) -> None:
+    async def body(queue: AsyncGoQueue) -> None:
+        with pytest.raises(Invalid, match=shown):
+            await queue.topics.list()
+
+    with answering(said(told, status=400)) as node:
+        run_at([node.address], body)
+
+
+async def read_window(queue: AsyncGoQueue) -> None:
+    await queue.carry(log.frames("t", 0, offset=0, max_bytes=9))
+
+
+async def read_metrics(queue: AsyncGoQueue) -> None:
+    await queue.admin.metrics()
+
+
+async def read_page(queue: AsyncGoQueue) -> None:
+    await queue.read_page("t")
+
+
+MESSAGE = {"offset": 0, "timestamp": "2030-01-01T00:00:00Z", "value": "", "priority": "normal"}
+
+
+def test_what_is_no_http_at_all_is_told_with_the_address(run_at: RunAt) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+
+        def speak() -> None:
+            with listener.accept()[0] as line:
+                line.recv(1_000)
+                line.sendall(b"220 mail.example ESMTP\r\n")
+
+        thread = threading.Thread(target=speak)
+        thread.start()
+        address = Address(*listener.getsockname())
+
+        async def body(queue: AsyncGoQueue) -> None:
+            with pytest.raises(
+                NobodyAnswers, match=rf"(?s)no node answers at {address} \(.+\): is the HTTP door"
+            ):
+                await queue.topics.list()
+
+        run_at([address], body, retry_for_s=0)
+        thread.join()
+
+
+def test_when_the_time_is_up_the_error_names_all_addresses(run_at: RunAt) -> None:
+    one, other = nobody(), nobody()
+
+    async def body(queue: AsyncGoQueue) -> None:
+        with pytest.raises(NobodyAnswers, match=f"no node answers at {one}, {other}"):
+            await queue.topics.list()
+
+    run_at([one, other], body, retry_for_s=0.001)
+
+
+def test_who_has_no_time_to_try_again_asks_once(run_at: RunAt) -> None:
+    async def body(queue: AsyncGoQueue) -> None:
+        with pytest.raises(Unavailable):
+            await queue.topics.list()
+
+    with answering(BUSY) as node:
+        run_at([node.address], body, retry_for_s=0)
+
+
+def test_a_node_that_is_asked_to_wait_is_given_the_time_for_it(run_at: RunAt) -> None:
+    late = threading.Event()
+    timer = threading.Timer(0.3, late.set)
+
+    async def body(queue: AsyncGoQueue) -> None:
+        timer.start()
+        page = await queue.read_page("t", wait=15)
+        assert page.next_offset == 3
+
+    with answering(held(late, said({"messages": [], "next_offset": 3}))) as node:
+        run_at([node.address], body, timeout_s=0.1, retry_for_s=0)
+        timer.join()
+
+        assert node.asked[0].query["wait"] == "15000ms"
+
+
+def test_what_comes_late_is_not_taken_for_the_answer_to_the_next_call(run_at: RunAt) -> None:
+    late = threading.Event()
+
+    async def body(queue: AsyncGoQueue) -> None:
+        with pytest.raises(NobodyAnswers):
+            await queue.topics.list()
+        late.set()
+        assert (await queue.admin.health()).status == "ok"
+
+    health = said({"status": "ok", "timestamp": "2030-01-01T00:00:00Z"})
+    with answering(held(late, TOPICS), health) as node:
+        run_at([node.address], body, timeout_s=0.1, retry_for_s=0)
+
+        assert [asked.line for asked in node.asked] == [1, 2]
+
+
+def test_a_connection_that_the_node_has_closed_is_no_sign_of_trouble(run_at: RunAt) -> None:
+    async def body(queue: AsyncGoQueue) -> None:
+        await list_topics(queue)
+        node.hang_up()
+        await list_topics(queue)
+
+    with answering(TOPICS, TOPICS) as node:
+        run_at([node.address], body, retry_for_s=0)
+
+        assert [asked.line for asked in node.asked] == [1, 2]
 
 
 def test_a_connection_that_the_node_has_closed_is_not_used_for_what_may_not_come_twice() -> None:
-    closing = (200, b'{"results": [{"partition": 0, "offset": 0}]}', True)
-    with scripted(closing, closing) as node, GoQueue([node]) as queue:
-        assert queue.publish("t", "a").offset == 0
+    closing = Answer(body=STORED.body, is_last=True)
+    with answering(closing, closing) as node, GoQueue([node.address]) as queue:
+        assert queue.publish("t", "a").offset == 7
         [client] = queue._pool._idle
         assert client._connection is not None
         assert select([client._connection.sock], [], [], 10)[0]  # the node has hung up by now
-        assert queue.publish("t", "a").offset == 0
+        assert queue.publish("t", "a").offset == 7
 
 
-@in_both_forms
-def test_a_node_that_could_not_finish_may_have_stored_the_message(publish: Publish) -> None:
-    with scripted(BUSY) as node, pytest.raises(Unavailable) as refused:
-        publish(node)
+def test_a_connection_that_the_node_says_it_closes_is_not_used_again(run_at: RunAt) -> None:
+    async def body(queue: AsyncGoQueue) -> None:
+        await publish(queue)
+        await publish(queue)
 
-    assert isinstance(refused.value, Refused)
-    assert refused.value.status == 503
+    closing = Answer(body=STORED.body, headers={"connection": "close"}, is_last=True)
+    with answering(closing, STORED) as node:
+        run_at([node.address], body)
 
-
-def test_the_key_goes_with_every_request() -> None:
-    seen: list[str | None] = []
-    with scripted(OK, seen=seen) as node:
-        Client([node], api_key="gq_secret").request("GET", "/")
-
-    assert seen == ["gq_secret"]
+        assert [asked.line for asked in node.asked] == [1, 2]
 
 
-def test_what_is_no_brokers_answer_is_told_as_such() -> None:
-    with (
-        scripted((200, b"<html>")) as node,
-        GoQueue([node]) as queue,
-        pytest.raises(Unavailable, match="not a broker"),
-    ):
-        queue.topics.list()
+def test_a_reply_without_a_length_ends_with_its_connection(run_at: RunAt) -> None:
+    unmeasured = Answer(body=TOPICS.body, headers={"content-length": ""}, is_last=True)
+    with answering(unmeasured) as node:
+        run_at([node.address], list_topics)
 
 
-def test_when_nobody_answers_the_futures_of_a_producer_say_so() -> None:
-    with GoQueue([nobody()], retry_for_s=0.01) as queue:
-        with queue.producer() as producer:
-            future = producer.send("t", "a")
-        assert isinstance(future.exception(), Unavailable)
+def test_every_request_has_the_key_and_says_what_its_body_is(run_at: RunAt) -> None:
+    async def body(queue: AsyncGoQueue) -> None:
+        await queue.topics.list()
+        await queue.publish("t", "v")
+        with pytest.raises(UnreadableReply):
+            await queue.backups.upload("b", b"\0")
+
+    with scripted(by_path(topics=TOPICS, messages=STORED)) as node:
+        run_at([node.address], body, api_key="gq_secret")
+
+        assert [asked.headers["x-api-key"] for asked in node.asked] == ["gq_secret"] * 3
+        assert [asked.headers["content-type"] for asked in node.asked] == [
+            None,
+            "application/json",
+            "application/octet-stream",
+        ]
 
 
-def test_when_nobody_answers_what_has_waited_as_long_is_not_tried_for_as_long_again() -> None:
-    with GoQueue([nobody()], retry_for_s=0.2) as queue:
-        began_s = time.monotonic()
-        with queue.producer(batch_count=1) as producer:
-            futures = [producer.send("t", "a") for _ in range(100)]
-        took_s = time.monotonic() - began_s
+@pytest.mark.parametrize("name", ["a/b c", "ü?x=1", "100%", "a+b", "..", "#"])
+def test_names_come_to_the_node_as_they_are(run_at: RunAt, name: str) -> None:
+    async def body(queue: AsyncGoQueue) -> None:
+        await queue.topics.delete(name)
+        await queue.groups.offsets("g", topic=name)
 
-    assert all(isinstance(future.exception(), Unavailable) for future in futures)
-    assert took_s < 10  # a hundred times 0.2 s would be 20
+    with answering(OK, said({"group_id": "g", "offsets": {}})) as node:
+        run_at([node.address], body)
 
-
-def test_an_asynchronous_producer_does_so_too() -> None:
-    async def story() -> None:
-        async with AsyncGoQueue([nobody()], retry_for_s=0.2) as queue:
-            began_s = time.monotonic()
-            async with queue.producer(batch_count=1) as producer:
-                futures = [await producer.send("t", "a") for _ in range(100)]
-            assert all(isinstance(future.exception(), Unavailable) for future in futures)
-            assert time.monotonic() - began_s < 10
-
-    asyncio.run(story())
-
-
-WAITING = Call(method="GET", path="/", decode=lambda reply: None, wait_ms=20_000)
-S = 1_000_000_000
-
-
-def test_the_time_for_another_attempt_begins_when_a_node_that_held_the_call_is_gone() -> None:
-    attempts = Attempts(WAITING, where="a:1", retry_for_ms=10_000)
-    attempts.begin(0)
-    attempts.broken(ConnectionResetError(), was_sent=True, now_ns=19 * S)
-    attempts.begin(20 * S)
-    attempts.broken(ConnectionRefusedError(), was_sent=False, now_ns=28 * S)
-    attempts.begin(29 * S)
-    with pytest.raises(Unavailable):
-        attempts.broken(ConnectionRefusedError(), was_sent=False, now_ns=29 * S)
-
-
-def test_a_node_that_says_nothing_in_time_or_hangs_up_at_once_has_not_held_the_call() -> None:
-    silent = Attempts(WAITING, where="a:1", retry_for_ms=10_000)
-    silent.begin(0)
-    with pytest.raises(Unavailable):
-        silent.broken(TimeoutError(), was_sent=True, now_ns=50 * S)
-
-    another_door = Attempts(WAITING, where="a:1", retry_for_ms=1_000)
-    another_door.begin(0)
-    another_door.broken(ConnectionResetError(), was_sent=True, now_ns=S // 2)
-    another_door.begin(S)
-    with pytest.raises(Unavailable):
-        another_door.broken(ConnectionResetError(), was_sent=True, now_ns=S + 1)
-
-
-def busy(retry_after: str, body: bytes = b"{}") -> Reply:
-    headers = Message()
-    headers["Retry-After"] = retry_after
-    return Reply(429, headers, body)
-
-
-def test_a_node_that_tells_when_to_come_again_is_believed_to_the_millisecond() -> None:
-    attempts = Attempts(WAITING, where="a:1", retry_for_ms=10_000)
-    attempts.begin(0)
-    assert attempts.refused(busy("3"), now_ns=0) == 3
-    assert attempts.refused(busy("3", b'{"retry_after_ms": 2100}'), now_ns=0) == 2.1
-
-
-def test_who_is_told_to_come_when_the_time_is_over_hears_so_at_once() -> None:
-    attempts = Attempts(WAITING, where="a:1", retry_for_ms=10_000)
-    attempts.begin(0)
-    with pytest.raises(Refused) as refused:
-        attempts.refused(busy("3600"), now_ns=0)
-    assert refused.value.retry_after_s == 3_600
+    deleted, looked_at = node.asked
+    assert deleted.path.count("/") == 2
+    assert unquote(deleted.path.removeprefix("/topics/")) == name
+    assert looked_at.query == {"topic": name}
 
 
 @pytest.mark.parametrize("wrong", [{"timeout_s": 0}, {"timeout_s": -1}, {"retry_for_s": -1}])
@@ -286,35 +353,254 @@ def test_times_that_make_no_sense_are_refused(wrong: dict[str, float]) -> None:
             form("a:1", **wrong)  # type: ignore[arg-type]  # only the times are given
 
 
-@pytest.mark.parametrize("key", ["a\nb", "schlüssel", "a\0"])
-def test_a_key_that_no_header_can_hold_is_refused(key: str) -> None:
-    with pytest.raises(Invalid, match="API key"):
-        Client([Address("a", 1)], api_key=key)
-
-
 def test_a_client_can_be_sent_to_another_process() -> None:
-    with scripted(OK, OK) as node:
-        client = Client([node])
+    with answering(OK, OK) as node:
+        client = Client([node.address], api_key="gq_secret")
         client.request("GET", "/")
         copy = pickle.loads(pickle.dumps(client))
         client.close()
 
         assert copy.request("GET", "/").status == 200
         copy.close()
+        assert [asked.headers["x-api-key"] for asked in node.asked] == ["gq_secret"] * 2
 
 
-def test_addresses_are_read_as_people_write_them() -> None:
-    assert parse_addresses("a:1, HTTP://b:2/,[::1]:3") == (
-        Address("a", 1),
-        Address("b", 2),
-        Address("::1", 3),
-    )
-    assert str(Address("::1", 3)) == "[::1]:3"
+def test_a_plain_request_has_its_query_and_its_body() -> None:
+    with answering(OK) as node:
+        client = Client([node.address])
+        client.request("PUT", "/a", query={"b": "c d", "e": 1}, body=b"{}", content_type="text/plain")
+        client.close()
+
+        [asked] = node.asked
+        assert (asked.query, asked.body) == ({"b": "c d", "e": "1"}, b"{}")
+        assert asked.headers["content-type"] == "text/plain"
 
 
-@pytest.mark.parametrize(
-    "text", ["", "a", "a:", "a:x", "a:0", "a:99999", ":1", "https://a:1", "a b:1", "b@a:1", "http://a:1/b:2"]
-)
-def test_what_is_no_address_is_refused(text: str) -> None:
-    with pytest.raises(Invalid):
-        parse_addresses(text)
+def test_a_closed_queue_connects_again_when_it_is_asked(run_at: RunAt) -> None:
+    async def body(queue: AsyncGoQueue) -> None:
+        await list_topics(queue)
+        await queue.close()
+        await queue.close()
+        await list_topics(queue)
+
+    with answering(TOPICS, TOPICS) as node:
+        run_at([node.address], body)
+
+        assert [asked.line for asked in node.asked] == [1, 2]
+
+
+class Interrupt(Exception):
+    """What a signal handler raises."""
+
+
+def test_a_call_that_a_signal_interrupts_leaves_no_half_reply_to_the_next() -> None:
+    late = threading.Event()
+
+    def interrupt(*_: object) -> None:
+        raise Interrupt
+
+    def send_signal() -> None:
+        node.wait_for("/topics")
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR2)
+
+    before = signal.signal(signal.SIGUSR2, interrupt)
+    thread = threading.Thread(target=send_signal)
+    try:
+        with answering(held(late, TOPICS), STORED) as node, GoQueue([node.address]) as queue:
+            thread.start()
+            with pytest.raises(Interrupt):
+                queue.topics.list()
+            late.set()
+            # Not even over the same connection, where the list of topics is on its way.
+            assert queue.publish("t", "v").offset == 7
+            assert [asked.line for asked in node.asked] == [1, 2]
+    finally:
+        thread.join()
+        signal.signal(signal.SIGUSR2, before)
+
+
+ANY = Call(method="GET", path="/topics", decode=lambda reply: reply.status)
+
+
+def test_an_aborted_client_ends_the_call_that_another_thread_waits_for_and_all_that_follow() -> None:
+    never = threading.Event()
+    problems: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            client.carry(ANY)
+        except NobodyAnswers as problem:
+            problems.append(problem)
+
+    with answering(held(never, TOPICS)) as node:
+        client = Client([node.address])
+        thread = threading.Thread(target=ask)
+        thread.start()
+        node.wait_for("/topics")
+        client.abort()
+        thread.join(10)
+
+        assert [str(problem) for problem in problems] == ["the client was closed while it waited for a reply"]
+        with pytest.raises(NobodyAnswers, match="the client is closed"):
+            client.carry(ANY)
+
+
+def test_a_client_that_was_never_used_can_be_aborted_and_closed() -> None:
+    client = Client([nobody()])
+    client.close()
+    client.abort()
+    with pytest.raises(NobodyAnswers, match="closed"):
+        client.carry(ANY)
+
+
+def pool_at(*addresses: Address) -> Pool:
+    return Pool(addresses, timeout_ms=10_000, retry_for_ms=0, api_key=None)
+
+
+def test_calls_at_the_same_time_have_connections_of_their_own_which_are_used_again() -> None:
+    together = threading.Barrier(3)
+
+    def script(asked: Asked) -> Answer:
+        if asked.path == "/topics":
+            together.wait(10)
+        return OK
+
+    with scripted(script) as node:
+        pool = pool_at(node.address)
+        threads = [threading.Thread(target=pool.carry, args=(ANY,)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert {asked.line for asked in node.asked} == {1, 2, 3}
+
+        for _ in range(4):
+            pool.carry(Call(method="GET", path="/", decode=lambda reply: None))
+        assert node.line_count == 3
+        pool.close()
+
+
+def test_a_pool_that_is_closed_while_a_call_is_under_way_hangs_up_after_it() -> None:
+    late = threading.Event()
+    found: list[int] = []
+    with answering(held(late, OK), OK) as node:
+        pool = pool_at(node.address)
+        thread = threading.Thread(target=lambda: found.append(pool.carry(ANY)))
+        thread.start()
+        node.wait_for("/topics")
+        pool.close()
+        late.set()
+        thread.join()
+        assert found == [200]
+
+        assert pool.carry(ANY) == 200
+        assert [asked.line for asked in node.asked] == [1, 2]
+
+
+def test_a_call_that_fails_gives_its_client_back_to_the_pool() -> None:
+    with answering(refused(404, "topic_not_found"), OK) as node:
+        pool = pool_at(node.address)
+        with pytest.raises(Refused):
+            pool.carry(ANY)
+        assert pool.carry(ANY) == 200
+        assert node.line_count == 1
+        pool.close()
+
+
+def test_a_cancelled_call_leaves_nothing_to_the_next_one() -> None:
+    late = threading.Event()
+
+    async def story() -> None:
+        async with AsyncGoQueue([node.address]) as queue:
+            call = asyncio.ensure_future(queue.topics.list())
+            await asyncio.to_thread(node.wait_for, "/topics")
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            late.set()
+            assert (await queue.publish("t", "v")).offset == 7
+
+    with answering(held(late, TOPICS), STORED) as node:
+        asyncio.run(story())
+
+        assert [asked.line for asked in node.asked] == [1, 2]
+
+
+def test_a_call_is_cancelled_while_it_waits_to_be_sent_again() -> None:
+    async def story() -> None:
+        async with AsyncGoQueue([node.address]) as queue:
+            call = asyncio.ensure_future(queue.topics.list())
+            await asyncio.to_thread(node.wait_for, "/topics")
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+
+    began_s = time.monotonic()
+    with answering(refused(429, "busy", retry_after_ms=25_000)) as node:
+        asyncio.run(story())
+    assert time.monotonic() - began_s < 10
+
+
+def test_of_many_calls_that_find_a_node_gone_one_moves_all_of_them_on() -> None:
+    together = threading.Barrier(4)
+
+    def leave(asked: Asked) -> Answer:
+        together.wait(10)
+        return HANG_UP
+
+    async def story() -> None:
+        async with AsyncGoQueue([gone.address, here.address, wrong.address]) as queue:
+            await asyncio.gather(*(list_topics(queue) for _ in range(4)))
+
+    with scripted(leave) as gone, scripted(lambda asked: TOPICS) as here, answering() as wrong:
+        asyncio.run(story())
+
+        assert len(here.asked) == 4
+
+
+def test_many_calls_wait_at_the_same_time_however_many_they_are() -> None:
+    count = 101  # aiohttp would hold back all beyond 100
+    together = threading.Barrier(count)
+
+    def script(asked: Asked) -> Answer:
+        together.wait(20)
+        return TOPICS
+
+    async def story() -> None:
+        async with AsyncGoQueue([node.address]) as queue:
+            await asyncio.gather(*(list_topics(queue) for _ in range(count)))
+
+    with scripted(script) as node:
+        asyncio.run(story())
+
+        assert node.line_count == count
+
+
+def test_a_reply_knows_its_headers_in_any_letter_case() -> None:
+    seen: list[str | None] = []
+
+    def decode(reply: Reply) -> None:
+        seen.append(reply.headers.get("x-goqueue-next-offset"))
+
+    call = Call(method="GET", path="/", decode=decode)
+
+    async def story() -> None:
+        async with AsyncGoQueue([node.address]) as queue:
+            await queue.carry(call)
+
+    answer = said(headers={"X-GoQueue-Next-Offset": "5"})
+    with answering(answer, answer) as node:
+        with GoQueue([node.address]) as queue:
+            queue.carry(call)
+        asyncio.run(story())
+
+    assert seen == ["5", "5"]
+
+
+def test_a_closing_answer_is_the_last_of_its_line() -> None:
+    """The script's own promise, for others rely on it."""
+    with answering(LAST, OK) as node:
+        client = Client([node.address])
+        assert [client.request("GET", "/").status for _ in range(2)] == [200, 200]
+        client.close()
+        assert [asked.line for asked in node.asked] == [1, 2]
