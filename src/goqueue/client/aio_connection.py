@@ -74,5 +74,6 @@ class AsyncClient:
             data=call.body,
             headers={**self._headers, **call.headers},
             timeout=timeout,
+            allow_redirects=False,
         ) as response:
             return Reply(response.status, response.headers, await response.read())

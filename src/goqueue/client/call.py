@@ -12,8 +12,8 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from goqueue.client.errors import NobodyAnswers, UnreadableReply, refusal
-from goqueue.model.errors import Invalid
+from goqueue.client.errors import NobodyAnswers, Refused, UnreadableReply, refusal
+from goqueue.model.errors import GoQueueError, Invalid
 
 T = TypeVar("T")
 
@@ -23,6 +23,7 @@ _PAUSE_FIRST_S = 0.05
 _PAUSE_MAX_S = 1.0
 _HELD_NS = 1_000_000_000
 """Whoever hangs up sooner has not held a call: it may be another door, that understands none."""
+_ELSEWHERE = 300
 _TOO_MANY = 429
 _UNAVAILABLE = 503
 _making_decoders = Lock()
@@ -61,7 +62,7 @@ class Call(Generic[T]):
     is_repeatable: bool = True
     """Whether it may reach a node twice: else it is not sent again when its reply was lost."""
     accepts: tuple[int, ...] = ()
-    """Statuses of 400 or more that `decode` understands."""
+    """Statuses of 300 or more that `decode` understands."""
     wait_ms: int = 0
     """For so long a node may hold it before it replies."""
 
@@ -75,15 +76,19 @@ class Call(Generic[T]):
         return {} if self.body is None else {"content-type": self.content_type}
 
     def accepted(self, reply: Reply) -> bool:
-        return reply.status < 400 or reply.status in self.accepts
+        """Whether it is a yes. A node never points elsewhere: who does has done nothing of what was asked."""
+        return reply.status < _ELSEWHERE or reply.status in self.accepts
 
     def read(self, reply: Reply) -> T:
         """What a reply that was accepted says."""
         try:
             return self.decode(reply)
-        except msgspec.MsgspecError as error:
+        except (GoQueueError, Refused):
+            raise
+        except (msgspec.MsgspecError, ValueError, LookupError) as error:
+            # Some of what a reply holds is read by hand: headers, base64, how many results there are.
             raise UnreadableReply(
-                f"the answer to {self.method} {self.path} is not a broker's: {error}"
+                f"the answer to {self.method} {self.path} is not a broker's: {error or type(error).__name__}"
             ) from error
 
 

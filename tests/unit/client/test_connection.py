@@ -183,6 +183,21 @@ def test_a_refusal_by_something_else_than_a_node_is_told_in_short(
         run_at([node.address], body)
 
 
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("deletes", [False, True], ids=["reading", "deleting"])
+def test_another_door_that_points_elsewhere_is_not_followed_and_not_taken_for_a_yes(
+    run_at: RunAt, status: int, deletes: bool
+) -> None:
+    async def body(queue: AsyncGoQueue) -> None:
+        with pytest.raises(Refused, match=f"status {status}"):
+            await (queue.topics.delete("a") if deletes else queue.topics.list())
+
+    with answering() as elsewhere:
+        moved = said(b"", status=status, headers={"location": f"http://{elsewhere.address}/topics"})
+        with answering(moved) as node:
+            run_at([node.address], body)
+
+
 async def read_window(queue: AsyncGoQueue) -> None:
     await queue.carry(log.frames("t", 0, offset=0, max_bytes=9))
 
@@ -196,6 +211,31 @@ async def read_page(queue: AsyncGoQueue) -> None:
 
 
 MESSAGE = {"offset": 0, "timestamp": "2030-01-01T00:00:00Z", "value": "", "priority": "normal"}
+
+
+@pytest.mark.parametrize(
+    ("told", "ask"),
+    [
+        (b"<html>", list_topics),
+        (b"", list_topics),
+        (b"[]", list_topics),
+        (b'{"topics": [1]}', list_topics),
+        (b"\xff\xfe", list_topics),
+        (b'{"results": []}', publish),
+        (b'{"results": [{"partition": 0, "offset": 1}, {"partition": 0, "offset": 2}]}', publish),
+        (b"frames, but not from where to where", read_window),
+        (b"\xff\xfe", read_metrics),
+        ({"messages": [{**MESSAGE, "value": "a", "encoding": "base64"}], "next_offset": 1}, read_page),
+        ({"messages": [{**MESSAGE, "priority": "urgent"}], "next_offset": 1}, read_page),
+    ],
+)
+def test_what_is_no_brokers_answer_is_told_as_such(run_at: RunAt, told: object, ask: object) -> None:
+    async def body(queue: AsyncGoQueue) -> None:
+        with pytest.raises(UnreadableReply, match="is not a broker's"):
+            await ask(queue)  # type: ignore[operator]  # one of those above
+
+    with answering(said(told)) as node:
+        run_at([node.address], body)
 
 
 def test_what_is_no_http_at_all_is_told_with_the_address(run_at: RunAt) -> None:

@@ -91,5 +91,8 @@ def frames(topic: str, partition: int, *, offset: int, max_bytes: int) -> Call[W
 
 
 def _window(reply: Reply) -> Window:
-    headers = reply.headers
-    return Window(reply.body, int(headers[NEXT_OFFSET]), int(headers[START_OFFSET]), int(headers[END_OFFSET]))
+    # What is not there is "" and no number: one form's headers would give None, the other's raise.
+    following, start, end = (
+        int(reply.headers.get(name, "")) for name in (NEXT_OFFSET, START_OFFSET, END_OFFSET)
+    )
+    return Window(reply.body, following, start, end)
