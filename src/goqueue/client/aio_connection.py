@@ -15,6 +15,10 @@ from goqueue.client.connection import key_headers
 T = TypeVar("T")
 
 
+class _LineLost(aiohttp.ClientConnectionError):
+    """A connection that broke when a request was under way."""
+
+
 class AsyncClient:
     """Requests to whichever of the nodes answers; any number at a time."""
 
@@ -75,5 +79,18 @@ class AsyncClient:
             headers={**self._headers, **call.headers},
             timeout=timeout,
             allow_redirects=False,
+            middlewares=() if call.is_repeatable else (_sent_once,),
         ) as response:
             return Reply(response.status, response.headers, await response.read())
+
+
+async def _sent_once(
+    request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """A lost reply gets a name that aiohttp does not know: what that takes for idempotent it sends again."""
+    try:
+        return await send(request)
+    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
+        raise  # nothing was sent
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise _LineLost(str(error) or type(error).__name__) from error

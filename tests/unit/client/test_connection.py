@@ -119,6 +119,20 @@ def test_a_node_that_could_not_finish_may_have_stored_the_message(run_at: RunAt)
         run_at([node.address], body)
 
 
+def test_deleting_is_not_sent_again_over_a_connection_that_was_kept(run_at: RunAt) -> None:
+    """For the second time would find nothing, and the caller would hear that there never was anything."""
+
+    async def body(queue: AsyncGoQueue) -> None:
+        await list_topics(queue)
+        with pytest.raises(NobodyAnswers, match="is not known"):
+            await queue.topics.delete("a")
+
+    with answering(TOPICS, HANG_UP) as node:
+        run_at([node.address], body)
+
+    assert node.paths == ["GET /topics", "DELETE /topics/a"]
+
+
 def test_a_node_that_works_is_kept_and_so_is_its_connection(run_at: RunAt) -> None:
     async def body(queue: AsyncGoQueue) -> None:
         for _ in range(3):
