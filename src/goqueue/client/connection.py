@@ -26,6 +26,9 @@ from goqueue.model.errors import Invalid
 
 T = TypeVar("T")
 
+_LOOK_UP_S = 0.1
+"""So often a client that rests looks whether it was aborted."""
+
 
 class Client:
     """Requests to whichever of the nodes answers."""
@@ -95,7 +98,7 @@ class Client:
                 self.close()
                 if self._is_aborted:
                     raise NobodyAnswers("the client was closed while it waited for a reply") from error
-                if was_kept and call.is_repeatable:
+                if was_kept and call.is_repeatable and not isinstance(error, TimeoutError):
                     # A node closes connections that were idle for long: that is no sign of trouble.
                     continue
                 pause_s = attempts.broken(error, was_sent=was_sent, now_ns=time.monotonic_ns())
@@ -105,7 +108,7 @@ class Client:
                 pause_s = attempts.refused(reply, now_ns=time.monotonic_ns())
                 self.close()
             self._turn += 1
-            time.sleep(pause_s)
+            self._rest(pause_s)
 
     def close(self) -> None:
         """Hang up. The next request connects again."""
@@ -124,6 +127,13 @@ class Client:
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_connection": None}
+
+    def _rest(self, pause_s: float) -> None:
+        """Let time pass before the next attempt, unless somebody ends it."""
+        # No lock or event is asked here: a signal handler that aborts may run in the middle of either.
+        end_s = time.monotonic() + pause_s
+        while not self._is_aborted and (left_s := end_s - time.monotonic()) > 0:
+            time.sleep(min(left_s, _LOOK_UP_S))
 
     def _connected(self, call: Call[T]) -> http.client.HTTPConnection:
         timeout_s = (self._timeout_ms + call.wait_ms) / 1_000
@@ -155,6 +165,7 @@ class Pool:
         self.retry_for_ms = retry_for_ms
         self._timeout_ms = timeout_ms
         self._api_key = api_key
+        key_headers(api_key)  # one that cannot be sent is refused here and not at the first call
         self._idle: deque[Client] = deque()
         self._is_closed = False
 

@@ -295,6 +295,22 @@ def test_who_has_no_time_to_try_again_asks_once(run_at: RunAt) -> None:
         run_at([node.address], body, retry_for_s=0)
 
 
+@pytest.mark.parametrize("was_kept", [False, True], ids=["new line", "kept line"])
+def test_a_node_that_says_nothing_in_time_is_not_there(run_at: RunAt, was_kept: bool) -> None:
+    never = threading.Event()
+
+    async def body(queue: AsyncGoQueue) -> None:
+        if was_kept:
+            await list_topics(queue)
+        with pytest.raises(NobodyAnswers):
+            await queue.topics.list()
+
+    with answering(*[TOPICS] * was_kept, held(never, TOPICS)) as node:
+        run_at([node.address], body, timeout_s=0.1, retry_for_s=0)
+
+        assert len(node.asked) == 1 + was_kept
+
+
 def test_a_node_that_is_asked_to_wait_is_given_the_time_for_it(run_at: RunAt) -> None:
     late = threading.Event()
     timer = threading.Timer(0.3, late.set)
@@ -400,6 +416,13 @@ def test_names_come_to_the_node_as_they_are(run_at: RunAt, name: str) -> None:
     assert looked_at.query == {"topic": name}
 
 
+@pytest.mark.parametrize("key", ["a\nb", "schlüssel", "a\0"])
+def test_a_key_that_no_header_can_hold_is_refused(key: str) -> None:
+    for form in (GoQueue, AsyncGoQueue):
+        with pytest.raises(Invalid, match="API key"):
+            form("a:1", api_key=key).close()
+
+
 @pytest.mark.parametrize("wrong", [{"timeout_s": 0}, {"timeout_s": -1}, {"retry_for_s": -1}])
 def test_times_that_make_no_sense_are_refused(wrong: dict[str, float]) -> None:
     for form in (GoQueue, AsyncGoQueue):
@@ -497,6 +520,27 @@ def test_an_aborted_client_ends_the_call_that_another_thread_waits_for_and_all_t
         assert [str(problem) for problem in problems] == ["the client was closed while it waited for a reply"]
         with pytest.raises(NobodyAnswers, match="the client is closed"):
             client.carry(ANY)
+
+
+def test_an_aborted_client_does_not_wait_until_a_busy_node_wants_to_be_asked_again() -> None:
+    ended = threading.Event()
+
+    def ask() -> None:
+        with pytest.raises(NobodyAnswers, match="closed"):
+            client.carry(ANY)
+        ended.set()
+
+    with scripted(lambda asked: refused(429, "busy", retry_after_ms=25_000)) as node:
+        client = Client([node.address])
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        node.wait_for("/topics")
+        while client._turn == 0:  # until it has read the answer, and rests
+            pass
+        client.abort()
+
+        assert ended.wait(10)
+        thread.join()
 
 
 def test_a_client_that_was_never_used_can_be_aborted_and_closed() -> None:
