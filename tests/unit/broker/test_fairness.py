@@ -86,6 +86,12 @@ async def _holds_of_use(broker: Broker, ann: Consumer) -> dict[str, float]:
         messages = [Message(b"x", None, (), partition=number) for number in range(PARTITIONS)]
         await publish(broker, Publish(topic=ORDERS, messages=messages))
 
+    async def publish_unseen_and_look() -> None:
+        messages = [Message(b"x", None, (), partition=number) for number in range(PARTITIONS)]
+        await publish(broker, Publish(topic=ORDERS, messages=messages, acks=Acks.LEADER))
+        lag = await group_lag(broker, DescribeLag(group=ann.group))
+        assert {partition.lag for partition in lag.partitions} <= {2, 3}
+
     async def describe() -> None:
         describe_topic(broker, DescribeTopic(name=ORDERS))
 
@@ -99,6 +105,7 @@ async def _holds_of_use(broker: Broker, ann: Consumer) -> dict[str, float]:
         "heartbeat": await longest_hold(lambda: heartbeat_assigned(broker, HeartbeatAssigned(who))),
         "describe": await longest_hold(describe),
         "lag": await longest_hold(lambda: group_lag(broker, DescribeLag(group=ann.group))),
+        "lag of what nobody sees yet": await longest_hold(publish_unseen_and_look, runs=1),
         "metrics": await longest_hold(lambda: View(broker).look()),
         "upkeep": await longest_hold(lambda: keep_up_partitions(broker)),
         "upkeep of deliveries": await longest_hold(lambda: keep_up_deliveries(broker)),

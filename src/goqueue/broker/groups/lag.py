@@ -9,8 +9,10 @@ they cannot be behind there. Of the consumers of Kafka clients nobody knows what
 high watermark, as Kafka's tools have it.
 """
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from itertools import islice
+from operator import itemgetter
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
@@ -24,7 +26,7 @@ from goqueue.log.reading import from_disk
 from goqueue.model.errors import GoQueueError, GroupNotFound, ShuttingDown
 from goqueue.model.group_commands import DescribeLag
 from goqueue.model.groups import GroupKind, GroupLag, PartitionLag
-from goqueue.model.ids import ProducerId, TopicPartition
+from goqueue.model.ids import ProducerId, TopicName, TopicPartition, places_of
 from goqueue.model.names import checked_group_name
 from goqueue.model.transactions import Isolation, OpenTransaction, ProducerEpoch
 from goqueue.records.batch import open_batch
@@ -32,6 +34,8 @@ from goqueue.records.layout import read_header
 
 _LOOK_UPS_AT_ONCE = 32
 _UNKNOWN = _NEVER = -1
+_number_of: Callable[[tuple[int, int]], int] = itemgetter(0)
+_offset_of: Callable[[tuple[int, int]], int] = itemgetter(1)
 _ISOLATIONS = {GroupKind.HTTP: Isolation.COMMITTED, GroupKind.SHARE: Isolation.COMMITTED}
 
 
@@ -52,11 +56,15 @@ async def group_lag(broker: Broker, command: DescribeLag) -> GroupLag:
     record = broker.coordinator.journals.record(command.group)
     if record is None:
         raise GroupNotFound(command.group)
+    slices = Slices(broker.clock)
     await commit_written(_partitions(broker, record))
+    await slices.pause()
     lags, unread = await lags_of(broker, record)
     for at, stored_ms in (await stored_times(broker, unread)).items():
         age_ms = max(broker.clock.wall_ms() - stored_ms, 0) if stored_ms >= 0 else _UNKNOWN
         lags[at] = lags[at]._replace(lag_ms=age_ms)
+        if slices.is_over:
+            await slices.pause()
     return GroupLag(command.group, tuple(lags))
 
 
@@ -77,24 +85,26 @@ async def lags_of(broker: Broker, record: GroupRecord) -> tuple[list[PartitionLa
 
 
 def _positions(broker: Broker, record: GroupRecord) -> Iterator[tuple[TopicPartition, int]]:
-    """Partitions of the group with the offset committed for each, in order.
+    """Partitions of the group with the offset committed for each, in order, as they are at the first of them.
 
     A group of HTTP members begins at the start where it has committed nothing, so that is behind, too.
     """
-    offsets: dict[TopicPartition, int] = {}
+    offsets: defaultdict[TopicName, dict[int, int]] = defaultdict(dict)
     membership = record.membership
     if isinstance(membership, AssignedGroup) and membership.terms.kind is GroupKind.HTTP:
         for topic, count in membership.topics.items():
-            offsets.update({TopicPartition(topic, partition): _NEVER for partition in range(count)})
+            offsets[topic] = dict.fromkeys(range(count), _NEVER)
     for topic, topic_id, rows, _ in record.offsets.topics():
         known = broker.metadata.topics.get(topic)
         if known is not None and known.topic_id == topic_id:
-            offsets.update({TopicPartition(topic, row[0]): row[1] for row in rows})
-    yield from sorted(offsets.items())
+            offsets[topic].update({row[0]: row[1] for row in rows})
+    for topic in sorted(offsets):
+        numbers = sorted(offsets[topic].items())
+        yield from zip(places_of(topic, map(_number_of, numbers)), map(_offset_of, numbers), strict=True)
 
 
 def _partitions(broker: Broker, record: GroupRecord) -> Iterator[Partition]:
-    """Those of its partitions in which something waits to be committed."""
+    """All of its partitions that there are."""
     for target, _ in _positions(broker, record):
         topic = broker.topics.get(target.topic)
         if topic is not None and target.partition < len(topic.partitions):

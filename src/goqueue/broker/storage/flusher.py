@@ -33,8 +33,8 @@ _ON_LOOP_BYTES = 64 * KiB
 """A round up to this size is written on the loop, as messages are: that costs less than to wake a thread."""
 _SHARE_MAX = 200
 """So many partitions a worker takes at once: the loop prepares their flushes in about a millisecond."""
-_ROUND_MAX = 2_000
-"""So many partitions a round takes: the loop prepares it, and tells of its end, in less than 10 ms each."""
+_ROUND_MAX = 1_000
+"""So many partitions a round takes: the loop prepares it, and tells of its end, in less than 5 ms each."""
 _CHECKPOINT_SHARE = 8
 """So many files are synced at once that nobody waits for: the disk serves the rounds in between."""
 _LONE_BYTES = 32 * KiB
