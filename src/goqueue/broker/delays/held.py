@@ -63,15 +63,20 @@ def _decided(broker: Broker, message: HeldMessage, waiting: Waiting | None) -> R
 
 
 async def cancel_hanging(broker: Broker) -> list[Transaction | None]:
-    """Cancel what is held for no open transaction; whose it was, if anybody's."""
+    """Cancel what is held for no transaction, open or decided; whose it was, if anybody's."""
     owners: dict[int, Transaction | None] = {}
     for message in broker.delays.store.held:
         owner = broker.transactions.of_producer(message.producer_id)
-        if owner is None or not _is_open(broker, owner, message):
+        if owner is None or not (_is_open(broker, owner, message) or _is_decided(owner, message)):
             owners[message.producer_id] = owner
     for producer_id in owners:
         await decide_held(broker, producer_id, is_committed=False)
     return list(owners.values())
+
+
+def _is_decided(owner: Transaction, message: HeldMessage) -> bool:
+    """Whether a decision that could not be carried out yet will reach a message, too."""
+    return owner.state.is_prepared and (owner.reach is None or message.number < owner.reach.delayed_end)
 
 
 def _is_open(broker: Broker, owner: Transaction, message: HeldMessage) -> bool:

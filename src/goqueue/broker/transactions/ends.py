@@ -181,6 +181,8 @@ async def _abort_hanging(broker: Broker, partitions: Sequence[Partition]) -> lis
             owner = broker.transactions.of_producer(opened.producer_id)
             if owner is not None and owner.epoch == opened.epoch and owner.is_open_in(place):
                 continue
+            if owner is not None and owner.has_decided(place, opened.first_offset):
+                continue  # another partition takes no marker yet, and this one will have its own
             log.warning("hanging_transaction_aborted partition=%s producer=%d", place.source, opened[0])
             producer = ProducerEpoch(ProducerId(opened.producer_id), opened.epoch)
             append_marker(broker, partition, producer, Marker.ABORT)

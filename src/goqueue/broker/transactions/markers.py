@@ -12,7 +12,7 @@ from goqueue.broker.appending import append_once, checked
 from goqueue.broker.broker import Broker
 from goqueue.broker.storage.partition import Partition
 from goqueue.core.transactions.transactions import Transaction
-from goqueue.model.errors import StorageFailed
+from goqueue.model.errors import GoQueueError, StorageFailed
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Lane
 from goqueue.model.transactions import Marker, ProducerEpoch, Reach, TransactionalPartition
@@ -30,13 +30,20 @@ def reach_of(broker: Broker, known: Transaction) -> Reach:
 
 
 def carry_decision(broker: Broker, prepared: Transaction) -> list[Partition]:
-    """Mark everything at once, without waiting; the partitions that must be on the disk before it counts."""
+    """Mark everything at once, without waiting; the partitions that must be on the disk before it counts.
+
+    One that takes no marker now holds the decision back in no other: its error comes when all have heard.
+    """
     touched = []
+    failed: GoQueueError | None = None
     ends = repeat(sys.maxsize) if prepared.reach is None else prepared.reach.end_offsets
     for target, end_offset in zip(prepared.partitions, ends, strict=False):
         partition = still_there(broker, target)
         if partition is not None:
-            append_marker(broker, partition, prepared.producer, prepared.marker, end_offset)
+            try:
+                append_marker(broker, partition, prepared.producer, prepared.marker, end_offset)
+            except GoQueueError as error:
+                failed = failed or error
             touched.append(partition)
     for group in prepared.groups:
         journal = broker.coordinator.journals.find(group)
@@ -50,6 +57,8 @@ def carry_decision(broker: Broker, prepared: Transaction) -> list[Partition]:
             if events:
                 journal.submit(*events)
             touched.append(journal.partition)
+    if failed is not None:
+        raise failed
     return touched
 
 

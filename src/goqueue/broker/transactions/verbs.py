@@ -325,7 +325,8 @@ async def abort_open_in(broker: Broker, command: AbortOpenIn) -> None:
     """For operators: end what a producer has open in a partition, with all of its transaction."""
     partition = broker.partition(command.target)
     owner = broker.transactions.of_producer(command.producer.producer_id)
-    if owner is not None and owner.is_open_in(place_of(broker, command.target)):
+    if owner is not None and place_of(broker, command.target) in owner.partitions:
+        # Also when it is decided already: its markers are on their way, and must all say the same.
         await abort_transaction(broker, AbortTransaction(name=owner.transactional_id))
     else:
         _admit(broker)

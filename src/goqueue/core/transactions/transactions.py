@@ -83,6 +83,12 @@ class Transaction:
         """Whether what its producer has open in a partition is part of it."""
         return self.state is ONGOING and place in self.partitions
 
+    def has_decided(self, place: TransactionalPartition, first_offset: int) -> bool:
+        """Whether it is decided how what its producer has open in a partition, from there on, will end."""
+        if not self.state.is_prepared or place not in self.partitions:
+            return False
+        return self.reach is None or first_offset < self.reach.end_offsets[self.partitions.index(place)]
+
     def is_open_for(self, group: str) -> bool:
         """Whether offsets of a group that wait for its producer are part of it."""
         return self.state is ONGOING and group in self.groups
