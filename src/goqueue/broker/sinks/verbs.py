@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.producers import init_producer
-from goqueue.broker.sinks.epochs import drop, finish_epoch, forget
+from goqueue.broker.sinks.epochs import drop, finish_epoch, forget, opened
 from goqueue.broker.sinks.stages import Stage, StageName, stage_of
 from goqueue.broker.write.append_entries import check_entries
 from goqueue.core.transactions.sinks import PartitionCount
@@ -105,7 +105,8 @@ async def _commit_epoch(broker: Broker, command: EndEpoch) -> EpochEnded:
     prepared = broker.sinks.machine.prepare(
         name, epoch, stages=[stage.name.stage_id for stage in stages], counts=counts
     )
-    await broker.transactions.of_sinks.submit(prepared)
+    # A journal that has the first alone says the same: nothing is copied before the disk has both.
+    await broker.transactions.of_sinks.submit(prepared, opened(broker, sink.producer_id, prepared))
     await finish_epoch(broker, name)
     return EpochEnded(is_duplicate=False, messages=sum(stage.messages for stage in stages))
 
@@ -157,13 +158,13 @@ async def _forget_sink(broker: Broker, name: str) -> None:
 
 
 def _counts_of(broker: Broker, stages: list[Stage]) -> list[PartitionCount]:
-    """How many messages go to each partition; refuses when one of them is gone."""
+    """How many messages go to each partition; refuses when one of them is gone or damaged."""
     totals: dict[TopicPartition, int] = {}
     for staged in stages:
         for target, messages in staged.counts.items():
             totals[target] = totals.get(target, 0) + messages
     for target in totals:
-        broker.partition(target)
+        broker.partition(target).admit_write()
     return [
         PartitionCount(target.topic, broker.metadata.topic(target.topic).topic_id, target.partition, messages)
         for target, messages in totals.items()

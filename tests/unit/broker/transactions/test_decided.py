@@ -10,10 +10,10 @@ from goqueue.broker.transactions.verbs import abort_open_in
 from goqueue.broker.write.publish_once import publish_once
 from goqueue.core.transactions.transactions import Transaction
 from goqueue.log.damage import Damage
-from goqueue.model.commands import CreateTopic
 from goqueue.model.errors import InvalidTransactionState, PartitionDamaged
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Message
+from goqueue.model.topics import CreateTopic
 from goqueue.model.transaction_commands import AbortOpenIn, PublishOnce
 from goqueue.model.transactions import Marker
 from tests.unit.broker.lives import Lives
