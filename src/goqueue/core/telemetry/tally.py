@@ -13,7 +13,8 @@ from goqueue.core.telemetry.ring_search import STEP_COUNT, Places, Run, take_uns
 from goqueue.core.telemetry.traces import Event, Kind, Sampling
 from goqueue.model.ids import TopicName
 
-_FAILED = frozenset({Kind.DEAD_LETTERED, Kind.REJECTED})
+_FAILED = frozenset({Kind.DEAD_LETTERED, Kind.REJECTED, Kind.PASSED_OVER, Kind.OUTDATED})
+"""Nobody of the group gets them any more."""
 _first_of = itemgetter(0)
 
 
