@@ -117,55 +117,6 @@ class EntryPlaced(NamedTuple):
     """Both as of batches that are appended."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageBatches:
-    """Batches of one task of a sink's epoch: kept on the disk, seen by nobody until the epoch commits."""
-
-    sink: str
-    generation: int
-    epoch: int
-    stage_id: str
-    entries: memoryview
-
-
-class Staged(NamedTuple):
-    messages: int
-    size_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndEpoch:
-    """Stages of an epoch to commit, or to drop."""
-
-    sink: str
-    generation: int
-    epoch: int
-    stage_ids: Sequence[str]
-
-
-class EpochEnded(NamedTuple):
-    """is_duplicate: the epoch was committed before, and nothing happened now."""
-
-    is_duplicate: bool
-    messages: int
-
-
-class StageView(NamedTuple):
-    epoch: int
-    stage_id: str
-    messages: int
-    size_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkView:
-    name: str
-    generation: int
-    last_epoch: int
-    """-1: none yet."""
-    stages: Sequence[StageView]
-
-
 class PartitionRead(NamedTuple):
     source: TopicPartition
     offset: int

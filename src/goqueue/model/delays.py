@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from goqueue.model.ids import TopicName
+from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Headers, Lane
+from goqueue.model.places import DelayKeeper, DelayKeepers, Place
 
 DELAY_HEADER = "goqueue-delay-ms"
 DELIVER_AT_HEADER = "goqueue-deliver-at"
@@ -73,6 +74,10 @@ class CreateSchedule:
     time_zone: str
     message: ScheduledMessage
 
+    @property
+    def place(self) -> DelayKeeper:
+        return DelayKeeper(TopicPartition(TopicName(self.topic), 0))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleView:
@@ -86,3 +91,111 @@ class ScheduleView:
     next_due_ms: int | None
     last_due_ms: int | None
     fired: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListDelayed:
+    """The pending messages of a topic, the next one first."""
+
+    topic: str
+    limit: int
+    skip: int = 0
+
+    @property
+    def place(self) -> DelayKeepers:
+        return DelayKeepers(self.topic)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetDelayed:
+    """One pending message."""
+
+    topic: str
+    number: int
+    partition: int | None = None
+    """None: the one of that number, wherever it goes."""
+
+    @property
+    def place(self) -> Place:
+        if self.partition is None:
+            return DelayKeepers(self.topic)
+        return DelayKeeper(TopicPartition(TopicName(self.topic), self.partition))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelDelayed:
+    """A pending message is never to be delivered."""
+
+    topic: str
+    partition: int
+    number: int
+
+    @property
+    def place(self) -> DelayKeeper:
+        return DelayKeeper(TopicPartition(TopicName(self.topic), self.partition))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveDelayed:
+    """Another due time for a pending message."""
+
+    topic: str
+    partition: int
+    number: int
+    due_ms: int
+
+    @property
+    def place(self) -> DelayKeeper:
+        return DelayKeeper(TopicPartition(TopicName(self.topic), self.partition))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountDelayed:
+    """How many messages wait, and have waited."""
+
+    @property
+    def place(self) -> DelayKeepers:
+        return DelayKeepers(None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleCommand:
+    """What one schedule is asked. Those of a topic are kept with what waits for its first partition."""
+
+    topic: str
+    name: str
+
+    @property
+    def place(self) -> DelayKeeper:
+        return DelayKeeper(TopicPartition(TopicName(self.topic), 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeSchedule(ScheduleCommand):
+    """A schedule as it is now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseSchedule(ScheduleCommand):
+    """Let a schedule rest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeSchedule(ScheduleCommand):
+    """Wake a paused schedule."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndSchedule(ScheduleCommand):
+    """Delete a schedule, with the message that waits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListSchedules:
+    """The names of a topic's schedules, sorted."""
+
+    topic: str
+
+    @property
+    def place(self) -> DelayKeeper:
+        return DelayKeeper(TopicPartition(TopicName(self.topic), 0))

@@ -16,7 +16,7 @@ from goqueue.broker.read.read import read_messages
 from goqueue.broker.topics.verbs import create_topic, delete_records
 from goqueue.broker.write.publish import publish
 from goqueue.model.commands import Publish, ReadMessages
-from goqueue.model.delays import Postponed
+from goqueue.model.delays import CancelDelayed, CountDelayed, MoveDelayed, Postponed
 from goqueue.model.errors import Corrupt, GoQueueError, NotFound, ShuttingDown, TopicExists, Unavailable
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Lane, Message
@@ -140,7 +140,7 @@ class _Life(RoomLife):
             if given.is_stored and not given.cancels and not given.may_be_deleted:
                 where = f"{given.place}, due {given.due_times}"
                 demand(given.is_seen, f"{given.value[:8]!r} at {where}, was never delivered")
-        left = delay_stats(self.broker).pending
+        left = delay_stats(self.broker, CountDelayed()).pending
         demand(left == 0, f"{left} messages are said to be pending, and none is")
 
     async def _publish(self) -> None:
@@ -176,9 +176,10 @@ class _Life(RoomLife):
 
     async def _cancel_and_note(self, given: Given) -> None:
         assert given.place is not None
+        partition, number = given.place
         given.cancels += 1
         try:
-            await cancel_delayed(self.broker, TOPIC, *given.place)
+            await cancel_delayed(self.broker, CancelDelayed(topic=TOPIC, partition=partition, number=number))
         except NotFound:
             if self.answers.has_power and given.cancels == 1:
                 given.cancels = 0
@@ -199,9 +200,12 @@ class _Life(RoomLife):
     async def _move_and_note(self, given: Given, due_ms: int) -> None:
         assert given.place is not None
         given.due_times.add(due_ms)
+        partition, number = given.place
         given.moves += 1
         try:
-            await move_delayed(self.broker, TOPIC, *given.place, due_ms)
+            await move_delayed(
+                self.broker, MoveDelayed(topic=TOPIC, partition=partition, number=number, due_ms=due_ms)
+            )
         except NotFound:
             return
         except GoQueueError as error:

@@ -13,16 +13,18 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
+from typing import TypeVar
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.read.read import read_messages
 from goqueue.broker.sinks.verbs import abort_stages, commit_epoch, stage, take_generation
 from goqueue.broker.topics.verbs import create_topic
-from goqueue.model.commands import EndEpoch, MessagesRead, ReadMessages, StageBatches
+from goqueue.model.commands import MessagesRead, ReadMessages
 from goqueue.model.errors import Corrupt, GoQueueError, ShuttingDown, TopicExists, Unavailable
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Lane, Message
 from goqueue.model.settings import BrokerConfig
+from goqueue.model.sinks import AbortStages, CommitEpoch, StageBatches, TakeGeneration
 from goqueue.model.topics import CreateTopic
 from goqueue.records.batch import encode
 from goqueue.records.entries import encode_entry
@@ -31,6 +33,8 @@ from goqueue.testing.machine import Tell
 from goqueue.testing.older_epochs import leave_as_before
 from goqueue.testing.partition_history import demand
 from goqueue.testing.room_simulation import Habits, RoomLife, RoomSimulation
+
+Ending = TypeVar("Ending", CommitEpoch, AbortStages)
 
 TOPIC = TopicName("lake")
 SINK = "copy"
@@ -126,7 +130,7 @@ class _Life(RoomLife):
     async def _take_over(self) -> None:
         """Another run: it learns what became of the epoch under way, and what is staged of it is dropped."""
         state = self._state
-        view = await self.answers.wait_for(take_generation(self.broker, SINK))
+        view = await self.answers.wait_for(take_generation(self.broker, TakeGeneration(sink=SINK)))
         self._generation = view.generation
         is_committed = view.last_epoch == state.epoch
         demand(is_committed or view.last_epoch == state.epoch - 1, f"epoch {view.last_epoch} is the last one")
@@ -175,7 +179,7 @@ class _Life(RoomLife):
             state.epochs[state.epoch] = state.rows()
         if self.random.random() < 0.5:
             self.answers.start(self._look_on(state.epoch, Random(self.random.random())))
-        ended = await self.answers.wait_for(commit_epoch(self.broker, self._ending()))
+        ended = await self.answers.wait_for(commit_epoch(self.broker, self._ending(CommitEpoch)))
         demand(was_asked or not ended.is_duplicate, f"epoch {state.epoch} is told as a duplicate")
         state.committed |= state.rows()
         state.begin_epoch(state.epoch + 1)
@@ -202,15 +206,15 @@ class _Life(RoomLife):
         if state.may_be_committed or not state.staged:
             return
         self.note("abort")
-        command = self._ending()
+        command = self._ending(AbortStages)
         # Answered or not, nobody asks for these stages any more.
         state.dropped |= state.rows()
         state.staged = {}
         await self.answers.wait_for(abort_stages(self.broker, command))
 
-    def _ending(self) -> EndEpoch:
+    def _ending(self, kind: type[Ending]) -> Ending:
         state = self._state
-        return EndEpoch(
+        return kind(
             sink=SINK, generation=self._generation, epoch=state.epoch, stage_ids=tuple(sorted(state.staged))
         )
 

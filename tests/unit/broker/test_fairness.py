@@ -29,6 +29,7 @@ from goqueue.broker.upkeep import keep_up_partitions
 from goqueue.broker.write.append import append
 from goqueue.broker.write.publish import publish
 from goqueue.model.commands import Append, Publish, ReadMessages
+from goqueue.model.delays import ListDelayed
 from goqueue.model.delivery import Redrive
 from goqueue.model.group_commands import DescribeLag, HeartbeatAssigned, JoinAssigned, LeaveAssigned
 from goqueue.model.groups import Membership, Sharing
@@ -258,7 +259,9 @@ def test_thousands_of_delayed_messages_are_taken_listed_and_delivered_in_slices(
 
             holds = {
                 "publish": await longest_hold(lambda: postpone(broker.clock.wall_ms() + 3_600_000)),
-                "list": await longest_hold(lambda: list_delayed(broker, ORDERS, limit=10_000)),
+                "list": await longest_hold(
+                    lambda: list_delayed(broker, ListDelayed(topic=ORDERS, limit=10_000))
+                ),
                 "deliver": await longest_hold(deliver),
             }
         assert {name: hold for name, hold in holds.items() if hold > HOLD_MS_MAX} == {}

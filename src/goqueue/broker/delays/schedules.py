@@ -25,7 +25,15 @@ from goqueue.core.delays.schedules import (
     ScheduleEnded,
     SchedulePaused,
 )
-from goqueue.model.delays import CreateSchedule, ScheduleView
+from goqueue.model.delays import (
+    CreateSchedule,
+    DescribeSchedule,
+    EndSchedule,
+    ListSchedules,
+    PauseSchedule,
+    ResumeSchedule,
+    ScheduleView,
+)
 from goqueue.model.errors import SchemaMismatch
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.names import checked_plain_name
@@ -53,7 +61,7 @@ async def create_schedule(broker: Broker, command: CreateSchedule) -> ScheduleVi
     )
     waiting, armed = arming(broker, created, after_ms=now_ms)
     await submit_records(broker, [waiting, created, armed])
-    return describe_schedule(broker, command.topic, name)
+    return describe_schedule(broker, DescribeSchedule(topic=command.topic, name=name))
 
 
 async def _check_schema(broker: Broker, command: CreateSchedule) -> None:
@@ -65,29 +73,29 @@ async def _check_schema(broker: Broker, command: CreateSchedule) -> None:
         raise SchemaMismatch(problems)
 
 
-def schedule_names(broker: Broker, topic: str) -> list[str]:
+def schedule_names(broker: Broker, command: ListSchedules) -> list[str]:
     """The names of a topic's schedules, sorted."""
-    broker.topic(topic)
-    return broker.delays.store.schedules.names_of(broker.metadata.topic(topic).topic_id)
+    broker.topic(command.topic)
+    return broker.delays.store.schedules.names_of(broker.metadata.topic(command.topic).topic_id)
 
 
-def describe_schedule(broker: Broker, topic: str, name: str) -> ScheduleView:
-    return _view(broker, _find(broker, topic, name))
+def describe_schedule(broker: Broker, command: DescribeSchedule) -> ScheduleView:
+    return _view(broker, _find(broker, command.topic, command.name))
 
 
-async def pause_schedule(broker: Broker, topic: str, name: str) -> ScheduleView:
+async def pause_schedule(broker: Broker, command: PauseSchedule) -> ScheduleView:
     """Let a schedule rest: the message that waits is cancelled."""
-    broker.admit(topic)
-    schedule = _find(broker, topic, name)
+    broker.admit(command.topic)
+    schedule = _find(broker, command.topic, command.name)
     if not schedule.is_paused:
-        await _disarm(broker, schedule, SchedulePaused(schedule.created.topic_id, name))
+        await _disarm(broker, schedule, SchedulePaused(schedule.created.topic_id, command.name))
     return _view(broker, schedule)
 
 
-async def resume_schedule(broker: Broker, topic: str, name: str) -> ScheduleView:
+async def resume_schedule(broker: Broker, command: ResumeSchedule) -> ScheduleView:
     """Wake a paused schedule: it goes on with the next time behind now."""
-    broker.admit(topic)
-    schedule = _find(broker, topic, name)
+    broker.admit(command.topic)
+    schedule = _find(broker, command.topic, command.name)
     if schedule.is_paused:
         await submit_records(
             broker, arming(broker, schedule.created, after_ms=next_after_ms(broker, schedule))
@@ -95,11 +103,11 @@ async def resume_schedule(broker: Broker, topic: str, name: str) -> ScheduleView
     return _view(broker, schedule)
 
 
-async def end_schedule(broker: Broker, topic: str, name: str) -> None:
+async def end_schedule(broker: Broker, command: EndSchedule) -> None:
     """Delete a schedule, with the message that waits."""
-    broker.admit(topic)
-    schedule = _find(broker, topic, name)
-    await _disarm(broker, schedule, ScheduleEnded(schedule.created.topic_id, name))
+    broker.admit(command.topic)
+    schedule = _find(broker, command.topic, command.name)
+    await _disarm(broker, schedule, ScheduleEnded(schedule.created.topic_id, command.name))
 
 
 async def _disarm(broker: Broker, schedule: Schedule, event: SchedulePaused | ScheduleEnded) -> None:

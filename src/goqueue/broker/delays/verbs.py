@@ -24,7 +24,16 @@ from goqueue.broker.to_the_end import to_the_end
 from goqueue.core.delays.entries import Entries, rows
 from goqueue.core.delays.near import BEGINNING
 from goqueue.log.partition_log import storage_error
-from goqueue.model.delays import DelayedView, DelayStats, Postponed
+from goqueue.model.delays import (
+    CancelDelayed,
+    CountDelayed,
+    DelayedView,
+    DelayStats,
+    GetDelayed,
+    ListDelayed,
+    MoveDelayed,
+    Postponed,
+)
 from goqueue.model.errors import DelayedNotFound, InvalidTimestamp
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Message
@@ -64,18 +73,18 @@ def postpone(
     return postponed, submitted
 
 
-async def list_delayed(broker: Broker, topic: str, *, limit: int, skip: int = 0) -> list[DelayedView]:
+async def list_delayed(broker: Broker, command: ListDelayed) -> list[DelayedView]:
     """The pending messages of a topic, the next one first; none for a topic that does not exist."""
-    known = broker.metadata.topics.get(TopicName(topic))
+    known = broker.metadata.topics.get(TopicName(command.topic))
     store = broker.delays.store
     wanted = [
         t for t in store.targets.all if known is not None and t.topic_id == known.topic_id and t.pending
     ]
-    if not wanted or limit <= 0:
+    if not wanted or command.limit <= 0:
         return []
     while True:
         try:
-            found = await broker.threads.run(_find, store, wanted, store.parts(), skip, limit)
+            found = await broker.threads.run(_find, store, wanted, store.parts(), command.skip, command.limit)
             break
         except FileNotFoundError:
             continue  # runs were merged meanwhile: what is pending is in others now
@@ -88,43 +97,43 @@ async def list_delayed(broker: Broker, topic: str, *, limit: int, skip: int = 0)
             await slices.pause()
         target = store.targets.at(waiting.topic_id, waiting.partition)
         if store.is_pending(target, waiting.due_ms, offset):
-            views.append(_view(TopicName(topic), waiting))
+            views.append(_view(TopicName(command.topic), waiting))
     return views
 
 
-async def get_delayed(broker: Broker, topic: str, number: int, partition: int | None = None) -> DelayedView:
+async def get_delayed(broker: Broker, command: GetDelayed) -> DelayedView:
     """One pending message; without a partition the one of that number, wherever it goes."""
-    _, waiting, _ = await _locate(broker, topic, number, partition)
-    return _view(TopicName(topic), waiting)
+    _, waiting, _ = await _locate(broker, command.topic, command.number, command.partition)
+    return _view(TopicName(command.topic), waiting)
 
 
-async def cancel_delayed(broker: Broker, topic: str, partition: int, number: int) -> None:
+async def cancel_delayed(broker: Broker, command: CancelDelayed) -> None:
     """Cancel a pending message: it is never delivered."""
-    broker.admit(topic)
-    offset, waiting, target = await _locate(broker, topic, number, partition)
+    broker.admit(command.topic)
+    offset, waiting, target = await _locate(broker, command.topic, command.number, command.partition)
     change = {offset: Change(target.index, waiting.due_ms)}
-    changed = broker.delays.change(change, [Cancelled(number)])
+    changed = broker.delays.change(change, [Cancelled(command.number)])
     target.pending -= 1
-    broker.telemetry.of(TopicPartition(TopicName(topic), partition)).cancelled(
-        broker.telemetry.delayed, number, broker.clock.wall_us()
+    broker.telemetry.of(TopicPartition(TopicName(command.topic), command.partition)).cancelled(
+        broker.telemetry.delayed, command.number, broker.clock.wall_us()
     )
     if changed is not None:
         await to_the_end(changed)
 
 
-async def move_delayed(broker: Broker, topic: str, partition: int, number: int, due_ms: int) -> DelayedView:
+async def move_delayed(broker: Broker, command: MoveDelayed) -> DelayedView:
     """Give a pending message another due time. It keeps its number."""
-    broker.admit(topic)
-    offset, waiting, target = await _locate(broker, topic, number, partition)
-    check_due(broker, topic, due_ms)
-    moved = waiting._replace(due_ms=checked_due(due_ms))
+    broker.admit(command.topic)
+    offset, waiting, target = await _locate(broker, command.topic, command.number, command.partition)
+    check_due(broker, command.topic, command.due_ms)
+    moved = waiting._replace(due_ms=checked_due(command.due_ms))
     changed = broker.delays.change({offset: Change(target.index, waiting.due_ms)}, [moved])
     if changed is not None:
         await to_the_end(changed)
-    return _view(TopicName(topic), moved)
+    return _view(TopicName(command.topic), moved)
 
 
-def delay_stats(broker: Broker) -> DelayStats:
+def delay_stats(broker: Broker, command: CountDelayed) -> DelayStats:
     """How many messages wait, and have waited."""
     store = broker.delays.store
     pending: dict[TopicName, int] = {}

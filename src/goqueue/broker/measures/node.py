@@ -10,6 +10,7 @@ from goqueue.broker.delays.verbs import delay_stats
 from goqueue.broker.measures.family import TOPIC, Family, Sample, counter, gauge, histogram, one
 from goqueue.broker.measures.view import View
 from goqueue.core.access.account import Account
+from goqueue.model.delays import CountDelayed
 from goqueue.model.transactions import TransactionState
 
 _RECOVERY_POINT = "recovery_point"
@@ -21,7 +22,7 @@ def _connections(view: View) -> Iterable[Sample]:
 
 def _pending(view: View) -> Iterable[Sample]:
     counts: dict[str, int] = {}
-    for name, count in delay_stats(view.broker).pending_by_topic.items():
+    for name, count in delay_stats(view.broker, CountDelayed()).pending_by_topic.items():
         label = view.topic_label(name)
         counts[label] = counts.get(label, 0) + count
     return [((label,), count) for label, count in counts.items()]

@@ -12,23 +12,37 @@ from goqueue.broker.sinks.stages import Stage, StageName, stage_of
 from goqueue.broker.write.append_entries import check_entries
 from goqueue.core.transactions.sinks import PartitionCount
 from goqueue.log.partition_log import storage_error
-from goqueue.model.commands import EndEpoch, EpochEnded, SinkView, StageBatches, Staged, StageView
 from goqueue.model.errors import Corrupt, ShuttingDown
 from goqueue.model.ids import NO_PRODUCER, TopicPartition
 from goqueue.model.names import checked_name, checked_plain_name
+from goqueue.model.sinks import (
+    AbortStages,
+    CommitEpoch,
+    DescribeSink,
+    EpochEnded,
+    ForgetSink,
+    ListSinks,
+    SinkView,
+    StageBatches,
+    Staged,
+    StageView,
+    TakeGeneration,
+)
 from goqueue.model.transaction_commands import TakeProducerId
 
 
-async def take_generation(broker: Broker, name: str, *, run: str = "", writer: str = "") -> SinkView:
+async def take_generation(broker: Broker, command: TakeGeneration) -> SinkView:
     """A new generation of a sink, which fences all before it; the sink comes into being with its first.
 
     A run that names itself keeps the generation it has, and is refused when another has followed it.
     """
-    _admit(broker, name)
-    for given, what in ((run, "a run of a sink"), (writer, "a writer of a sink")):
+    _admit(broker, command.sink)
+    for given, what in ((command.run, "a run of a sink"), (command.writer, "a writer of a sink")):
         if given:
             checked_name(given, what)
-    return await broker.carry_out(_take_generation(broker, name, run, writer), broker.sinks.lock(name))
+    return await broker.carry_out(
+        _take_generation(broker, command.sink, command.run, command.writer), broker.sinks.lock(command.sink)
+    )
 
 
 async def _take_generation(broker: Broker, name: str, run: str, writer: str) -> SinkView:
@@ -42,7 +56,7 @@ async def _take_generation(broker: Broker, name: str, run: str, writer: str) -> 
     machine = broker.sinks.machine
     taken = machine.take_generation(name, producer_id=producer_id, now_ms=now_ms, run=run, writer=writer)
     await broker.transactions.of_sinks.submit(taken)
-    return describe_sink(broker, name)
+    return describe_sink(broker, DescribeSink(sink=name))
 
 
 async def stage(broker: Broker, command: StageBatches) -> Staged:
@@ -79,14 +93,14 @@ async def _note_stage(broker: Broker, command: StageBatches, staged: Stage, draf
             await broker.threads.run(broker.sinks.stages.drop_draft, draft)
 
 
-async def commit_epoch(broker: Broker, command: EndEpoch) -> EpochEnded:
+async def commit_epoch(broker: Broker, command: CommitEpoch) -> EpochEnded:
     """Bring an epoch into the log: all its stages, once each. An epoch that is not newer is left as it is."""
     _admit(broker, command.sink)
     broker.sinks.machine.held_by(command.sink, command.generation)
     return await broker.carry_out(_commit_epoch(broker, command), broker.sinks.lock(command.sink))
 
 
-async def _commit_epoch(broker: Broker, command: EndEpoch) -> EpochEnded:
+async def _commit_epoch(broker: Broker, command: CommitEpoch) -> EpochEnded:
     name, epoch = command.sink, command.epoch
     sink = broker.sinks.machine.held_by(name, command.generation)
     await finish_epoch(broker, name)
@@ -111,14 +125,14 @@ async def _commit_epoch(broker: Broker, command: EndEpoch) -> EpochEnded:
     return EpochEnded(is_duplicate=False, messages=sum(stage.messages for stage in stages))
 
 
-async def abort_stages(broker: Broker, command: EndEpoch) -> int:
+async def abort_stages(broker: Broker, command: AbortStages) -> int:
     """Drop stages that are not committed; how many were there. Nothing that is committed is undone."""
     _admit(broker, command.sink)
     broker.sinks.machine.held_by(command.sink, command.generation)
     return await broker.carry_out(_abort_stages(broker, command), broker.sinks.lock(command.sink))
 
 
-async def _abort_stages(broker: Broker, command: EndEpoch) -> int:
+async def _abort_stages(broker: Broker, command: AbortStages) -> int:
     if broker.sinks.machine.held_by(command.sink, command.generation).is_decided(command.epoch):
         return 0
     stages = broker.sinks.stages.existing(command.sink, command.epoch, command.stage_ids)
@@ -126,29 +140,29 @@ async def _abort_stages(broker: Broker, command: EndEpoch) -> int:
     return len(stages)
 
 
-def list_sinks(broker: Broker) -> list[str]:
+def list_sinks(broker: Broker, command: ListSinks) -> list[str]:
     return sorted(broker.sinks.machine.sinks)
 
 
-def describe_sink(broker: Broker, name: str) -> SinkView:
+def describe_sink(broker: Broker, command: DescribeSink) -> SinkView:
     """A sink's newest generation, its last epoch, and the stages that wait for a commit."""
-    sink = broker.sinks.machine.sink(name)
+    sink = broker.sinks.machine.sink(command.sink)
     return SinkView(
-        name=name,
+        name=command.sink,
         generation=sink.generation,
         last_epoch=sink.last_epoch,
         stages=[
             StageView(stage.name.epoch, stage.name.stage_id, stage.messages, stage.size_bytes)
-            for stage in broker.sinks.stages.of_sink(name)
+            for stage in broker.sinks.stages.of_sink(command.sink)
         ],
     )
 
 
-async def forget_sink(broker: Broker, name: str) -> None:
+async def forget_sink(broker: Broker, command: ForgetSink) -> None:
     """Forget a sink and drop its stages. What it has committed stays in the log."""
-    _admit(broker, name)
-    broker.sinks.machine.sink(name)
-    await broker.carry_out(_forget_sink(broker, name), broker.sinks.lock(name))
+    _admit(broker, command.sink)
+    broker.sinks.machine.sink(command.sink)
+    await broker.carry_out(_forget_sink(broker, command.sink), broker.sinks.lock(command.sink))
 
 
 async def _forget_sink(broker: Broker, name: str) -> None:

@@ -10,7 +10,7 @@ from goqueue.broker.delays.verbs import cancel_delayed, delay_stats, get_delayed
 from goqueue.broker.topics.verbs import create_topic, delete_records, delete_topic
 from goqueue.broker.write.publish import publish
 from goqueue.model.commands import Placed, Publish
-from goqueue.model.delays import Postponed
+from goqueue.model.delays import CancelDelayed, CountDelayed, GetDelayed, ListDelayed, MoveDelayed, Postponed
 from goqueue.model.errors import DelayedNotFound, InternalTopic, TopicNotFound
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks, Lane, Message
@@ -96,7 +96,7 @@ def test_a_power_cut_loses_nothing_and_nothing_comes_early_or_twice() -> None:
     async def third(broker: Broker) -> None:
         await sleep_ms(1_000)
         assert await values(broker) == [b"1000", b"60000", b"%d" % DAY_MS]
-        assert delay_stats(broker).pending == 0
+        assert delay_stats(broker, CountDelayed()).pending == 0
 
     world.run_until_killed(first)
     world.run_until_killed(second)
@@ -109,17 +109,17 @@ def test_a_cancelled_message_is_never_delivered() -> None:
 
     async def first(broker: Broker) -> None:
         kept, cancelled = await publish_later(broker, 2_000, 1_000)
-        await cancel_delayed(broker, ORDERS, 0, cancelled.number)
+        await cancel_delayed(broker, CancelDelayed(topic=ORDERS, partition=0, number=cancelled.number))
         with pytest.raises(DelayedNotFound):
-            await cancel_delayed(broker, ORDERS, 0, cancelled.number)
+            await cancel_delayed(broker, CancelDelayed(topic=ORDERS, partition=0, number=cancelled.number))
         with pytest.raises(DelayedNotFound):
-            await get_delayed(broker, ORDERS, cancelled.number)
-        assert (await get_delayed(broker, ORDERS, kept.number)).due_ms == kept.due_ms
+            await get_delayed(broker, GetDelayed(topic=ORDERS, number=cancelled.number))
+        assert (await get_delayed(broker, GetDelayed(topic=ORDERS, number=kept.number))).due_ms == kept.due_ms
 
     async def second(broker: Broker) -> None:
         await sleep_ms(5_000)
         assert await values(broker) == [b"2000"]
-        stats = delay_stats(broker)
+        stats = delay_stats(broker, CountDelayed())
         assert (stats.scheduled, stats.delivered, stats.cancelled, stats.pending) == (2, 1, 1, 0)
 
     world.run_until_killed(first)
@@ -131,8 +131,8 @@ def test_numbers_of_different_partitions_are_different_messages() -> None:
         [here] = await publish_later(broker, 1_000, partition=0)
         [there] = await publish_later(broker, 1_001, partition=1)
         with pytest.raises(DelayedNotFound):
-            await cancel_delayed(broker, ORDERS, 1, here.number)
-        await cancel_delayed(broker, ORDERS, 1, there.number)
+            await cancel_delayed(broker, CancelDelayed(topic=ORDERS, partition=1, number=here.number))
+        await cancel_delayed(broker, CancelDelayed(topic=ORDERS, partition=1, number=there.number))
         await sleep_ms(2_000)
         assert (await values(broker, 0), await values(broker, 1)) == ([b"1000"], [])
 
@@ -146,18 +146,24 @@ def test_a_moved_message_keeps_its_number_and_comes_at_the_new_time(delay_ms: in
     async def first(broker: Broker) -> None:
         [message] = await publish_later(broker, 1_000)
         for due_ms in (message.due_ms + HOUR_MS, message.due_ms + delay_ms):
-            await move_delayed(broker, ORDERS, 0, message.number, due_ms)
-        assert (await get_delayed(broker, ORDERS, message.number)).due_ms == message.due_ms + delay_ms
+            await move_delayed(
+                broker, MoveDelayed(topic=ORDERS, partition=0, number=message.number, due_ms=due_ms)
+            )
+        assert (
+            await get_delayed(broker, GetDelayed(topic=ORDERS, number=message.number))
+        ).due_ms == message.due_ms + delay_ms
 
     async def second(broker: Broker) -> None:
-        [pending] = await list_delayed(broker, ORDERS, limit=10)
+        [pending] = await list_delayed(broker, ListDelayed(topic=ORDERS, limit=10))
         await sleep_ms(pending.due_ms - broker.clock.wall_ms() - 1)
         assert await values(broker) == []
         await sleep_ms(1_500)
         assert await values(broker) == [b"1000"]
         with pytest.raises(DelayedNotFound):
-            await move_delayed(broker, ORDERS, 0, pending.number, pending.due_ms)
-        assert delay_stats(broker).delivered == 1
+            await move_delayed(
+                broker, MoveDelayed(topic=ORDERS, partition=0, number=pending.number, due_ms=pending.due_ms)
+            )
+        assert delay_stats(broker, CountDelayed()).delivered == 1
 
     world.run_until_killed(first)
     world.run(second)
@@ -170,11 +176,11 @@ def test_a_list_shows_the_next_ones_first() -> None:
         await publish(broker, Publish(topic=ORDERS, messages=[other._replace(partition=1)]))
         await publish_later(broker, 40_000, 10_000, DAY_MS, 20_000)
         now_ms = broker.clock.wall_ms()
-        listed = await list_delayed(broker, ORDERS, limit=3, skip=1)
+        listed = await list_delayed(broker, ListDelayed(topic=ORDERS, limit=3, skip=1))
         assert [round((view.due_ms - now_ms) / 1000) for view in listed] == [15, 20, 40]
         assert [view.partition for view in listed] == [1, 0, 0]
-        assert await list_delayed(broker, "nowhere", limit=10) == []
-        assert await list_delayed(broker, "others", limit=10) == []
+        assert await list_delayed(broker, ListDelayed(topic="nowhere", limit=10)) == []
+        assert await list_delayed(broker, ListDelayed(topic="others", limit=10)) == []
 
     World().run(life)
 
@@ -187,8 +193,8 @@ def test_what_a_deleted_topic_had_waiting_is_dropped_also_if_it_is_created_again
         await sleep_ms(3_000)
         assert await values(broker) == []
         with pytest.raises(DelayedNotFound):
-            await get_delayed(broker, ORDERS, message.number)
-        stats = delay_stats(broker)
+            await get_delayed(broker, GetDelayed(topic=ORDERS, number=message.number))
+        stats = delay_stats(broker, CountDelayed())
         assert (stats.dropped, stats.pending, stats.delivered) == (1, 0, 0)
 
     World().run(life)
@@ -258,7 +264,7 @@ def test_many_messages_go_through_runs_and_leave_nothing_behind() -> None:
         await sleep_ms(120_000)
         delivered = await shown(broker)
         assert len(delivered) == 70
-        assert len(await list_delayed(broker, ORDERS, limit=100)) == 0
+        assert len(await list_delayed(broker, ListDelayed(topic=ORDERS, limit=100))) == 0
         store = broker.delays.store
         assert store.journal.partition.log.start_offset >= 70
         assert not store.runs and len(store.fresh) == 0
@@ -278,14 +284,14 @@ def test_one_far_off_message_does_not_hold_the_log_for_ever() -> None:
         await sleep_ms(3_000)
         store = broker.delays.store
         assert store.journal.partition.log.start_offset > far.number
-        assert (await get_delayed(broker, ORDERS, far.number)).due_ms == far.due_ms
-        assert delay_stats(broker).pending == 1
+        assert (await get_delayed(broker, GetDelayed(topic=ORDERS, number=far.number))).due_ms == far.due_ms
+        assert delay_stats(broker, CountDelayed()).pending == 1
 
     async def second(broker: Broker) -> None:
-        [far] = await list_delayed(broker, ORDERS, limit=2)
+        [far] = await list_delayed(broker, ListDelayed(topic=ORDERS, limit=2))
         assert far.number == 0
-        await cancel_delayed(broker, ORDERS, 0, far.number)
-        assert await list_delayed(broker, ORDERS, limit=2) == []
+        await cancel_delayed(broker, CancelDelayed(topic=ORDERS, partition=0, number=far.number))
+        assert await list_delayed(broker, ListDelayed(topic=ORDERS, limit=2)) == []
 
     world.run_until_killed(first)
     world.run(second)
@@ -341,10 +347,14 @@ def test_two_who_cancel_the_same_message_do_not_both_succeed() -> None:
     async def life(broker: Broker) -> None:
         [message] = await publish_later(broker, 1_000)
         outcomes = await asyncio.gather(
-            *(cancel_delayed(broker, ORDERS, 0, message.number) for _ in range(2)), return_exceptions=True
+            *(
+                cancel_delayed(broker, CancelDelayed(topic=ORDERS, partition=0, number=message.number))
+                for _ in range(2)
+            ),
+            return_exceptions=True,
         )
         assert sorted(type(outcome).__name__ for outcome in outcomes) == ["DelayedNotFound", "NoneType"]
-        assert delay_stats(broker).pending == 0
+        assert delay_stats(broker, CountDelayed()).pending == 0
 
     World().run(life)
 
@@ -365,7 +375,9 @@ def test_who_asks_between_the_disk_s_answer_and_the_keeper_s_note_of_it_does_not
 
         keeper.changing = Changing({message.number: (Change(0, 0), done)})
         asyncio.get_running_loop().call_soon(keeper.changing.clear)
-        assert (await get_delayed(broker, ORDERS, message.number)).due_ms == message.due_ms
+        assert (
+            await get_delayed(broker, GetDelayed(topic=ORDERS, number=message.number))
+        ).due_ms == message.due_ms
 
     World().run(life)
 
@@ -374,10 +386,10 @@ def test_what_does_not_exist_cannot_be_changed() -> None:
     async def life(broker: Broker) -> None:
         for number in (0, 5, 2**62):
             with pytest.raises(DelayedNotFound):
-                await cancel_delayed(broker, ORDERS, 0, number)
+                await cancel_delayed(broker, CancelDelayed(topic=ORDERS, partition=0, number=number))
         with pytest.raises(TopicNotFound):
-            await cancel_delayed(broker, "nowhere", 0, 0)
+            await cancel_delayed(broker, CancelDelayed(topic="nowhere", partition=0, number=0))
         with pytest.raises(InternalTopic):
-            await cancel_delayed(broker, "__delayed", 0, 0)
+            await cancel_delayed(broker, CancelDelayed(topic="__delayed", partition=0, number=0))
 
     World().run(life)

@@ -18,6 +18,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.delays.schedules import schedule_names
 from goqueue.broker.delays.verbs import delay_stats, list_delayed
 from goqueue.broker.opening import close_broker, open_broker
+from goqueue.model.delays import CountDelayed, ListDelayed, ListSchedules
 from goqueue.node.disk import FolderDisk
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.loop import SimulatedLoop
@@ -72,16 +73,19 @@ def folder(tmp_path: Path) -> Path:
 
 
 async def waiting(broker: Broker) -> list[tuple[int, int, int]]:
-    return [(one.partition, one.number, one.due_ms) for one in await list_delayed(broker, ORDERS, limit=100)]
+    return [
+        (one.partition, one.number, one.due_ms)
+        for one in await list_delayed(broker, ListDelayed(topic=ORDERS, limit=100))
+    ]
 
 
 def test_all_that_waits_is_there_and_what_was_counted_still_counts(folder: Path) -> None:
     async def life(broker: Broker) -> None:
         assert await waiting(broker) == PENDING
-        stats = delay_stats(broker)
+        stats = delay_stats(broker, CountDelayed())
         assert (stats.scheduled, stats.delivered, stats.cancelled, stats.held) == (15, 3, 1, 1)
         assert stats.delay_ms_sum == 4_851_068
-        assert schedule_names(broker, ORDERS) == ["each"]
+        assert schedule_names(broker, ListSchedules(topic=ORDERS)) == ["each"]
 
     live(folder, life)
     live(folder, life)  # and so it is when the folder was left in order
@@ -93,8 +97,8 @@ def test_whoever_takes_over_the_journals_alone_has_all_that_waits(folder: Path) 
 
     async def life(broker: Broker) -> None:
         assert await waiting(broker) == PENDING
-        assert delay_stats(broker).held == 1
-        assert schedule_names(broker, ORDERS) == ["each"]
+        assert delay_stats(broker, CountDelayed()).held == 1
+        assert schedule_names(broker, ListSchedules(topic=ORDERS)) == ["each"]
 
     live(folder, life)
 
@@ -122,6 +126,6 @@ def test_what_waited_comes_once_and_what_had_come_does_not_come_again(
         ticks = (await values(broker, 1)).count(b"tick")
         assert ticks == (LEFT_MS + 901_000) // 60_000 - LEFT_MS // 60_000
         # The transaction was open for longer than it may.
-        assert delay_stats(broker).held == 0
+        assert delay_stats(broker, CountDelayed()).held == 0
 
     live(folder, life)

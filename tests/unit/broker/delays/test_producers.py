@@ -9,6 +9,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.delays.verbs import delay_stats
 from goqueue.broker.write.append import append
 from goqueue.model.commands import Append
+from goqueue.model.delays import CountDelayed
 from goqueue.model.errors import InvalidRecord, OutOfSequence, ProducerNotFound
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks
@@ -109,7 +110,7 @@ def test_a_batch_that_is_sent_again_is_stored_once_also_after_a_crash() -> None:
     async def first(broker: Broker) -> None:
         for batch in (mixed(), delayed(), mixed(), delayed()):
             await send(broker, batch)
-        assert delay_stats(broker).pending == 4
+        assert delay_stats(broker, CountDelayed()).pending == 4
 
     async def second(broker: Broker) -> None:
         for batch in (mixed(), delayed(), batch_of([(b"f", None)], sequence=5), delayed()):
@@ -199,7 +200,7 @@ def test_a_delayed_message_of_a_transaction_that_nobody_has_opened_is_refused() 
     async def life(broker: Broker) -> None:
         with pytest.raises(ProducerNotFound):
             await send(broker, batch_of([(b"x", LATER)], sequence=0, is_transactional=True))
-        assert delay_stats(broker).pending == 0
+        assert delay_stats(broker, CountDelayed()).pending == 0
 
     World().run(life)
 

@@ -15,7 +15,18 @@ from goqueue.broker.delays.schedules import (
 )
 from goqueue.broker.delays.verbs import cancel_delayed, delay_stats, list_delayed
 from goqueue.broker.topics.verbs import alter_settings, create_topic, delete_topic
-from goqueue.model.delays import CreateSchedule, ScheduledMessage
+from goqueue.model.delays import (
+    CancelDelayed,
+    CountDelayed,
+    CreateSchedule,
+    DescribeSchedule,
+    EndSchedule,
+    ListDelayed,
+    ListSchedules,
+    PauseSchedule,
+    ResumeSchedule,
+    ScheduledMessage,
+)
 from goqueue.model.errors import (
     Invalid,
     InvalidName,
@@ -49,9 +60,9 @@ def test_a_message_comes_at_each_time_and_the_next_one_waits() -> None:
         first = messages[0]
         assert (first.key, first.value, first.lane) == (b"k", b"tick", Lane.LOW)
         assert first.headers[0] == ("a", b"1")
-        view = describe_schedule(broker, ORDERS, "each")
+        view = describe_schedule(broker, DescribeSchedule(topic=ORDERS, name="each"))
         assert (view.fired, view.last_due_ms) == (3, first_ms + 2 * MINUTE_MS)
-        [waiting] = await list_delayed(broker, ORDERS, limit=10)
+        [waiting] = await list_delayed(broker, ListDelayed(topic=ORDERS, limit=10))
         assert waiting.due_ms == view.next_due_ms == first_ms + 3 * MINUTE_MS
 
     World().run(life)
@@ -68,7 +79,7 @@ def test_times_that_passed_while_the_broker_was_down_are_made_up_for_by_one_mess
         assert len(await values(broker, await partition_shown(broker))) == 1
         await sleep_ms(MINUTE_MS)
         assert len(await values(broker, await partition_shown(broker))) == 2
-        assert describe_schedule(broker, ORDERS, "each").fired == 2
+        assert describe_schedule(broker, DescribeSchedule(topic=ORDERS, name="each")).fired == 2
 
     world.run_until_killed(first)
     world.clock.advance_ms(10 * MINUTE_MS)
@@ -80,13 +91,13 @@ def test_a_paused_schedule_rests_also_over_a_restart_until_it_is_resumed() -> No
 
     async def first(broker: Broker) -> None:
         await create_schedule(broker, EACH_MINUTE)
-        assert (await pause_schedule(broker, ORDERS, "each")).is_paused
-        assert (await pause_schedule(broker, ORDERS, "each")).next_due_ms is None
+        assert (await pause_schedule(broker, PauseSchedule(topic=ORDERS, name="each"))).is_paused
+        assert (await pause_schedule(broker, PauseSchedule(topic=ORDERS, name="each"))).next_due_ms is None
 
     async def second(broker: Broker) -> None:
         await sleep_ms(2 * MINUTE_MS)
-        assert delay_stats(broker).pending == 0
-        view = await resume_schedule(broker, ORDERS, "each")
+        assert delay_stats(broker, CountDelayed()).pending == 0
+        view = await resume_schedule(broker, ResumeSchedule(topic=ORDERS, name="each"))
         assert view.next_due_ms is not None
         assert 0 < view.next_due_ms - broker.clock.wall_ms() <= MINUTE_MS
         await sleep_ms(MINUTE_MS + 100)
@@ -99,12 +110,12 @@ def test_a_paused_schedule_rests_also_over_a_restart_until_it_is_resumed() -> No
 def test_a_schedule_that_was_deleted_publishes_no_more() -> None:
     async def life(broker: Broker) -> None:
         await create_schedule(broker, EACH_MINUTE)
-        await end_schedule(broker, ORDERS, "each")
+        await end_schedule(broker, EndSchedule(topic=ORDERS, name="each"))
         await sleep_ms(2 * MINUTE_MS)
         assert [await values(broker, n) for n in range(2)] == [[], []]
-        assert schedule_names(broker, ORDERS) == []
+        assert schedule_names(broker, ListSchedules(topic=ORDERS)) == []
         with pytest.raises(ScheduleNotFound):
-            await pause_schedule(broker, ORDERS, "each")
+            await pause_schedule(broker, PauseSchedule(topic=ORDERS, name="each"))
 
     World().run(life)
 
@@ -117,7 +128,7 @@ def test_the_schedules_of_a_deleted_topic_end_with_it() -> None:
         await delete_topic(broker, DeleteTopic(name=ORDERS))
         await create_topic(broker, CreateTopic(name=ORDERS, partitions=2))
         await sleep_ms(2 * MINUTE_MS)
-        assert schedule_names(broker, ORDERS) == []
+        assert schedule_names(broker, ListSchedules(topic=ORDERS)) == []
         assert not broker.delays.store.schedules.schedules
 
     world.run(first)
@@ -126,10 +137,12 @@ def test_the_schedules_of_a_deleted_topic_end_with_it() -> None:
 def test_cancelling_the_message_that_waits_skips_one_time() -> None:
     async def life(broker: Broker) -> None:
         view = await create_schedule(broker, EACH_MINUTE)
-        [waiting] = await list_delayed(broker, ORDERS, limit=10)
-        await cancel_delayed(broker, ORDERS, waiting.partition, waiting.number)
+        [waiting] = await list_delayed(broker, ListDelayed(topic=ORDERS, limit=10))
+        await cancel_delayed(
+            broker, CancelDelayed(topic=ORDERS, partition=waiting.partition, number=waiting.number)
+        )
         await sleep_ms(500)
-        again = describe_schedule(broker, ORDERS, "each")
+        again = describe_schedule(broker, DescribeSchedule(topic=ORDERS, name="each"))
         assert view.next_due_ms is not None
         assert again.next_due_ms == view.next_due_ms + MINUTE_MS
 
@@ -164,7 +177,7 @@ def test_what_makes_no_sense_is_refused() -> None:
             with pytest.raises(InvalidName):
                 await create_schedule(broker, replace(EACH_MINUTE, name=name))
         with pytest.raises(TopicNotFound):
-            schedule_names(broker, "nowhere")
+            schedule_names(broker, ListSchedules(topic="nowhere"))
 
     World().run(life)
 
@@ -181,7 +194,10 @@ def test_a_key_that_cannot_be_routed_is_refused_and_holds_up_no_schedule_that_is
             await create_schedule(broker, replace(long, name="another"))
         await create_schedule(broker, replace(EACH_MINUTE, name="short"))
         await sleep_ms(3 * MINUTE_MS)
-        fired = [describe_schedule(broker, ORDERS, name).fired for name in ("each", "short")]
+        fired = [
+            describe_schedule(broker, DescribeSchedule(topic=ORDERS, name=name)).fired
+            for name in ("each", "short")
+        ]
         assert fired == [3, 3]
 
     World().run(life)

@@ -24,12 +24,13 @@ from goqueue.broker.sinks.verbs import take_generation
 from goqueue.broker.write.publish import publish
 from goqueue.model.backups import CreateBackup
 from goqueue.model.commands import Placed, Publish, ReadMessages
-from goqueue.model.delays import CreateSchedule, ScheduledMessage
+from goqueue.model.delays import CreateSchedule, ListDelayed, ListSchedules, ScheduledMessage
 from goqueue.model.errors import Corrupt, GoQueueError, PartitionDamaged
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Lane, Message
 from goqueue.model.schema_commands import RegisterSchema
 from goqueue.model.schemas import SchemaKind, SchemaText
+from goqueue.model.sinks import TakeGeneration
 from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
 from tests.unit.broker.queue.queue_steps import ack, floor, join, orders, take
@@ -77,7 +78,7 @@ async def fill(broker: Broker) -> None:
         broker,
         RegisterSchema(subject="orders-value", schema=SchemaText(SchemaKind.JSON, '{"type": "integer"}')),
     )
-    await take_generation(broker, SINK)
+    await take_generation(broker, TakeGeneration(sink=SINK))
     await put_stage(broker, 0, "a", [(1, "staged")])
     await create_backup(broker, CreateBackup())
 
@@ -229,7 +230,7 @@ async def look(broker: Broker) -> str:
     is_damaged = isinstance(stored, PartitionDamaged)
     assert is_damaged or (isinstance(stored, Placed) and stored.offset >= COUNT + 2)
     assert floor(broker) == 5
-    assert schedule_names(broker, ORDERS) == ["yearly"]
+    assert schedule_names(broker, ListSchedules(topic=ORDERS)) == ["yearly"]
     delayed = await delayed_messages(broker)
     delivered = await read_messages(broker, ReadMessages(source=ORDERS_1, limit=100))
     assert [message.value for message in delivered.messages] == [b"soon"], "nothing is delivered twice"
@@ -257,7 +258,7 @@ async def readable(broker: Broker) -> tuple[list[int], bool]:
 
 async def delayed_messages(broker: Broker) -> int:
     """How many messages wait: one that was delayed, and the schedule's next."""
-    return len(await list_delayed(broker, ORDERS, limit=100))
+    return len(await list_delayed(broker, ListDelayed(topic=ORDERS, limit=100)))
 
 
 async def fill_with_large_steps(broker: Broker, steps: int) -> None:
@@ -289,7 +290,7 @@ def test_what_a_repair_says_of_large_steps_is_what_every_later_start_finds(
         assert broker.partition(ORDERS_0).damage is None
         if folder == "orders":
             return len((await readable(broker))[0])
-        return len(await list_delayed(broker, ORDERS, limit=1_000))
+        return len(await list_delayed(broker, ListDelayed(topic=ORDERS, limit=1_000)))
 
     for _ in range(2):
         assert live(tmp_path, count) == 100 * steps - found.lost_offsets

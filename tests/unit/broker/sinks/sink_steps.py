@@ -1,17 +1,21 @@
 """Steps of a sink's writer, for tests: batches in the form of a stage, and the verbs with defaults."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.read.read import read_messages
 from goqueue.broker.sinks.verbs import commit_epoch, stage
-from goqueue.model.commands import EndEpoch, EpochEnded, ReadMessages, StageBatches, Staged
+from goqueue.model.commands import ReadMessages
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Lane, Message
+from goqueue.model.sinks import AbortStages, CommitEpoch, EpochEnded, StageBatches, Staged
 from goqueue.node.clock import SystemClock
 from goqueue.records.batch import encode
 from goqueue.records.entries import encode_entry
 from tests.unit.broker.running import ORDERS
+
+Ending = TypeVar("Ending", CommitEpoch, AbortStages)
 
 SINK = "lake"
 
@@ -41,11 +45,11 @@ async def put_stage(
 
 
 async def commit(broker: Broker, epoch: int, *stage_ids: str, generation: int = 1) -> EpochEnded:
-    return await commit_epoch(broker, ending(epoch, *stage_ids, generation=generation))
+    return await commit_epoch(broker, ending(CommitEpoch, epoch, *stage_ids, generation=generation))
 
 
-def ending(epoch: int, *stage_ids: str, generation: int = 1) -> EndEpoch:
-    return EndEpoch(sink=SINK, generation=generation, epoch=epoch, stage_ids=stage_ids)
+def ending(kind: type[Ending], epoch: int, *stage_ids: str, generation: int = 1) -> Ending:
+    return kind(sink=SINK, generation=generation, epoch=epoch, stage_ids=stage_ids)
 
 
 async def values(broker: Broker, partition: int) -> list[str]:

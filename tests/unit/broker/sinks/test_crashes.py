@@ -8,6 +8,7 @@ import pytest
 from goqueue.broker.broker import Broker
 from goqueue.broker.sinks.verbs import describe_sink, take_generation
 from goqueue.broker.topics.verbs import create_topic
+from goqueue.model.sinks import DescribeSink, TakeGeneration
 from goqueue.model.topics import CreateTopic
 from tests.unit.broker.lives import NEVER, Lives, PowerLost
 from tests.unit.broker.running import ORDERS
@@ -19,7 +20,7 @@ EPOCH = 5
 
 async def prepare(broker: Broker) -> None:
     await create_topic(broker, CreateTopic(name=ORDERS, partitions=2))
-    await take_generation(broker, SINK)
+    await take_generation(broker, TakeGeneration(sink=SINK))
     await put_stage(broker, EPOCH, "a", ROWS[:9])
     await put_stage(broker, EPOCH, "b", ROWS[9:])
 
@@ -30,7 +31,7 @@ async def commit_all(broker: Broker) -> bool:
 
 async def look(broker: Broker) -> tuple[int, list[str]]:
     rows = await values(broker, 0) + await values(broker, 1)
-    return describe_sink(broker, SINK).last_epoch, rows
+    return describe_sink(broker, DescribeSink(sink=SINK)).last_epoch, rows
 
 
 async def rest(broker: Broker) -> None:

@@ -23,7 +23,7 @@ from goqueue.broker.sinks.verbs import (
 )
 from goqueue.broker.topics.verbs import create_topic, delete_topic
 from goqueue.broker.write.publish import publish
-from goqueue.model.commands import EpochEnded, Publish, ReadMessages, StageBatches
+from goqueue.model.commands import Publish, ReadMessages
 from goqueue.model.errors import (
     Corrupt,
     Invalid,
@@ -38,6 +38,15 @@ from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Lane, Message
 from goqueue.model.ports import Disk
 from goqueue.model.settings import BrokerConfig
+from goqueue.model.sinks import (
+    AbortStages,
+    DescribeSink,
+    EpochEnded,
+    ForgetSink,
+    ListSinks,
+    StageBatches,
+    TakeGeneration,
+)
 from goqueue.model.topics import CreateTopic, DeleteTopic
 from goqueue.node.disk import FolderDisk
 from goqueue.records.entries import encode_entry
@@ -52,7 +61,7 @@ def walk_with_sink(disk: Disk, walk: Walk, config: BrokerConfig | None = None) -
     async def go() -> None:
         async with running(disk, config) as broker:
             await create_topic(broker, CreateTopic(name=ORDERS, partitions=2))
-            await take_generation(broker, SINK)
+            await take_generation(broker, TakeGeneration(sink=SINK))
             await walk(broker)
 
     asyncio.run(go())
@@ -68,8 +77,8 @@ def test_an_epoch_is_seen_whole_when_it_commits_and_not_before(tmp_path: Path) -
 
         assert await values(broker, 0) == ["a0", "a2"]
         assert await values(broker, 1) == ["a1", "b1"]
-        assert describe_sink(broker, SINK).last_epoch == 0
-        assert describe_sink(broker, SINK).stages == []
+        assert describe_sink(broker, DescribeSink(sink=SINK)).last_epoch == 0
+        assert describe_sink(broker, DescribeSink(sink=SINK)).stages == []
 
     walk_with_sink(FolderDisk(tmp_path), walk)
     assert not list((tmp_path / "stages" / SINK).iterdir())
@@ -95,7 +104,7 @@ def test_an_epoch_that_comes_again_changes_nothing(tmp_path: Path) -> None:
             await put_stage(broker, epoch, "again", [(0, "other")])
             assert (await commit(broker, epoch, "again")).is_duplicate
         assert await values(broker, 0) == ["x"]
-        assert describe_sink(broker, SINK).stages == []
+        assert describe_sink(broker, DescribeSink(sink=SINK)).stages == []
 
     walk_with_sink(FolderDisk(tmp_path), walk)
 
@@ -105,7 +114,7 @@ def test_epochs_need_not_follow_each_other_and_may_be_empty(tmp_path: Path) -> N
         await put_stage(broker, 7, "a", [(0, "x")])
         await commit(broker, 7, "a")
         assert await commit(broker, 9) == EpochEnded(is_duplicate=False, messages=0)
-        assert describe_sink(broker, SINK).last_epoch == 9
+        assert describe_sink(broker, DescribeSink(sink=SINK)).last_epoch == 9
 
     walk_with_sink(FolderDisk(tmp_path), walk)
 
@@ -135,13 +144,13 @@ def test_a_stage_of_the_same_id_takes_the_place_of_the_first(tmp_path: Path) -> 
 def test_an_older_generation_can_do_nothing(tmp_path: Path) -> None:
     async def walk(broker: Broker) -> None:
         await put_stage(broker, 0, "a", [(0, "x")])
-        assert (await take_generation(broker, SINK)).generation == 2
+        assert (await take_generation(broker, TakeGeneration(sink=SINK))).generation == 2
         with pytest.raises(SinkFenced):
             await put_stage(broker, 0, "b", [(0, "y")])
         with pytest.raises(SinkFenced):
             await commit(broker, 0, "a")
         with pytest.raises(SinkFenced):
-            await abort_stages(broker, ending(0, "a"))
+            await abort_stages(broker, ending(AbortStages, 0, "a"))
         await commit(broker, 0, "a", generation=2)
         assert await values(broker, 0) == ["x"]
 
@@ -152,9 +161,9 @@ def test_an_abort_drops_stages_and_never_undoes_a_commit(tmp_path: Path) -> None
     async def walk(broker: Broker) -> None:
         await put_stage(broker, 0, "a", [(0, "x")])
         await put_stage(broker, 0, "b", [(0, "y")])
-        assert await abort_stages(broker, ending(0, "b", "missing")) == 1
+        assert await abort_stages(broker, ending(AbortStages, 0, "b", "missing")) == 1
         await commit(broker, 0, "a")
-        assert await abort_stages(broker, ending(0, "a")) == 0
+        assert await abort_stages(broker, ending(AbortStages, 0, "a")) == 0
         assert await values(broker, 0) == ["x"]
 
     walk_with_sink(FolderDisk(tmp_path), walk)
@@ -163,8 +172,8 @@ def test_an_abort_drops_stages_and_never_undoes_a_commit(tmp_path: Path) -> None
 def test_a_sink_can_be_forgotten_with_its_stages(tmp_path: Path) -> None:
     async def walk(broker: Broker) -> None:
         await put_stage(broker, 0, "a", [(0, "x")])
-        await forget_sink(broker, SINK)
-        assert list_sinks(broker) == []
+        await forget_sink(broker, ForgetSink(sink=SINK))
+        assert list_sinks(broker, ListSinks()) == []
         with pytest.raises(SinkNotFound):
             await commit(broker, 0, "a")
 
@@ -176,7 +185,7 @@ def test_a_sink_can_be_forgotten_with_its_stages(tmp_path: Path) -> None:
 def test_a_name_that_is_no_file_name_is_refused(tmp_path: Path, name: str) -> None:
     async def walk(broker: Broker) -> None:
         with pytest.raises(Invalid):
-            await take_generation(broker, name)
+            await take_generation(broker, TakeGeneration(sink=name))
         with pytest.raises(Invalid):
             await put_stage(broker, 0, name, [(0, "x")])
 
@@ -338,7 +347,7 @@ def test_stages_that_nobody_commits_expire(tmp_path: Path) -> None:
             lambda: broker.clock.wall_ms() > min(s.created_ms for s in broker.sinks.stages.of_sink(SINK)) + 1
         )
         await keep_up_sinks(broker)
-        assert describe_sink(broker, SINK).stages == []
+        assert describe_sink(broker, DescribeSink(sink=SINK)).stages == []
         with pytest.raises(StageNotFound):
             await commit(broker, 0, "old")
 
@@ -351,7 +360,7 @@ def test_sinks_that_nobody_uses_expire(tmp_path: Path) -> None:
         broker.config = replace(broker.config, sink_expiry_ms=1)
         await until(lambda: broker.clock.wall_ms() > broker.sinks.machine.sink(SINK).used_ms + 1)
         await keep_up_sinks(broker)
-        assert list_sinks(broker) == []
+        assert list_sinks(broker, ListSinks()) == []
 
     walk_with_sink(FolderDisk(tmp_path), walk)
 
@@ -366,7 +375,7 @@ def test_a_restart_keeps_generations_epochs_and_stages(tmp_path: Path) -> None:
 
     async def go_on() -> None:
         async with running(FolderDisk(tmp_path)) as broker:
-            view = describe_sink(broker, SINK)
+            view = describe_sink(broker, DescribeSink(sink=SINK))
             assert (view.generation, view.last_epoch) == (1, 0)
             assert [(stage.epoch, stage.stage_id, stage.messages) for stage in view.stages] == [(1, "b", 2)]
             await commit(broker, 1, "b")
@@ -392,7 +401,7 @@ def test_a_journal_of_many_epochs_is_written_anew_and_says_the_same(
 
     async def go_on() -> None:
         async with running(FolderDisk(tmp_path)) as broker:
-            assert describe_sink(broker, SINK).last_epoch == 19
+            assert describe_sink(broker, DescribeSink(sink=SINK)).last_epoch == 19
             await put_stage(broker, 20, "a", [(0, "20")])
             await commit(broker, 20, "a")
             assert await values(broker, 0) == [str(number) for number in range(21)]

@@ -44,6 +44,7 @@ from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks
 from goqueue.model.ports import Disk
 from goqueue.model.settings import BrokerConfig
+from goqueue.model.sinks import DescribeSink, ForgetSink, TakeGeneration
 from goqueue.model.topics import CreateTopic
 from goqueue.model.transaction_commands import (
     AbortOpenIn,
@@ -73,7 +74,7 @@ def walk_with_sink(disk: Disk, walk: Walk) -> None:
         # No upkeep: an epoch that is held up stays so.
         async with running(disk, BrokerConfig(upkeep_interval_ms=60_000, commit_log=DIRECT)) as broker:
             await create_topic(broker, CreateTopic(name=ORDERS, partitions=2))
-            await take_generation(broker, SINK)
+            await take_generation(broker, TakeGeneration(sink=SINK))
             await walk(broker)
 
     asyncio.run(go())
@@ -226,7 +227,7 @@ def test_forgetting_a_sink_whose_epoch_is_lost_takes_back_what_was_copied() -> N
         with pytest.raises(Corrupt):
             await commit(broker, 0, "b", "a")
 
-        await forget_sink(broker, SINK)
+        await forget_sink(broker, ForgetSink(sink=SINK))
 
         assert await all_values(broker) == ([], [])
         for number in (0, 1):
@@ -251,7 +252,7 @@ def test_an_epoch_that_an_older_version_left_prepared_is_finished_once(tmp_path:
 
     async def go_on() -> None:
         async with running(FolderDisk(tmp_path)) as broker:
-            assert describe_sink(broker, SINK).last_epoch == 1
+            assert describe_sink(broker, DescribeSink(sink=SINK)).last_epoch == 1
             assert await all_values(broker) == (["before", "a", "c"], ["b"])
             assert (await commit(broker, 1, "a")).is_duplicate
             await put_stage(broker, 2, "a", BOTH)
@@ -284,8 +285,8 @@ def test_what_no_epoch_answers_for_is_aborted_by_the_next_start(tmp_path: Path) 
             # Its numbers are used up: rows under the same ones would be taken for those that are gone.
             with pytest.raises(Corrupt):
                 await commit(broker, 0, "a")
-            await forget_sink(broker, SINK)
-            generation = (await take_generation(broker, SINK)).generation
+            await forget_sink(broker, ForgetSink(sink=SINK))
+            generation = (await take_generation(broker, TakeGeneration(sink=SINK))).generation
             await put_stage(broker, 0, "a", BOTH, generation=generation)
             await commit(broker, 0, "a", generation=generation)
             assert await all_values(broker) == (["a"], ["b"])

@@ -40,7 +40,7 @@ from goqueue.broker.write.append import append
 from goqueue.broker.write.append_entries import append_entries
 from goqueue.broker.write.publish import publish
 from goqueue.broker.write.publish_once import publish_once
-from goqueue.model.commands import Append, AppendEntries, Placed, Publish, ReadMessages, StageBatches
+from goqueue.model.commands import Append, AppendEntries, Placed, Publish, ReadMessages
 from goqueue.model.delays import Postponed
 from goqueue.model.delivery import Action, Poll, Settle
 from goqueue.model.errors import (
@@ -57,6 +57,7 @@ from goqueue.model.groups import NO_GENERATION, Membership, TopicCommit
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import HOUR_MS, MINUTE_MS, BrokerConfig, GroupConfig
+from goqueue.model.sinks import StageBatches, TakeGeneration
 from goqueue.model.tenant_commands import (
     CreateTenant,
     DeleteTenant,
@@ -203,7 +204,7 @@ def test_bulk_writes_stages_and_numbered_messages_are_held_to_the_quotas_too() -
         await acme(broker, publish_rate_limit=10, max_message_size_bytes=500)
         await create_tenant(broker, CreateTenant(name="beta", quotas=UNLIMITED_QUOTAS))
         await create_topic(broker, CreateTopic(name="beta.orders", partitions=1))
-        await take_generation(broker, "lake")
+        await take_generation(broker, TakeGeneration(sink="lake"))
         producer = ProducerEpoch(await init_producer(broker, TakeProducerId()), 0)
         numbered = PublishOnce(producer=producer, topic=TOPIC, message=Message(b"x"), sequence=0)
 

@@ -86,7 +86,7 @@ def test_every_epoch_rises_with_a_start_and_a_new_topic_begins_at_its_first() ->
 
 
 def test_epochs_survive_a_journal_that_is_written_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("goqueue.broker.storage.journal.EVENTS_MAX", 0)
+    monkeypatch.setattr("goqueue.broker.storage.state_journal.EVENTS_MAX", 0)
     disk = SimulatedDisk(Random(1))
 
     async def walk() -> None:

@@ -12,7 +12,7 @@ from goqueue.broker.topics.verbs import alter_settings, create_topic
 from goqueue.broker.tracing.verbs import find_traces, trace_by_id, trace_of, trace_stats
 from goqueue.broker.write.publish import publish
 from goqueue.model.commands import Publish
-from goqueue.model.delays import Postponed
+from goqueue.model.delays import CancelDelayed, Postponed
 from goqueue.model.delivery import Redrive
 from goqueue.model.errors import MessageNotFound, PartitionNotFound, TraceNotFound
 from goqueue.model.ids import TopicName, TopicPartition
@@ -231,7 +231,9 @@ def test_a_delayed_message_has_one_trace_before_and_after_it_is_due() -> None:
         trace_id = waiting[1].trace_id
         assert (await trace_by_id(broker, FindTrace(trace_id=trace_id))).status is TraceStatus.DELAYED
 
-        await cancel_delayed(broker, "orders", never.partition, never.number)
+        await cancel_delayed(
+            broker, CancelDelayed(topic="orders", partition=never.partition, number=never.number)
+        )
         cancelled = await trace_by_id(broker, FindTrace(trace_id=waiting[0].trace_id))
         assert stages(cancelled) == [Stage.SCHEDULED, Stage.CANCELLED]
         assert cancelled.status is TraceStatus.COMPLETED

@@ -15,7 +15,14 @@ from goqueue.broker.transactions.verbs import begin_transaction
 from goqueue.broker.write.publish import publish
 from goqueue.broker.write.publish_once import publish_once
 from goqueue.model.commands import Publish
-from goqueue.model.delays import CreateSchedule, Postponed, ScheduledMessage
+from goqueue.model.delays import (
+    CancelDelayed,
+    CreateSchedule,
+    MoveDelayed,
+    PauseSchedule,
+    Postponed,
+    ScheduledMessage,
+)
 from goqueue.model.delivery import Redrive
 from goqueue.model.errors import TraceNotFound
 from goqueue.model.group_commands import CommitOffsets
@@ -159,7 +166,13 @@ def test_a_message_that_was_moved_and_delivered_was_not_cancelled() -> None:
         await orders(broker)
         postponed = await delay(broker, 3_600_000)
         await move_delayed(
-            broker, ORDERS, postponed.partition, postponed.number, due_ms=broker.clock.wall_ms() + 1_000
+            broker,
+            MoveDelayed(
+                topic=ORDERS,
+                partition=postponed.partition,
+                number=postponed.number,
+                due_ms=broker.clock.wall_ms() + 1_000,
+            ),
         )
         await asyncio.sleep(3)
 
@@ -186,8 +199,15 @@ def test_a_cancelled_message_is_told_of_in_the_partition_it_never_came_to() -> N
         await orders(broker)
         postponed = await delay(broker, 3_600_000)
         moved_ms = broker.clock.wall_ms() + 1_800_000
-        await move_delayed(broker, ORDERS, postponed.partition, postponed.number, due_ms=moved_ms)
-        await cancel_delayed(broker, ORDERS, postponed.partition, postponed.number)
+        await move_delayed(
+            broker,
+            MoveDelayed(
+                topic=ORDERS, partition=postponed.partition, number=postponed.number, due_ms=moved_ms
+            ),
+        )
+        await cancel_delayed(
+            broker, CancelDelayed(topic=ORDERS, partition=postponed.partition, number=postponed.number)
+        )
 
         [found] = (await find_traces(broker, EVERY)).traces
         assert (found.status, found.offset) == (TraceStatus.COMPLETED, NO_OFFSET)
@@ -214,7 +234,7 @@ def test_what_a_schedule_waits_with_is_told_of_like_any_delayed_message() -> Non
         [waiting] = (await find_traces(broker, EVERY)).traces
         assert (waiting.status, waiting.offset) == (TraceStatus.DELAYED, NO_OFFSET)
 
-        await pause_schedule(broker, ORDERS, "tick")
+        await pause_schedule(broker, PauseSchedule(topic=ORDERS, name="tick"))
         [cancelled] = (await find_traces(broker, EVERY)).traces
         assert cancelled.trace_id == waiting.trace_id
         assert cancelled.status is TraceStatus.COMPLETED

@@ -10,6 +10,7 @@ from goqueue.broker.transactions.verbs import abort_open_in
 from goqueue.broker.write.publish_once import publish_once
 from goqueue.core.transactions.transactions import Transaction
 from goqueue.log.damage import Damage
+from goqueue.model.delays import CountDelayed
 from goqueue.model.errors import InvalidTransactionState, PartitionDamaged
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Message
@@ -48,7 +49,9 @@ def test_a_start_does_not_abort_what_is_committed_beside_a_damaged_partition() -
         await recover_transactions(broker)
 
         assert await values(broker, 1) == ["value 1"]
-        assert delay_stats(broker).held == 1  # what is delayed waits for its end, and is not cancelled
+        assert (
+            delay_stats(broker, CountDelayed()).held == 1
+        )  # what is delayed waits for its end, and is not cancelled
 
     Lives(41).live(story)
 

@@ -12,6 +12,7 @@ from goqueue.broker.transactions.verbs import abort_transaction, begin_transacti
 from goqueue.broker.write.append import append
 from goqueue.broker.write.publish_once import publish_once
 from goqueue.model.commands import Append
+from goqueue.model.delays import CancelDelayed, CountDelayed, GetDelayed, ListDelayed, MoveDelayed
 from goqueue.model.errors import DelayedNotFound, OutOfSequence
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks, Lane, Message
@@ -69,16 +70,26 @@ def test_a_delayed_message_gets_its_due_time_with_the_commit() -> None:
         due_ms = broker.clock.wall_ms() + SOON_MS
         placed = await put(writer, "later")
         await put(writer, "now", None)
-        assert (placed.due_ms, delay_stats(broker).pending, delay_stats(broker).held) == (due_ms, 0, 1)
+        assert (
+            placed.due_ms,
+            delay_stats(broker, CountDelayed()).pending,
+            delay_stats(broker, CountDelayed()).held,
+        ) == (due_ms, 0, 1)
         await commit(writer)
-        assert (delay_stats(broker).pending, delay_stats(broker).held) == (1, 0)
-        [view] = await list_delayed(broker, ORDERS, limit=10)
+        assert (delay_stats(broker, CountDelayed()).pending, delay_stats(broker, CountDelayed()).held) == (
+            1,
+            0,
+        )
+        [view] = await list_delayed(broker, ListDelayed(topic=ORDERS, limit=10))
         assert (view.number, view.due_ms) == (placed.offset, due_ms)
         assert await values(broker) == [b"now"]
         await sleep_ms(SOON_MS + 100)
         assert await values(broker) == [b"now", b"later"]
         assert (await shown(broker))[1].timestamp_ms == due_ms
-        assert (delay_stats(broker).delivered, delay_stats(broker).pending) == (1, 0)
+        assert (
+            delay_stats(broker, CountDelayed()).delivered,
+            delay_stats(broker, CountDelayed()).pending,
+        ) == (1, 0)
 
     World().run(life)
 
@@ -128,7 +139,7 @@ def test_an_abort_cancels_what_was_delayed() -> None:
         writer = await begun(broker)
         await put(writer, "never")
         await abort(writer)
-        stats = delay_stats(broker)
+        stats = delay_stats(broker, CountDelayed())
         assert (stats.scheduled, stats.cancelled, stats.pending, stats.held) == (1, 1, 0, 0)
         await sleep_ms(2_000)
         assert await values(broker) == []
@@ -141,7 +152,7 @@ def test_a_transaction_that_takes_too_long_delivers_nothing() -> None:
         writer = await begun(broker, timeout_ms=1_000)
         await put(writer, "never", 30_000)
         await sleep_ms(60_000)
-        assert (await values(broker), delay_stats(broker).held) == ([], 0)
+        assert (await values(broker), delay_stats(broker, CountDelayed()).held) == ([], 0)
 
     World().run(life)
 
@@ -150,15 +161,15 @@ def test_nobody_sees_cancels_or_moves_one_before_the_commit() -> None:
     async def life(broker: Broker) -> None:
         writer = await begun(broker)
         number = (await put(writer, "held", 60_000)).offset
-        assert await list_delayed(broker, ORDERS, limit=10) == []
+        assert await list_delayed(broker, ListDelayed(topic=ORDERS, limit=10)) == []
         with pytest.raises(DelayedNotFound):
-            await get_delayed(broker, ORDERS, number)
+            await get_delayed(broker, GetDelayed(topic=ORDERS, number=number))
         with pytest.raises(DelayedNotFound):
-            await cancel_delayed(broker, ORDERS, 0, number)
+            await cancel_delayed(broker, CancelDelayed(topic=ORDERS, partition=0, number=number))
         with pytest.raises(DelayedNotFound):
-            await move_delayed(broker, ORDERS, 0, number, 0)
+            await move_delayed(broker, MoveDelayed(topic=ORDERS, partition=0, number=number, due_ms=0))
         await commit(writer)
-        await cancel_delayed(broker, ORDERS, 0, number)
+        await cancel_delayed(broker, CancelDelayed(topic=ORDERS, partition=0, number=number))
         await sleep_ms(120_000)
         assert await values(broker) == []
 
@@ -192,7 +203,7 @@ def test_outside_a_transaction_a_numbered_message_is_delayed_once() -> None:
         writer = await new_writer(broker)
         for _ in range(2):
             await put(writer, "a", sequence=0)
-        assert delay_stats(broker).pending == 1
+        assert delay_stats(broker, CountDelayed()).pending == 1
         await sleep_ms(1_000)
         assert await values(broker) == [b"a"]
 
@@ -210,7 +221,7 @@ def test_what_a_transaction_delayed_goes_with_its_topic(is_made_anew: bool) -> N
         await sleep_ms(1_000)
         await commit(writer)
         await sleep_ms(10_000)
-        stats = delay_stats(broker)
+        stats = delay_stats(broker, CountDelayed())
         assert (stats.delivered, stats.pending, stats.held) == (0, 0, 0)
         if is_made_anew:
             assert await values(broker) == []
@@ -230,7 +241,10 @@ def test_an_open_transaction_holds_its_delayed_messages_over_a_restart_and_the_u
         assert len(await values(broker)) == 18
 
     async def second(broker: Broker) -> None:
-        assert (delay_stats(broker).pending, delay_stats(broker).held) == (0, 12)
+        assert (delay_stats(broker, CountDelayed()).pending, delay_stats(broker, CountDelayed()).held) == (
+            0,
+            12,
+        )
         known = broker.transactions.get(WRITER)
         assert known is not None
         await commit(Writer(broker, known.producer, WRITER))
@@ -254,7 +268,10 @@ def test_a_held_message_does_not_hold_the_log_for_ever(marker: Marker) -> None:
             await sleep_ms(200)
         await sleep_ms(3_000)
         assert broker.delays.store.journal.partition.log.start_offset > held.offset
-        assert (delay_stats(broker).pending, delay_stats(broker).held) == (0, 1)
+        assert (delay_stats(broker, CountDelayed()).pending, delay_stats(broker, CountDelayed()).held) == (
+            0,
+            1,
+        )
 
     async def second(broker: Broker) -> None:
         known = broker.transactions.get(WRITER)
@@ -273,7 +290,7 @@ def test_an_operator_that_aborts_one_cancels_what_it_delayed() -> None:
         await put(writer, "never")
         await abort_transaction(broker, AbortTransaction(name=WRITER))
         await sleep_ms(1_000)
-        assert (await values(broker), delay_stats(broker).held) == ([], 0)
+        assert (await values(broker), delay_stats(broker, CountDelayed()).held) == ([], 0)
 
     World().run(life)
 
@@ -305,7 +322,7 @@ def test_records_of_kafka_producers_are_held_too(marker: Marker, may_join: bool)
         for _ in range(2):
             await send(broker, kafka_batch(writer, "now", ("later", SOON_MS)), may_join=may_join)
         await sleep_ms(1_000)
-        assert (await values(broker), delay_stats(broker).held) == ([], 1)
+        assert (await values(broker), delay_stats(broker, CountDelayed()).held) == ([], 1)
         await writer.end(marker, until_complete=True)
         await sleep_ms(100)
         assert await values(broker) == ([b"now", b"later"] if marker is Marker.COMMIT else [])
@@ -346,9 +363,9 @@ async def rest(broker: Broker) -> None:
 async def look(broker: Broker) -> list[str]:
     """What is seen once the next producer has taken over and all is due."""
     await new_writer(broker)
-    assert delay_stats(broker).held == 0
+    assert delay_stats(broker, CountDelayed()).held == 0
     await sleep_ms(60_000)
-    assert delay_stats(broker).pending == 0
+    assert delay_stats(broker, CountDelayed()).pending == 0
     return sorted((value or b"").decode() for value in await values(broker))
 
 

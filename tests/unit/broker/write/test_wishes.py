@@ -12,11 +12,12 @@ from goqueue.broker.write.append import append
 from goqueue.broker.write.append_entries import append_entries
 from goqueue.broker.write.publish import publish
 from goqueue.broker.write.publish_once import publish_once
-from goqueue.model.commands import Append, AppendEntries, EndEpoch, Placed, Publish, StageBatches
-from goqueue.model.delays import Postponed
+from goqueue.model.commands import Append, AppendEntries, Placed, Publish
+from goqueue.model.delays import CountDelayed, Postponed
 from goqueue.model.errors import InvalidRecord
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks, Headers, Lane, Message
+from goqueue.model.sinks import CommitEpoch, StageBatches, TakeGeneration
 from goqueue.model.transaction_commands import PublishOnce, TakeProducerId
 from goqueue.model.transactions import ProducerEpoch
 from goqueue.records.batch import encode
@@ -61,11 +62,11 @@ async def by_publish_once(broker: Broker, message: Message) -> None:
 
 
 async def by_sink(broker: Broker, message: Message) -> None:
-    generation = (await take_generation(broker, "sink")).generation
+    generation = (await take_generation(broker, TakeGeneration(sink="sink"))).generation
     entry = memoryview(bytearray(encode_entry(SOURCE, Lane.NORMAL, body_of(message))))
     staged = StageBatches(sink="sink", generation=generation, epoch=1, stage_id="one", entries=entry)
     await stage(broker, staged)
-    await commit_epoch(broker, EndEpoch(sink="sink", generation=generation, epoch=1, stage_ids=["one"]))
+    await commit_epoch(broker, CommitEpoch(sink="sink", generation=generation, epoch=1, stage_ids=["one"]))
 
 
 WAYS = [by_append, by_publish, by_entries, by_publish_once, by_sink]
@@ -76,7 +77,7 @@ Way = Callable[[Broker, Message], Awaitable[None]]
 def test_a_message_whose_header_says_so_comes_later_and_once(way: Way) -> None:
     async def life(broker: Broker) -> None:
         await way(broker, Message(b"x", None, LATER, partition=0))
-        assert (await shown(broker), delay_stats(broker).pending) == ([], 1)
+        assert (await shown(broker), delay_stats(broker, CountDelayed()).pending) == ([], 1)
         await sleep_ms(600)
         [stored] = await shown(broker)
         names = [name for name, _ in stored.headers]
@@ -90,7 +91,7 @@ def test_an_epoch_comes_as_a_whole_whatever_its_rows_wish_for() -> None:
     async def life(broker: Broker) -> None:
         await by_sink(broker, Message(b"x", None, LATER))
         assert [stored.value for stored in await shown(broker)] == [b"x"]
-        assert delay_stats(broker).pending == 0
+        assert delay_stats(broker, CountDelayed()).pending == 0
 
     World().run(life)
 
@@ -111,7 +112,7 @@ def test_a_wish_that_nobody_understands_is_refused(way: Way, name: str) -> None:
     async def life(broker: Broker) -> None:
         with pytest.raises(InvalidRecord, match=name):
             await way(broker, Message(b"x", None, ((name, b"soon"),), partition=0))
-        assert (await shown(broker), delay_stats(broker).pending) == ([], 0)
+        assert (await shown(broker), delay_stats(broker, CountDelayed()).pending) == ([], 0)
 
     World().run(life)
 

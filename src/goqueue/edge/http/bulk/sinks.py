@@ -1,6 +1,6 @@
 """Exactly-once sinks over HTTP: generations, stages, commits and aborts, and a look at what there is."""
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 from litestar import Request, delete, get, post
@@ -33,8 +33,18 @@ from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.parts.decoding import decode, read_buffer
 from goqueue.edge.http.parts.openapi import TakingBytes, errors, takes
 from goqueue.edge.http.parts.paging import ALL, After, Limit, names_in_page
-from goqueue.model.commands import EndEpoch, StageBatches
 from goqueue.model.names import PLAIN_NAME_PATTERN
+from goqueue.model.sinks import (
+    AbortStages,
+    CommitEpoch,
+    DescribeSink,
+    ForgetSink,
+    ListSinks,
+    StageBatches,
+    TakeGeneration,
+)
+
+Ending = TypeVar("Ending", CommitEpoch, AbortStages)
 
 _decoder = msgspec.json.Decoder(EndEpochBody)
 _INT64_MAX = 2**63 - 1
@@ -59,7 +69,7 @@ async def take_generation_route(
     run: Annotated[str, QueryParameter(description="One start of the job.")] = "",
     writer: Annotated[str, QueryParameter(description="The job, the same in all its runs.")] = "",
 ) -> GenerationReply:
-    taken = await take_generation(broker, sink, run=run, writer=writer)
+    taken = await take_generation(broker, TakeGeneration(sink=sink, run=run, writer=writer))
     return GenerationReply(taken.name, taken.generation, taken.last_epoch)
 
 
@@ -108,7 +118,7 @@ async def stage_route(
     responses=errors(400, 404, 409, 413, 500, 503, 507),
 )
 async def commit_route(broker: NamedDependency[Broker], sink: _Sink, body: RawBody) -> CommitReply:
-    command = _ending(sink, body)
+    command = _ending(CommitEpoch, sink, body)
     ended = await commit_epoch(broker, command)
     return CommitReply(command.epoch, ended.is_duplicate, ended.messages)
 
@@ -123,14 +133,14 @@ async def commit_route(broker: NamedDependency[Broker], sink: _Sink, body: RawBo
     responses=errors(400, 404, 409, 413, 503),
 )
 async def abort_route(broker: NamedDependency[Broker], sink: _Sink, body: RawBody) -> AbortReply:
-    return AbortReply(await abort_stages(broker, _ending(sink, body)))
+    return AbortReply(await abort_stages(broker, _ending(AbortStages, sink, body)))
 
 
 @get("/sinks", operation_id="listSinks", summary="Names of all sinks", tags=_TAGS, responses=errors(400))
 async def list_sinks_route(
     broker: NamedDependency[Broker], limit: Limit = ALL, after: After = None
 ) -> SinkList:
-    return SinkList(*names_in_page(list_sinks(broker), limit, after))
+    return SinkList(*names_in_page(list_sinks(broker, ListSinks()), limit, after))
 
 
 @get(
@@ -141,7 +151,7 @@ async def list_sinks_route(
     responses=errors(400, 404),
 )
 async def describe_sink_route(broker: NamedDependency[Broker], sink: _Sink) -> SinkBody:
-    view = describe_sink(broker, sink)
+    view = describe_sink(broker, DescribeSink(sink=sink))
     return SinkBody(
         view.name, view.generation, view.last_epoch, [StageBody(*waiting) for waiting in view.stages]
     )
@@ -156,13 +166,13 @@ async def describe_sink_route(broker: NamedDependency[Broker], sink: _Sink) -> S
     responses=errors(400, 404, 503, 507),
 )
 async def forget_sink_route(broker: NamedDependency[Broker], sink: _Sink) -> SinkForgotten:
-    await forget_sink(broker, sink)
+    await forget_sink(broker, ForgetSink(sink=sink))
     return SinkForgotten(sink)
 
 
-def _ending(sink: str, body: bytes) -> EndEpoch:
+def _ending(kind: type[Ending], sink: str, body: bytes) -> Ending:
     request = decode(_decoder, body)
-    return EndEpoch(sink=sink, generation=request.generation, epoch=request.epoch, stage_ids=request.stages)
+    return kind(sink=sink, generation=request.generation, epoch=request.epoch, stage_ids=request.stages)
 
 
 ROUTES = [

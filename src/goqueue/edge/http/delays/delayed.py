@@ -23,7 +23,14 @@ from goqueue.edge.http.parts.bodies import PRIORITY_OF_LANE
 from goqueue.edge.http.parts.decoding import decode
 from goqueue.edge.http.parts.openapi import errors, takes
 from goqueue.edge.http.parts.times import format_duration, format_time
-from goqueue.model.delays import DelayedView
+from goqueue.model.delays import (
+    CancelDelayed,
+    CountDelayed,
+    DelayedView,
+    GetDelayed,
+    ListDelayed,
+    MoveDelayed,
+)
 from goqueue.model.errors import Invalid
 
 LIMIT = 100
@@ -54,7 +61,7 @@ async def list_delayed_route(
 ) -> DelayedList:
     count, first = _number(limit, LIMIT, LIMIT_MAX), _number(skip, 0, _INT64_MAX)
     now_ms = broker.clock.wall_ms()
-    found = await list_delayed(broker, topic, limit=count, skip=first)
+    found = await list_delayed(broker, ListDelayed(topic=topic, limit=count, skip=first))
     return DelayedList(topic, [_body_of(view, now_ms) for view in found], len(found), count, first)
 
 
@@ -68,7 +75,7 @@ async def list_delayed_route(
 async def get_delayed_route(
     broker: NamedDependency[Broker], topic: _Topic, offset: _Number
 ) -> DelayedMessage:
-    return _body_of(await get_delayed(broker, topic, offset), broker.clock.wall_ms())
+    return _body_of(await get_delayed(broker, GetDelayed(topic=topic, number=offset)), broker.clock.wall_ms())
 
 
 @delete(
@@ -82,7 +89,7 @@ async def get_delayed_route(
 async def cancel_delayed_route(
     broker: NamedDependency[Broker], topic: _Topic, partition: _Partition, offset: _Number
 ) -> DelayedCancelled:
-    await cancel_delayed(broker, topic, partition, offset)
+    await cancel_delayed(broker, CancelDelayed(topic=topic, partition=partition, number=offset))
     return DelayedCancelled(topic, partition, offset)
 
 
@@ -103,13 +110,18 @@ async def move_delayed_route(
         raise Invalid("to move a message give its delay or deliverAt")
     now_ms = broker.clock.wall_ms()
     due_ms = due_time(request.delay, request.deliver_at, now_ms)
-    moved = await move_delayed(broker, topic, partition, offset, now_ms if due_ms is None else due_ms)
+    moved = await move_delayed(
+        broker,
+        MoveDelayed(
+            topic=topic, partition=partition, number=offset, due_ms=now_ms if due_ms is None else due_ms
+        ),
+    )
     return _body_of(moved, now_ms)
 
 
 @get("/delay/stats", operation_id="delayStats", summary="How many messages wait, and have waited", tags=_TAGS)
 async def delay_stats_route(broker: NamedDependency[Broker]) -> DelayStatsBody:
-    stats = delay_stats(broker)
+    stats = delay_stats(broker, CountDelayed())
     return DelayStatsBody(
         total_scheduled=stats.scheduled,
         total_delivered=stats.delivered,

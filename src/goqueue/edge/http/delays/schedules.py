@@ -30,7 +30,16 @@ from goqueue.edge.http.parts.decoding import decode
 from goqueue.edge.http.parts.openapi import errors, takes
 from goqueue.edge.http.parts.paging import ALL, After, Limit, names_in_page, shown_in_slices
 from goqueue.edge.http.parts.times import format_time
-from goqueue.model.delays import CreateSchedule, ScheduledMessage, ScheduleView
+from goqueue.model.delays import (
+    CreateSchedule,
+    DescribeSchedule,
+    EndSchedule,
+    ListSchedules,
+    PauseSchedule,
+    ResumeSchedule,
+    ScheduledMessage,
+    ScheduleView,
+)
 from goqueue.model.ids import TopicName
 from goqueue.model.names import PLAIN_NAME_PATTERN
 from goqueue.wire import delays as wire
@@ -79,9 +88,11 @@ async def create_schedule_route(
 async def list_schedules_route(
     broker: NamedDependency[Broker], topic: _Topic, limit: Limit = ALL, after: After = None
 ) -> ScheduleList:
-    page = names_in_page(schedule_names(broker, topic), limit, after)
+    page = names_in_page(schedule_names(broker, ListSchedules(topic=topic)), limit, after)
     schedules = await shown_in_slices(
-        broker, page.rows, lambda name: _body_of(describe_schedule(broker, topic, name))
+        broker,
+        page.rows,
+        lambda name: _body_of(describe_schedule(broker, DescribeSchedule(topic=topic, name=name))),
     )
     return ScheduleList(topic, schedules, page.next)
 
@@ -96,7 +107,7 @@ async def list_schedules_route(
 async def describe_schedule_route(
     broker: NamedDependency[Broker], topic: _Topic, name: _Name
 ) -> ScheduleBody:
-    return _body_of(describe_schedule(broker, topic, name))
+    return _body_of(describe_schedule(broker, DescribeSchedule(topic=topic, name=name)))
 
 
 @post(
@@ -108,7 +119,7 @@ async def describe_schedule_route(
     responses=errors(400, 403, 404, 503, 507),
 )
 async def pause_schedule_route(broker: NamedDependency[Broker], topic: _Topic, name: _Name) -> ScheduleBody:
-    return _body_of(await pause_schedule(broker, topic, name))
+    return _body_of(await pause_schedule(broker, PauseSchedule(topic=topic, name=name)))
 
 
 @post(
@@ -120,7 +131,7 @@ async def pause_schedule_route(broker: NamedDependency[Broker], topic: _Topic, n
     responses=errors(400, 403, 404, 503, 507),
 )
 async def resume_schedule_route(broker: NamedDependency[Broker], topic: _Topic, name: _Name) -> ScheduleBody:
-    return _body_of(await resume_schedule(broker, topic, name))
+    return _body_of(await resume_schedule(broker, ResumeSchedule(topic=topic, name=name)))
 
 
 @delete(
@@ -134,7 +145,7 @@ async def resume_schedule_route(broker: NamedDependency[Broker], topic: _Topic, 
 async def delete_schedule_route(
     broker: NamedDependency[Broker], topic: _Topic, name: _Name
 ) -> ScheduleDeleted:
-    await end_schedule(broker, topic, name)
+    await end_schedule(broker, EndSchedule(topic=topic, name=name))
     return ScheduleDeleted(topic, name)
 
 
