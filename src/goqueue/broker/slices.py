@@ -6,7 +6,7 @@ looked at before a pause may be another behind it.
 """
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import TypeVar
 
 from goqueue.model.ports import Clock
@@ -18,6 +18,7 @@ turn costs about a hundredth of this.
 """
 _NS_PER_MS = 1_000_000
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Slices:
@@ -40,6 +41,15 @@ class Slices:
         if self.is_over:
             await asyncio.sleep(0)
             self._ends_ns = self._clock.monotonic_ns() + self._slice_ns
+
+    async def each(self, things: Iterable[T], tell: Callable[[T], R]) -> list[R]:
+        """What is to be told of each thing. They may not change meanwhile."""
+        told = []
+        for thing in things:
+            told.append(tell(thing))
+            if self.is_over:
+                await self.pause()
+        return told
 
     async def walk(self, steps: Generator[None, None, T]) -> T:
         """Do all of a machine's work that stops now and then, with pauses there; what it returns."""

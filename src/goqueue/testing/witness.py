@@ -87,7 +87,7 @@ async def read_whole(broker: Broker, partition: PartitionHistory) -> Shown:
 
 
 async def _read_whole(broker: Broker, partition: PartitionHistory) -> Shown:
-    view = _view(broker, partition)
+    view = await _view(broker, partition)
     shown = Shown(view.start_offset, view.start_offset)
     offset = view.start_offset
     while True:
@@ -115,7 +115,7 @@ async def check_read(broker: Broker, story: Story, partition: PartitionHistory) 
 
 
 async def _check_read(broker: Broker, story: Story, partition: PartitionHistory) -> None:
-    view = _view(broker, partition)
+    view = await _view(broker, partition)
     offset = story.random.randint(view.start_offset, max(view.start_offset, view.end_offset))
     max_bytes = story.random.choice((1, 500, 5_000, MiB))
     wait_ms = story.random.choice((0, 0, 50))
@@ -138,7 +138,7 @@ async def _check_read(broker: Broker, story: Story, partition: PartitionHistory)
             f"{partition.source}: the high watermark {reply.high_watermark} hides what was acknowledged",
         )
     # While it reads, retention may overtake a reader, who is then taken to where the log begins.
-    start_offset = _view(broker, partition).start_offset
+    start_offset = (await _view(broker, partition)).start_offset
     if shown:
         demand(
             shown[0].offset == offset or offset < shown[0].offset <= start_offset,
@@ -169,7 +169,7 @@ async def _check_find(broker: Broker, story: Story, partition: PartitionHistory)
     wanted_ms = story.random.choice(times) + story.random.choice((-1, 0, 0, 1))
     found = await find_offset(broker, FindOffset(source=partition.source, spot=wanted_ms))
     latest = await find_offset(broker, FindOffset(source=partition.source, spot=Spot.MAX_TIMESTAMP))
-    view = _view(broker, partition)
+    view = await _view(broker, partition)
     has_moved = view.start_offset != shown.start_offset or view.end_offset != shown.end_offset
     if has_moved or partition.is_doubtful:
         return  # the log is another one than when we looked
@@ -196,9 +196,9 @@ def messages_of(reply: BatchesRead, offset: int) -> list[StoredMessage]:
     return [message for message in messages if message.offset >= offset]
 
 
-def _view(broker: Broker, partition: PartitionHistory) -> PartitionView:
+async def _view(broker: Broker, partition: PartitionHistory) -> PartitionView:
     topic, number = partition.source
-    return describe_topic(broker, DescribeTopic(name=topic)).partitions[number]
+    return (await describe_topic(broker, DescribeTopic(name=topic))).partitions[number]
 
 
 async def _read_one(

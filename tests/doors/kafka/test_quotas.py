@@ -148,7 +148,8 @@ def test_a_fetch_brings_no_more_than_a_second_allows(door: DoorThread, raw: RawC
 def test_a_share_consumer_takes_what_a_second_allows_and_is_held_back_then(
     door: DoorThread, raw: RawClient, tenant: str
 ) -> None:
-    topic = describe_topic(door.broker, DescribeTopic(name=with_topic(door, tenant, consume_rate_limit=5)))
+    describing = DescribeTopic(name=with_topic(door, tenant, consume_rate_limit=5))
+    topic = door.run(describe_topic(door.broker, describing))
     publish(raw, topic.name, *[b"x"] * 8)
     group, member = f"{tenant}.workers", "ann"
     test_share_groups.join(raw, group, member, topic)

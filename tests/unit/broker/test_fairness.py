@@ -94,7 +94,7 @@ async def _holds_of_use(broker: Broker, ann: Consumer) -> dict[str, float]:
         assert {partition.lag for partition in lag.partitions} <= {2, 3}
 
     async def describe() -> None:
-        describe_topic(broker, DescribeTopic(name=ORDERS))
+        await describe_topic(broker, DescribeTopic(name=ORDERS))
 
     who = Membership(ann.group, ann.member_id, 0)
     change = SettingChange(name="retention.ms", value="1000000")

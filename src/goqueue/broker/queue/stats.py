@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from goqueue.broker.broker import Broker
 from goqueue.broker.queue.read import open_runs
 from goqueue.broker.queue.state import QueueCounters
+from goqueue.broker.slices import Slices
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.lane_turns import LANE_COUNT
 from goqueue.core.telemetry.counters import GroupTopicCounters
@@ -68,14 +69,19 @@ def reliability_stats(broker: Broker, command: DescribeReliability) -> Reliabili
 async def lane_stats(broker: Broker, command: DescribeLanes) -> AllLanes:
     """Every partition that somebody takes from with leases, or that has stored something since the start."""
     stats: dict[TopicPartition, LaneStats] = {}
-    for name, topic in broker.topics.items():
-        for partition in topic.partitions:
+    slices = Slices(broker.clock)
+    for name, topic in tuple(broker.topics.items()):
+        for partition in tuple(topic.partitions):
+            await slices.pause()
             if any(partition.lane_counts):
                 stats[TopicPartition(name, partition.source.partition)] = LaneStats(
                     stored=list(partition.lane_counts)
                 )
     counters = broker.queue.counters
     for delivery in _deliveries(broker):
+        await slices.pause()
+        if delivery.topic not in broker.topics:
+            continue  # it has gone while others had their turn
         one = stats.setdefault(delivery.source, LaneStats())
         for lease in delivery.leases.values():
             for run in lease.offsets:

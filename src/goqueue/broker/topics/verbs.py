@@ -86,7 +86,7 @@ async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -
     await broker.raise_low_epochs(opened)
     broker.topics[name] = OpenTopic(opened)
     broker.count_topics()
-    return describe_topic(broker, DescribeTopic(name=name))
+    return await describe_topic(broker, DescribeTopic(name=name))
 
 
 async def ensure_topic(broker: Broker, command: EnsureTopic) -> TopicView:
@@ -96,7 +96,7 @@ async def ensure_topic(broker: Broker, command: EnsureTopic) -> TopicView:
             return await create_topic(broker, CreateTopic(name=command.name))
         except TopicExists:
             pass  # somebody else was quicker
-    return describe_topic(broker, DescribeTopic(name=command.name))
+    return await describe_topic(broker, DescribeTopic(name=command.name))
 
 
 async def delete_topic(broker: Broker, command: DeleteTopic) -> None:
@@ -164,7 +164,7 @@ async def _add_partitions(
             topic.is_growing = False
         topic.partitions += opened
         broker.count_topics()
-    return describe_topic(broker, DescribeTopic(name=name))
+    return await describe_topic(broker, DescribeTopic(name=name))
 
 
 def _check_space(broker: Broker, more: int) -> None:
@@ -203,25 +203,26 @@ async def _open_partitions(broker: Broker, topic: Topic, numbers: range) -> list
         raise storage_error(error, f"new partitions of {topic.name}") from error
 
 
-def describe_topic(broker: Broker, command: DescribeTopic) -> TopicView:
+async def describe_topic(broker: Broker, command: DescribeTopic) -> TopicView:
     """A topic as it is now."""
     topic = broker.topic(command.name)
     known = broker.metadata.topic(command.name)
+    partitions = await Slices(broker.clock).each(tuple(topic.partitions), _view)
     return TopicView(
         name=known.name,
         topic_id=known.topic_id,
         created_ms=known.created_ms,
         settings=known.settings,
-        partitions=tuple(_view(partition) for partition in topic.partitions),
+        partitions=tuple(partitions),
     )
 
 
-def topic_by_id(broker: Broker, command: FindTopic) -> TopicView:
+async def topic_by_id(broker: Broker, command: FindTopic) -> TopicView:
     """The topic that has this id."""
     name = broker.metadata.names.get(command.topic_id)
     if name is None:
         raise TopicNotFound(f"with id {command.topic_id}")
-    return describe_topic(broker, DescribeTopic(name=name))
+    return await describe_topic(broker, DescribeTopic(name=name))
 
 
 async def list_topics(broker: Broker, command: ListTopics) -> list[TopicView]:
@@ -230,7 +231,7 @@ async def list_topics(broker: Broker, command: ListTopics) -> list[TopicView]:
     views = []
     for name in sorted(broker.topics):
         if name in broker.topics:  # it may have gone while others had their turn
-            views.append(describe_topic(broker, DescribeTopic(name=name)))
+            views.append(await describe_topic(broker, DescribeTopic(name=name)))
         await slices.pause()
     return views
 
@@ -273,7 +274,7 @@ async def _alter_settings(
             partition.change_settings(settings)
             broker.telemetry.change(partition.source, settings)
             await slices.pause()
-    return describe_topic(broker, DescribeTopic(name=name))
+    return await describe_topic(broker, DescribeTopic(name=name))
 
 
 async def delete_records(broker: Broker, command: DeleteRecords) -> int:

@@ -23,12 +23,7 @@ def once(asked: Iterable[T], name: Callable[[T], Hashable] = lambda one: one) ->
 
 async def each(context: Context, asked: Iterable[T], tell: Callable[[T], R]) -> tuple[R, ...]:
     """What is to be told of each thing, in slices."""
-    slices = Slices(context.broker.clock)
-    told = []
-    for one in asked:
-        told.append(tell(one))
-        await slices.pause()
-    return tuple(told)
+    return tuple(await Slices(context.broker.clock).each(asked, tell))
 
 
 async def done_to_each(

@@ -116,8 +116,8 @@ async def stands_at(broker: Broker, group: str = "workers") -> int:
     return found.rows[0][1]
 
 
-def extent(broker: Broker) -> tuple[int, int]:
-    view = describe_topic(broker, DescribeTopic(name="orders")).partitions[0]
+async def extent(broker: Broker) -> tuple[int, int]:
+    view = (await describe_topic(broker, DescribeTopic(name="orders"))).partitions[0]
     return view.start_offset, view.end_offset
 
 
@@ -192,8 +192,8 @@ def test_an_empty_broker_becomes_what_the_other_was(tmp_path: Path) -> None:
             skipped=(),
         )
         was, now = (
-            describe_topic(old, DescribeTopic(name="orders")),
-            describe_topic(new, DescribeTopic(name="orders")),
+            await describe_topic(old, DescribeTopic(name="orders")),
+            await describe_topic(new, DescribeTopic(name="orders")),
         )
         assert (now.settings, now.created_ms, len(now.partitions)) == (was.settings, was.created_ms, 2)
         assert new.schemas.registry.all_versions() == old.schemas.registry.all_versions()
@@ -210,10 +210,10 @@ def test_without_its_messages_a_topic_begins_where_it_ended_and_groups_go_on_the
     async def work(old: Broker, new: Broker) -> None:
         await restore_backup(new, RestoreBackup(backup_id=await move(old, new)))
 
-        assert extent(new) == (10, 10)
+        assert await extent(new) == (10, 10)
         assert await stands_at(new) == 10
         await put(new, 1)
-        assert extent(new) == (10, 11)
+        assert await extent(new) == (10, 11)
 
     between(tmp_path, work)
 
@@ -224,7 +224,7 @@ def test_when_messages_follow_a_topic_begins_where_it_began_and_groups_stand_whe
     async def work(old: Broker, new: Broker) -> None:
         await restore_backup(new, RestoreBackup(backup_id=await move(old, new), data_follows=True))
 
-        assert extent(new) == (3, 3)
+        assert await extent(new) == (3, 3)
         assert await stands_at(new) == 7
 
     between(tmp_path, work)
@@ -238,10 +238,10 @@ def test_where_a_restored_topic_begins_survives_a_restart(tmp_path: Path) -> Non
 
     async def look() -> None:
         async with running(FolderDisk(tmp_path / "new")) as broker:
-            assert extent(broker) == (10, 10)
+            assert await extent(broker) == (10, 10)
             await put(broker, 2)
         async with running(FolderDisk(tmp_path / "new")) as broker:
-            assert extent(broker) == (10, 12)
+            assert await extent(broker) == (10, 12)
 
     asyncio.run(look())
 
@@ -291,7 +291,7 @@ def test_what_is_in_the_way_can_be_left_as_it_is(tmp_path: Path) -> None:
         assert (restored.topics_restored, restored.groups_restored, restored.schemas_restored) == (1, 1, 3)
         [skipped] = restored.skipped
         assert skipped.startswith("topic empty is another one here")
-        assert len(describe_topic(new, DescribeTopic(name="empty")).partitions) == 5
+        assert len((await describe_topic(new, DescribeTopic(name="empty"))).partitions) == 5
 
     between(tmp_path, work)
 
@@ -376,13 +376,13 @@ def test_a_full_disk_refuses_a_backup_and_leaves_none_by_half() -> None:
 
 def test_a_deleted_topic_comes_back_as_another_one_of_the_same_birth(tmp_path: Path) -> None:
     async def work(old: Broker, _: Broker) -> None:
-        was = describe_topic(old, DescribeTopic(name="orders"))
+        was = await describe_topic(old, DescribeTopic(name="orders"))
         backup_id = (await create_backup(old, EVERYTHING)).backup_id
         await delete_topic(old, DeleteTopic(name="orders"))
 
         await restore_backup(old, RestoreBackup(backup_id=backup_id))
 
-        now = describe_topic(old, DescribeTopic(name="orders"))
+        now = await describe_topic(old, DescribeTopic(name="orders"))
         assert now.created_ms == was.created_ms
         # What was kept about the first, like its delayed messages, must not be taken for the second's.
         assert now.topic_id != was.topic_id
@@ -551,7 +551,9 @@ def test_a_file_of_the_go_edition_can_be_restored(tmp_path: Path) -> None:
 
             await restore_backup(broker, command)
 
-            assert describe_topic(broker, DescribeTopic(name="orders")).settings.retention_ms == 5 * 3_600_000
+            assert (
+                await describe_topic(broker, DescribeTopic(name="orders"))
+            ).settings.retention_ms == 5 * 3_600_000
             assert await stands_at(broker) == 2
             assert broker.schemas.registry.version("n", 1).schema_id == 9
 
@@ -618,7 +620,7 @@ def test_whatever_stops_a_restore_the_next_one_finishes_it(seed: int) -> None:
 
     async def look(broker: Broker) -> None:
         assert sorted(broker.topics) == [TopicName("empty"), ORDERS]
-        assert extent(broker) == (10, 10)
+        assert await extent(broker) == (10, 10)
         assert await stands_at(broker) == 10
         assert [place.schema_id for place in broker.schemas.registry.all_versions()] == [1, 2, 3]
 

@@ -99,7 +99,7 @@ def test_a_partition_that_has_lost_messages_is_told_and_not_written_to(
         other = await publish(broker, Publish(topic=ORDERS, messages=[Message(b"x", partition=1)]))
         assert isinstance(other[0], Placed), "the other partitions are served"
 
-        first, second = describe_topic(broker, DescribeTopic(name=ORDERS)).partitions
+        first, second = (await describe_topic(broker, DescribeTopic(name=ORDERS))).partitions
         assert (bool(first.damage), bool(second.damage)) == (True, False)
         check = (await broker.health.check(broker))["damage"]
         assert (check.verdict, "orders/0" in check.message) == (Verdict.WARN, True)
@@ -205,7 +205,9 @@ def test_a_topic_without_its_folder_goes_on_behind_what_groups_know_of_it(tmp_pa
     shutil.rmtree(tmp_path / "logs/orders")
 
     async def decide(broker: Broker) -> None:
-        assert [bool(p.damage) for p in describe_topic(broker, DescribeTopic(name=ORDERS)).partitions] == [
+        assert [
+            bool(p.damage) for p in (await describe_topic(broker, DescribeTopic(name=ORDERS))).partitions
+        ] == [
             True,
             True,
         ]

@@ -62,7 +62,7 @@ async def begin_anew(broker: Broker) -> None:
 
 
 async def damage(broker: Broker) -> str:
-    return describe_topic(broker, DescribeTopic(name=ORDERS)).partitions[0].damage
+    return (await describe_topic(broker, DescribeTopic(name=ORDERS))).partitions[0].damage
 
 
 def with_the_old_folder(root: Path) -> None:
@@ -80,7 +80,7 @@ def test_the_folder_of_a_deleted_topic_is_not_taken_for_that_of_its_namesake(tmp
 
     async def look(broker: Broker) -> None:
         assert (await damage(broker)).startswith("its folder belongs to another topic, which has the id ")
-        assert describe_topic(broker, DescribeTopic(name=ORDERS)).partitions[1].damage == ""
+        assert (await describe_topic(broker, DescribeTopic(name=ORDERS))).partitions[1].damage == ""
         assert isinstance(await put(broker, b"more"), PartitionDamaged)
         assert await read(broker) == []
 
@@ -178,7 +178,7 @@ def test_no_power_cut_leaves_a_topic_with_the_folder_of_its_namesake(cut_after: 
 
     async def look(broker: Broker) -> None:
         try:
-            view = describe_topic(broker, DescribeTopic(name=ORDERS))
+            view = await describe_topic(broker, DescribeTopic(name=ORDERS))
         except TopicNotFound:
             await create_topic(broker, CreateTopic(name=ORDERS, partitions=2))
             assert await read(broker) == []

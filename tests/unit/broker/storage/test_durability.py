@@ -81,14 +81,16 @@ def test_a_failed_fsync_refuses_the_ack_and_the_partition_comes_back_without_the
         async with running(disk, BrokerConfig(upkeep_interval_ms=20, commit_log=DIRECT)) as broker:
             await create_topic(broker, CreateTopic(name="orders", partitions=1))
             assert await put(broker, b"safe") == Placed(0, 0)
-            epoch = describe_topic(broker, DescribeTopic(name="orders")).partitions[0].leader_epoch
+            epoch = (await describe_topic(broker, DescribeTopic(name="orders"))).partitions[0].leader_epoch
             disk.faults.fail_syncs(1, under="logs/orders")
             assert isinstance(await put(broker, b"uncertain"), StorageFailed)
             await until(lambda: not broker.partition(ORDERS_0).is_failed)
             assert await put(broker, b"after") == Placed(0, 1)
             found = await read_messages(broker, ReadMessages(source=ORDERS_0))
             assert [m.value for m in found.messages] == [b"safe", b"after"]
-            assert describe_topic(broker, DescribeTopic(name="orders")).partitions[0].leader_epoch > epoch
+            assert (await describe_topic(broker, DescribeTopic(name="orders"))).partitions[
+                0
+            ].leader_epoch > epoch
 
     asyncio.run(walk())
 
@@ -108,7 +110,9 @@ def test_a_full_disk_refuses_messages_and_changes_and_takes_them_again_later(
                 await alter_settings(
                     broker, AlterSettings(name="orders", changes=[SettingChange("retention.ms", "1234567")])
                 )
-            assert describe_topic(broker, DescribeTopic(name="orders")).settings.retention_ms != 1234567
+            assert (
+                await describe_topic(broker, DescribeTopic(name="orders"))
+            ).settings.retention_ms != 1234567
             disk.faults.heal()
             assert await put(broker, b"after") == Placed(0, 1)
 

@@ -141,7 +141,9 @@ def test_a_tenant_adopts_topics_and_groups_that_bear_its_name(tmp_path: Path) ->
         assert tenant_groups(broker, ListTenantGroups(tenant_id="acme")) == ["acme.workers"]
         usage = tenant_usage(broker, DescribeUsage(tenant_id="acme"))
         assert (usage.topic_count, usage.partition_count, usage.group_count) == (1, 2, 1)
-        sizes = [view.size_bytes for view in describe_topic(broker, DescribeTopic(name=TOPIC)).partitions]
+        sizes = [
+            view.size_bytes for view in (await describe_topic(broker, DescribeTopic(name=TOPIC))).partitions
+        ]
         assert usage.storage_bytes == sum(sizes) > 100
         assert usage.totals.messages_published == 0, "what came before belongs to nobody"
         await put(broker, *TEN)
@@ -334,7 +336,7 @@ def test_topics_and_partitions_are_counted(tmp_path: Path) -> None:
 def test_retention_is_cut_to_the_quota_and_a_wish_for_more_is_refused(tmp_path: Path) -> None:
     async def work(broker: Broker) -> None:
         await acme(broker, max_retention_ms=HOUR_MS)
-        assert describe_topic(broker, DescribeTopic(name=TOPIC)).settings.retention_ms == HOUR_MS
+        assert (await describe_topic(broker, DescribeTopic(name=TOPIC))).settings.retention_ms == HOUR_MS
         for wish in ("-1", str(HOUR_MS + 1)):
             with pytest.raises(QuotaExceeded):
                 await alter_settings(
@@ -347,8 +349,8 @@ def test_retention_is_cut_to_the_quota_and_a_wish_for_more_is_refused(tmp_path: 
             broker, AlterSettings(name=TOPIC, changes=[SettingChange("retention.ms", "60000")])
         )
         await alter_settings(broker, AlterSettings(name=TOPIC, changes=[SettingChange("retention.ms", None)]))
-        assert describe_topic(broker, DescribeTopic(name=TOPIC)).settings.retention_ms == HOUR_MS
-        assert describe_topic(broker, DescribeTopic(name=FREE)).settings.retention_ms == 168 * HOUR_MS
+        assert (await describe_topic(broker, DescribeTopic(name=TOPIC))).settings.retention_ms == HOUR_MS
+        assert (await describe_topic(broker, DescribeTopic(name=FREE))).settings.retention_ms == 168 * HOUR_MS
 
     live(tmp_path, work)
 

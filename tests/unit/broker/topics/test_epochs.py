@@ -32,9 +32,10 @@ EARLIER = Path(__file__).parent / "folders" / "one_epoch_for_all.tar.xz"
 QUICK = BrokerConfig(upkeep_interval_ms=20, commit_log=DIRECT)
 
 
-def epochs(broker: Broker, topic: str = ORDERS) -> list[int]:
+async def epochs(broker: Broker, topic: str = ORDERS) -> list[int]:
     return [
-        partition.leader_epoch for partition in describe_topic(broker, DescribeTopic(name=topic)).partitions
+        partition.leader_epoch
+        for partition in (await describe_topic(broker, DescribeTopic(name=topic))).partitions
     ]
 
 
@@ -59,11 +60,11 @@ def test_a_partition_that_is_opened_anew_raises_its_own_epoch_and_no_other() -> 
     async def walk() -> None:
         async with running(disk, QUICK) as broker:
             await create_topic(broker, CreateTopic(name=ORDERS, partitions=3))
-            assert epochs(broker) == [1, 1, 1]
+            assert await epochs(broker) == [1, 1, 1]
             await fail(broker, disk, partition=1)
             await fail(broker, disk, partition=1)
             await fail(broker, disk, partition=2)
-            assert epochs(broker) == [1, 3, 2]
+            assert await epochs(broker) == [1, 3, 2]
 
     asyncio.run(walk())
 
@@ -76,11 +77,11 @@ def test_every_epoch_rises_with_a_start_and_a_new_topic_begins_at_its_first() ->
             await create_topic(broker, CreateTopic(name=ORDERS, partitions=2))
             await fail(broker, disk, partition=1)
         async with running(disk, QUICK) as broker:
-            assert epochs(broker) == [2, 3]
+            assert await epochs(broker) == [2, 3]
             await create_topic(broker, CreateTopic(name="later", partitions=1))
             await fail(broker, disk, partition=0)
         async with running(disk, QUICK) as broker:
-            assert (epochs(broker), epochs(broker, "later")) == ([4, 4], [2])
+            assert (await epochs(broker), await epochs(broker, "later")) == ([4, 4], [2])
 
     asyncio.run(walk())
 
@@ -95,7 +96,7 @@ def test_epochs_survive_a_journal_that_is_written_anew(monkeypatch: pytest.Monke
             await fail(broker, disk, partition=1)
             await broker.journal.shorten()
         async with running(disk, QUICK) as broker:
-            assert epochs(broker) == [2, 3]
+            assert await epochs(broker) == [2, 3]
 
     asyncio.run(walk())
 
@@ -111,7 +112,7 @@ def test_a_topic_made_anew_begins_anew() -> None:
             await delete_topic(broker, DeleteTopic(name=ORDERS))
             await create_topic(broker, CreateTopic(name=ORDERS, partitions=1))
             await put(broker)
-            assert epochs(broker) == [1]
+            assert await epochs(broker) == [1]
             assert broker.partition(ORDERS_0).log.epochs == [(1, 0)]
 
     asyncio.run(walk())
@@ -123,7 +124,7 @@ def test_a_folder_with_one_epoch_for_all_keeps_it_for_each(tmp_path: Path) -> No
 
     async def walk() -> None:
         async with running(FolderDisk(tmp_path)) as broker:
-            assert (epochs(broker), epochs(broker, "acme.bills")) == ([4, 4, 4], [4])
+            assert (await epochs(broker), await epochs(broker, "acme.bills")) == ([4, 4, 4], [4])
             found = await read_messages(broker, ReadMessages(source=ORDERS_0))
             assert [message.value for message in found.messages] == [b"1", b"2", b"3"]
             asked = [FindEpochEnd(source=ORDERS_0, epoch=epoch) for epoch in (1, 2, 3)]
@@ -131,7 +132,7 @@ def test_a_folder_with_one_epoch_for_all_keeps_it_for_each(tmp_path: Path) -> No
             assert broker.tenants.get("acme").name == "acme"
             assert broker.metadata.producer_ids_end == 1_001
         async with running(FolderDisk(tmp_path)) as broker:
-            assert epochs(broker) == [5, 5, 5]
+            assert await epochs(broker) == [5, 5, 5]
 
     asyncio.run(walk())
 
@@ -142,7 +143,7 @@ def test_a_log_that_outlived_its_metadata_goes_on_above_its_last_epoch(tmp_path:
             if is_new:
                 await create_topic(broker, CreateTopic(name=ORDERS, partitions=1))
             await put(broker)
-            return epochs(broker)
+            return await epochs(broker)
 
     assert [asyncio.run(live(is_new=at == 0)) for at in range(3)] == [[1], [2], [3]]
     shutil.rmtree(tmp_path / "logs/__metadata")

@@ -61,11 +61,11 @@ def test_a_topic_its_settings_and_its_birth_survive_a_restart(tmp_path: Path) ->
             await add_partitions(broker, AddPartitions(name="orders", total=4))
             cluster_id = broker.cluster_id
         async with running(FolderDisk(tmp_path)) as broker:
-            found = describe_topic(broker, DescribeTopic(name="orders"))
+            found = await describe_topic(broker, DescribeTopic(name="orders"))
             assert (found.topic_id, found.created_ms) == (created.topic_id, created.created_ms)
             assert (found.settings.retention_ms, found.settings.segment_bytes) == (5000, 8192)
             assert [view.partition for view in found.partitions] == [0, 1, 2, 3]
-            assert topic_by_id(broker, FindTopic(topic_id=created.topic_id)) == found
+            assert await topic_by_id(broker, FindTopic(topic_id=created.topic_id)) == found
             assert broker.cluster_id == cluster_id
             assert len(cluster_id) == 22
 
@@ -126,7 +126,7 @@ def test_a_deleted_topic_is_gone_from_memory_and_disk_and_its_name_is_free(tmp_p
             with pytest.raises(TopicNotFound):
                 await publish(broker, Publish(topic=ORDERS, messages=[Message(b"x")]))
             with pytest.raises(TopicNotFound):
-                topic_by_id(broker, FindTopic(topic_id=first.topic_id))
+                await topic_by_id(broker, FindTopic(topic_id=first.topic_id))
             again = await create_topic(broker, CreateTopic(name="orders", partitions=1))
             assert again.topic_id != first.topic_id
             assert again.partitions[0].end_offset == 0
@@ -161,7 +161,9 @@ def test_records_are_deleted_up_to_an_offset_for_good(tmp_path: Path) -> None:
             with pytest.raises(OffsetOutOfRange):
                 await delete_records(broker, DeleteRecords(target=ORDERS_0, before_offset=11))
         async with running(FolderDisk(tmp_path)) as broker:
-            assert describe_topic(broker, DescribeTopic(name="orders")).partitions[0].start_offset == 4
+            assert (await describe_topic(broker, DescribeTopic(name="orders"))).partitions[
+                0
+            ].start_offset == 4
             assert await delete_records(broker, DeleteRecords(target=ORDERS_0, before_offset=-1)) == 10
 
     asyncio.run(walk())
@@ -184,7 +186,7 @@ def test_settings_are_shown_with_their_defaults_and_go_back_to_them(tmp_path: Pa
                     name="orders", changes=[SettingChange("retention.bytes", "7")], validate_only=True
                 ),
             )
-            assert describe_topic(broker, DescribeTopic(name="orders")).settings.retention_bytes == -1
+            assert (await describe_topic(broker, DescribeTopic(name="orders"))).settings.retention_bytes == -1
 
     asyncio.run(walk())
 
@@ -204,7 +206,7 @@ def test_upkeep_applies_a_changed_retention(tmp_path: Path) -> None:
                 broker, AlterSettings(name="orders", changes=[SettingChange("retention.bytes", "4096")])
             )
             await keep_up_partition(broker, broker.partition(ORDERS_0))
-            view = describe_topic(broker, DescribeTopic(name="orders")).partitions[0]
+            view = (await describe_topic(broker, DescribeTopic(name="orders"))).partitions[0]
             assert view.size_bytes < 3 * 4096
             assert len(list((tmp_path / "logs/orders/0").glob("*.log"))) <= 3
 

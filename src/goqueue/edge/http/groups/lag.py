@@ -8,11 +8,12 @@ from litestar.params import PathParameter
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.lag import group_lag
+from goqueue.broker.slices import Slices
 from goqueue.edge.http.groups.bodies import LagBody, OpenTransactionBody
 from goqueue.edge.http.parts.openapi import errors
 from goqueue.edge.http.parts.times import format_time
 from goqueue.model.group_commands import DescribeLag
-from goqueue.model.groups import GroupLag
+from goqueue.model.groups import GroupLag, PartitionLag
 from goqueue.model.transactions import OpenTransaction
 from goqueue.wire import groups as wire
 
@@ -28,27 +29,32 @@ async def group_lag_route(
     broker: NamedDependency[Broker],
     group: Annotated[str, PathParameter(description="The group's name.")],
 ) -> LagBody[str]:
-    return lag_body(await group_lag(broker, DescribeLag(group=group)), broker.clock.wall_ms())
+    return await lag_body(broker, await group_lag(broker, DescribeLag(group=group)))
 
 
-def lag_body(behind: GroupLag, now_ms: int) -> LagBody[str]:
+async def lag_body(broker: Broker, behind: GroupLag) -> LagBody[str]:
+    now_ms = broker.clock.wall_ms()
+    slices = Slices(broker.clock)
+    partitions = await slices.each(behind.partitions, lambda partition: _partition_body(partition, now_ms))
+    await slices.pause()
     return LagBody(
         group=behind.group,
         group_id=behind.group,
         total=behind.total,
         max_seconds=_seconds(behind.ms_max),
-        partitions=[
-            wire.PartitionLag(
-                topic=partition.topic,
-                partition=partition.partition,
-                offset=partition.committed_offset,
-                end_offset=partition.end_offset,
-                lag=partition.lag,
-                lag_seconds=_seconds(partition.lag_ms),
-                held_back_by=_open_body(partition.held_back_by, now_ms),
-            )
-            for partition in behind.partitions
-        ],
+        partitions=partitions,
+    )
+
+
+def _partition_body(behind: PartitionLag, now_ms: int) -> wire.PartitionLag[str]:
+    return wire.PartitionLag(
+        topic=behind.topic,
+        partition=behind.partition,
+        offset=behind.committed_offset,
+        end_offset=behind.end_offset,
+        lag=behind.lag,
+        lag_seconds=_seconds(behind.lag_ms),
+        held_back_by=_open_body(behind.held_back_by, now_ms),
     )
 
 

@@ -1,6 +1,7 @@
 """Consumer groups over HTTP: join, heartbeat and leave for members; list, describe and delete for people."""
 
 from collections.abc import Iterable
+from itertools import starmap
 from typing import Annotated
 
 import msgspec
@@ -14,6 +15,7 @@ from goqueue.broker.groups.assigned import heartbeat_assigned, join_assigned, le
 from goqueue.broker.groups.lag import group_lag
 from goqueue.broker.groups.verbs import describe_group, disband_group, list_groups
 from goqueue.broker.queue.stats import passed_over
+from goqueue.broker.slices import Slices
 from goqueue.edge.http.groups.bodies import (
     GroupBody,
     GroupDeletedReply,
@@ -90,6 +92,8 @@ async def list_groups_route(
 async def describe_group_route(broker: NamedDependency[Broker], group: GroupInPath) -> GroupBody[str]:
     behind = await group_lag(broker, DescribeLag(group=group))
     view = describe_group(broker, DescribeGroup(group=group))
+    slices = Slices(broker.clock)
+    members = [await _member_body(slices, member) for member in view.members]
     return GroupBody(
         id=view.name,
         group_id=view.name,
@@ -98,8 +102,8 @@ async def describe_group_route(broker: NamedDependency[Broker], group: GroupInPa
         kind=view.kind.value,
         protocol=view.protocol,
         topics=sorted({*_topics_of(view), *(partition.topic for partition in behind.partitions)}),
-        members=[_member_body(member) for member in view.members],
-        lag=lag_body(behind, broker.clock.wall_ms()),
+        members=members,
+        lag=await lag_body(broker, behind),
         mode=view.sharing.value if view.sharing else None,
         key_order=view.key_order,
         passed_over=[
@@ -146,7 +150,7 @@ async def join_group_route(
         leader_id=joined.leader_id,
         leader=joined.member_id if joined.leader_id == joined.member_id else "",
         partitions=[place.partition for place in joined.partitions],
-        assigned_partitions=_texts(joined.partitions),
+        assigned_partitions=list(map(_text, joined.partitions)),
         assignment=places(joined.partitions),
         members=list(joined.members),
         rebalance_required=joined.is_rebalancing,
@@ -221,7 +225,7 @@ def state_word(state: GroupState) -> StateWord:
 
 
 def places(partitions: Iterable[TopicPartition]) -> list[PlaceBody]:
-    return [PlaceBody(topic, partition) for topic, partition in partitions]
+    return list(starmap(PlaceBody, partitions))
 
 
 def second_or_none(time_ms: int | None) -> str | None:
@@ -243,8 +247,8 @@ def _topics_of(view: GroupView) -> list[str]:
     return sorted({*view.committed_topics, *(topic for member in view.members for topic in member.topics)})
 
 
-def _member_body(member: MemberView) -> GroupMemberBody[str]:
-    texts = _texts(member.partitions)
+async def _member_body(slices: Slices, member: MemberView) -> GroupMemberBody[str]:
+    texts = await slices.each(member.partitions, _text)
     return GroupMemberBody(
         id=member.member_id,
         member_id=member.member_id,
@@ -258,8 +262,8 @@ def _member_body(member: MemberView) -> GroupMemberBody[str]:
     )
 
 
-def _texts(partitions: Iterable[TopicPartition]) -> list[str]:
-    return [f"{topic}-{partition}" for topic, partition in partitions]
+def _text(source: TopicPartition) -> str:
+    return f"{source.topic}-{source.partition}"
 
 
 def _duration_ms(given: str | int | None, default_ms: int) -> int:

@@ -9,6 +9,7 @@ from litestar.params import PathParameter, RawBody
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.read.show_written import show_written
+from goqueue.broker.slices import Slices
 from goqueue.broker.topics.verbs import create_topic, delete_topic, describe_settings, describe_topic
 from goqueue.edge.http.parts.decoding import decode
 from goqueue.edge.http.parts.openapi import errors, takes
@@ -24,7 +25,14 @@ from goqueue.edge.http.topics.bodies import (
 from goqueue.model.commands import ShowWritten
 from goqueue.model.ids import TopicName, places_of
 from goqueue.model.settings import HOUR_MS
-from goqueue.model.topics import CreateTopic, DeleteTopic, DescribeSettings, DescribeTopic, TopicView
+from goqueue.model.topics import (
+    CreateTopic,
+    DeleteTopic,
+    DescribeSettings,
+    DescribeTopic,
+    PartitionView,
+    TopicView,
+)
 from goqueue.wire.topics import OffsetRange, PartitionPlace, TopicList
 
 _decoder = msgspec.json.Decoder(CreateTopicBody)
@@ -70,21 +78,22 @@ async def list_topics_route(
 async def describe_topic_route(broker: NamedDependency[Broker], topic: TopicInPath) -> TopicBody[str]:
     sources = list(places_of(TopicName(topic), range(broker.partition_count(topic))))
     await show_written(broker, ShowWritten(sources=sources))
-    view = describe_topic(broker, DescribeTopic(name=topic))
+    view = await describe_topic(broker, DescribeTopic(name=topic))
+    slices = Slices(broker.clock)
+    await slices.pause()
     size_bytes = size_of(view)
     count = len(view.partitions)
+    total_messages = message_count_of(view)
+    offsets = await slices.each(view.partitions, _offsets)
     return TopicBody(
         name=view.name,
         topic=view.name,
         partitions=count,
         num_partitions=count,
-        total_messages=message_count_of(view),
+        total_messages=total_messages,
         total_size_bytes=size_bytes,
         total_size_kb=size_bytes // 1024,
-        partition_offsets={
-            str(partition.partition): OffsetRange(partition.start_offset, partition.end_offset - 1)
-            for partition in view.partitions
-        },
+        partition_offsets=dict(offsets),
         created_at=format_time(view.created_ms),
         settings={
             setting.name: setting.value for setting in describe_settings(broker, DescribeSettings(name=topic))
@@ -116,15 +125,19 @@ async def delete_topic_route(broker: NamedDependency[Broker], topic: TopicInPath
     responses=errors(400, 403, 404),
 )
 async def list_partitions_route(broker: NamedDependency[Broker], topic: TopicInPath) -> TopicPartitions:
-    view = describe_topic(broker, DescribeTopic(name=topic))
+    view = await describe_topic(broker, DescribeTopic(name=topic))
     node = broker.config.node_id
-    return TopicPartitions(
-        view.name,
-        [
-            PartitionPlace(partition.partition, leader=node, replicas=[node], isr=[node], version=0)
-            for partition in view.partitions
-        ],
+    places = await Slices(broker.clock).each(
+        view.partitions,
+        lambda partition: PartitionPlace(
+            partition.partition, leader=node, replicas=[node], isr=[node], version=0
+        ),
     )
+    return TopicPartitions(view.name, places)
+
+
+def _offsets(partition: PartitionView) -> tuple[str, OffsetRange]:
+    return str(partition.partition), OffsetRange(partition.start_offset, partition.end_offset - 1)
 
 
 def creation_of(request: CreateTopicBody) -> CreateTopic:

@@ -87,7 +87,7 @@ async def metadata(context: Context, request: "MetadataRequest") -> MetadataRepl
     operations = TOPIC_OPERATIONS if include_topic else OPERATIONS_NOT_ASKED
     if request.topics is None or (request.__version__ == 0 and not request.topics):
         views = await list_topics(broker, ListTopics())
-        topics = await each(context, views, lambda view: _known_topic(context, view, operations))
+        topics = await done_to_each(context, views, lambda view: _known_topic(context, view, operations))
     else:
         named = once(request.topics, lambda wanted: getattr(wanted, "topic_id", None) or wanted.name)
         topics = await done_to_each(
@@ -108,11 +108,11 @@ async def _named_topic(
     topic_id: UUID | None = getattr(wanted, "topic_id", None)
     try:
         if topic_id is not None:
-            view = topic_by_id(context.broker, FindTopic(topic_id=topic_id))
+            view = await topic_by_id(context.broker, FindTopic(topic_id=topic_id))
         elif getattr(request, "allow_auto_topic_creation", True):
             view = await ensure_topic(context.broker, EnsureTopic(name=wanted.name or ""))
         else:
-            view = describe_topic(context.broker, DescribeTopic(name=wanted.name or ""))
+            view = await describe_topic(context.broker, DescribeTopic(name=wanted.name or ""))
     except TopicNotFound as error:
         if topic_id is None:
             return TopicMetadata(name=wanted.name or "", error_code=kafka_code(error))
@@ -120,25 +120,27 @@ async def _named_topic(
         return TopicMetadata(name=no_name, topic_id=topic_id, error_code=ErrorCode.unknown_topic_id)
     except GoQueueError as error:
         return TopicMetadata(name=wanted.name or "", topic_id=topic_id, error_code=kafka_code(error))
-    return _known_topic(context, view, operations)
+    return await _known_topic(context, view, operations)
 
 
-def _known_topic(context: Context, view: TopicView, operations: int) -> TopicMetadata:
+async def _known_topic(context: Context, view: TopicView, operations: int) -> TopicMetadata:
     node = context.broker.node_number
+    partitions = await each(
+        context,
+        view.partitions,
+        lambda partition: PartitionMetadata(
+            partition_index=partition.partition,
+            leader_id=node,
+            leader_epoch=partition.leader_epoch,
+            replica_nodes=(node,),
+            isr_nodes=(node,),
+        ),
+    )
     return TopicMetadata(
         name=view.name,
         topic_id=view.topic_id,
         is_internal=is_internal(view.name),
-        partitions=tuple(
-            PartitionMetadata(
-                partition_index=partition.partition,
-                leader_id=node,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=(node,),
-                isr_nodes=(node,),
-            )
-            for partition in view.partitions
-        ),
+        partitions=partitions,
         topic_authorized_operations=operations,
     )
 

@@ -148,7 +148,7 @@ async def delete_topics(context: Context, request: "DeleteTopicsRequest") -> Del
 async def _delete(context: Context, name: str | None, topic_id: UUID | None) -> DeletedTopic:
     try:
         if name is None and topic_id is not None:
-            name = topic_by_id(context.broker, FindTopic(topic_id=topic_id)).name
+            name = (await topic_by_id(context.broker, FindTopic(topic_id=topic_id))).name
         await delete_topic(context.broker, DeleteTopic(name=name or ""))
     except GoQueueError as error:
         is_unknown_id = name is None and isinstance(error, TopicNotFound)
