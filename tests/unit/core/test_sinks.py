@@ -1,11 +1,21 @@
 """The sink machine: generations fence, epochs are numbered, and the same state comes from its own events."""
 
+from typing import get_args
 from uuid import UUID
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from goqueue.core.transactions.sinks import EVENT_TYPES, RUNS_MAX, PartitionCount, Sinks
+from goqueue.core.transactions.sinks import (
+    EVENT_TYPES,
+    RUNS_MAX,
+    Event,
+    GenerationTaken,
+    PartitionCount,
+    Sinks,
+)
 from goqueue.model.errors import SinkFenced, SinkNotFound, SinkOfAnother
 from goqueue.model.ids import ProducerId, TopicName
 from goqueue.records.layout import SEQUENCE_MASK
@@ -172,3 +182,131 @@ def test_the_whole_state_can_be_written_anew_through_the_journals_words() -> Non
         again.apply(msgspec.json.decode(written, type=EVENT_TYPES[type(event).__name__]))
 
     assert vars(again) == vars(sinks)
+
+
+def test_a_writer_that_names_nothing_takes_the_next_generation_each_time() -> None:
+    sinks = with_sink()
+
+    assert [take(sinks, "") for _ in range(3)] == [2, 3, 4]
+
+
+def test_a_sink_knows_its_writer_when_a_later_one_does_not_say() -> None:
+    sinks = with_sink()
+    take(sinks, "r1", "job")
+    take(sinks, "")
+
+    assert sinks.sink("lake").writer == "job"
+
+
+def test_what_an_epoch_holds_is_named_before_it_is_in_the_log() -> None:
+    sinks = with_sink()
+    counts = [PartitionCount(ORDERS, FIRST_ID, 0, 5), PartitionCount(ORDERS, FIRST_ID, 3, 2)]
+
+    prepared = sinks.prepare("lake", 4, stages=["s1", "s2"], counts=counts)
+    sinks.apply(prepared)
+
+    assert (prepared.stages, prepared.epoch) == (("s1", "s2"), 4)
+    assert [(run.partition, run.base_sequence, run.message_count) for run in prepared.runs] == [
+        (0, 0, 5),
+        (3, 0, 2),
+    ]
+    assert sinks.sink("lake").prepared == prepared
+    assert sinks.sink("lake").last_epoch == -1
+    sinks.apply(sinks.commit("lake", now_ms=300))
+    sink = sinks.sink("lake")
+    assert (sink.prepared, sink.last_epoch, sink.used_ms) == (None, 4, 300)
+    assert sink.sequences == {(FIRST_ID, 0): 5, (FIRST_ID, 3): 2}
+
+
+@pytest.mark.parametrize("epoch", [3, 4])
+def test_an_epoch_that_is_in_the_log_is_not_prepared_again(epoch: int) -> None:
+    sinks = with_sink()
+    carry_epoch(sinks, 4, PartitionCount(ORDERS, FIRST_ID, 0, 5))
+
+    with pytest.raises(AssertionError):
+        sinks.prepare("lake", epoch, stages=[], counts=[])
+
+
+def test_nothing_is_committed_that_was_not_prepared() -> None:
+    with pytest.raises(AssertionError):
+        with_sink().commit("lake", now_ms=1)
+
+
+@pytest.mark.parametrize("verb", ["commit", "forget", "prepare", "held_by"])
+def test_a_sink_that_is_not_there_cannot_be_used(verb: str) -> None:
+    sinks = Sinks()
+    with pytest.raises(SinkNotFound):
+        match verb:
+            case "commit":
+                sinks.commit("ghost", now_ms=0)
+            case "forget":
+                sinks.forget("ghost")
+            case "prepare":
+                sinks.prepare("ghost", 1, stages=[], counts=[])
+            case _:
+                sinks.held_by("ghost", 1)
+
+
+def test_a_new_sink_begins_behind_all_generations_of_those_that_were_forgotten() -> None:
+    sinks = with_sink("a")
+    for _ in range(4):
+        sinks.apply(sinks.take_generation("a", producer_id=ProducerId(7), now_ms=0))
+    sinks.apply(sinks.take_generation("b", producer_id=ProducerId(8), now_ms=0))
+    for name in ("a", "b"):
+        sinks.apply(sinks.forget(name))
+
+    taken = sinks.take_generation("c", producer_id=ProducerId(9), now_ms=0)
+
+    assert (taken.generation, taken.producer_id) == (6, 9)
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(("take", "prepare", "commit", "forget")),
+        st.sampled_from(("lake", "sea")),
+        st.integers(0, 4),
+    ),
+    max_size=25,
+)
+
+
+@given(STEPS)
+def test_the_same_events_lead_to_the_same_sinks_and_so_does_the_state_written_anew(
+    steps: list[tuple[str, str, int]],
+) -> None:
+    sinks, again, anew = Sinks(), Sinks(), Sinks()
+    given_out: dict[str, int] = {}
+    for step, name, number in steps:
+        known = sinks.sinks.get(name)
+        if step == "take":
+            try:
+                event: Event = sinks.take_generation(
+                    name, producer_id=ProducerId(number), now_ms=number, run=f"run-{number}" if number else ""
+                )
+            except SinkFenced:
+                continue
+            assert isinstance(event, GenerationTaken)
+            assert event.generation >= given_out.get(name, 0), "generations never fall"
+            given_out[name] = event.generation
+        elif known is None:
+            continue
+        elif step == "prepare" and known.prepared is None:
+            counts = [PartitionCount(ORDERS, FIRST_ID, number, number)]
+            event = sinks.prepare(name, known.last_epoch + 1, stages=["s"], counts=counts)
+        elif step == "commit" and known.prepared is not None:
+            event = sinks.commit(name, now_ms=number)
+        elif step == "forget" and known.prepared is None:
+            event = sinks.forget(name)
+        else:
+            continue
+        sinks.apply(event)
+        again.apply(event)
+    for event in sinks.whole_state():
+        anew.apply(event)
+
+    assert vars(again) == vars(sinks)
+    assert vars(anew) == vars(sinks)
+
+
+def test_every_event_has_a_name_for_the_journal() -> None:
+    assert {kind.__name__: kind for kind in get_args(Event)} == EVENT_TYPES
