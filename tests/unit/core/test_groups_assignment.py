@@ -1,6 +1,7 @@
 """Assignments of Kafka's consumers, read for people."""
 
 import random
+import struct
 
 import pytest
 
@@ -28,3 +29,13 @@ def test_bytes_of_another_kind_do_no_harm() -> None:
     for _ in range(200):
         assigned_partitions(b"\x00\x00" + chance.randbytes(chance.randrange(40)))
     assert assigned_partitions(b"") == ()
+
+
+@pytest.mark.timeout(10)
+def test_a_length_below_0_does_not_lead_back_to_bytes_that_were_read() -> None:
+    """Two thousand million topics in twenty bytes: each would be found where the last one was."""
+    many = struct.pack(">hi", 0, 2**31 - 1)
+    first = struct.pack(">h1si", 1, b"x", 0)
+    again = struct.pack(">h", -6)
+
+    assert assigned_partitions(many + first + again) == ()

@@ -18,6 +18,8 @@ def assigned_partitions(assignment: bytes) -> tuple[TopicPartition, ...]:
         for _ in range(topic_count):
             (length,) = _LENGTH.unpack_from(assignment, position)
             position += _LENGTH.size
+            if length < 0:
+                return ()  # it would lead back, to the same bytes again and again
             topic = TopicName(assignment[position : position + length].decode())
             position += length
             (count,) = _COUNT.unpack_from(assignment, position)
