@@ -12,7 +12,6 @@ from goqueue.client.calls.queue import Polled
 from goqueue.client.calls.transactions import ProducerId
 from goqueue.client.consumer_settings import consumer_settings
 from goqueue.client.errors import NobodyAnswers, Refused, refusal
-from goqueue.client.leases import ACK_COUNT, Leases
 from goqueue.client.membership import Membership
 from goqueue.client.messages import Message
 from goqueue.client.steps import Steps, take
@@ -122,19 +121,6 @@ def test_who_leaves_gives_back_what_nobody_saw_and_sends_what_waits() -> None:
     assert node.take(membership.leave([], 0)) == []
 
 
-def test_leases_are_extended_at_half_time_until_they_are_settled() -> None:
-    leases = Leases(visibility_ns=10 * S, ack_linger_ns=0)
-    leases.hold(["a", "b"], now_ns=0)
-    assert leases.due_in_ns(1 * S) == 4 * S
-    assert leases.due_extensions(4 * S) == []
-    assert leases.due_extensions(5 * S) == ["a", "b"]
-
-    leases.drop("b")
-    leases.extended(["a", "b"], (), now_ns=5 * S)
-    assert leases.due_extensions(9 * S) == []
-    assert leases.due_extensions(10 * S) == ["a"]
-
-
 def test_no_request_has_more_receipts_than_a_node_takes() -> None:
     limit = HttpConfig().receipts_per_request
     receipts = [f"receipt-{number}" for number in range(2 * limit + 1)]
@@ -156,35 +142,6 @@ def test_a_transaction_takes_more_messages_than_go_in_one_request() -> None:
 
     assert node.asked == ["init", "begin", "add-offsets", "add-offsets", "commit"]
     assert node.receipt_counts == [limit, 1]
-
-
-def test_a_message_is_open_until_somebody_settles_it() -> None:
-    leases = Leases(visibility_ns=10 * S, ack_linger_ns=0)
-    leases.hold(["acked", "dropped", "lost"], now_ns=0)
-    leases.extended(["lost"], ["lost"], now_ns=5 * S)
-    assert leases.due_extensions(60 * S) == ["acked", "dropped"]
-    assert all(map(leases.is_open, ["acked", "dropped", "lost"]))
-
-    leases.ack("acked", now_ns=0)
-    leases.drop("dropped")
-    leases.ack("lost", now_ns=0)
-    assert not any(map(leases.is_open, ["acked", "dropped", "lost"]))
-
-
-def test_a_hundred_acknowledgements_wait_for_nothing() -> None:
-    leases = Leases(visibility_ns=None, ack_linger_ns=1 * S)
-    for number in range(ACK_COUNT + 1):
-        assert leases.due_acks(0) == []
-        leases.ack(str(number), now_ns=0)
-        if number + 1 == ACK_COUNT:
-            break
-    leases.ack("one more", now_ns=0)
-    due = leases.due_acks(0)
-    assert len(due) == ACK_COUNT
-    leases.acked(due, now_ns=0)
-    assert leases.due_acks(0) == []
-    leases.flush()
-    assert leases.due_acks(0) == ["one more"]
 
 
 @pytest.mark.parametrize(
