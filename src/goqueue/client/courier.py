@@ -14,7 +14,7 @@ from typing import NamedTuple
 from goqueue.client.calls import messages, topics, transactions
 from goqueue.client.calls.messages import BatchPlace
 from goqueue.client.calls.transactions import ProducerId
-from goqueue.client.errors import NobodyAnswers, RefusedFenced, RefusedInvalid
+from goqueue.client.errors import NobodyAnswers, RefusedFenced, RefusedInvalid, UnreadableReply
 from goqueue.client.messages import Acks, Placed, priority_of
 from goqueue.client.outbox import Parcel, Waiting, fail
 from goqueue.client.steps import PROBLEMS, Steps, ask
@@ -144,6 +144,8 @@ class Courier:
         places = yield from ask(
             messages.append_batches(self._packed(batches, self._producer), acks=self._acks)
         )
+        if len(places) != len(batches):
+            raise UnreadableReply(f"{len(batches)} batches were sent, and {len(places)} are told of")
         for batch, place in zip(batches, places, strict=True):
             self._answer(batch, place)
 
