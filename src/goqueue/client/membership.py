@@ -26,6 +26,7 @@ _BEATS_A_SESSION = 5
 _RETRY_NS = 1_000_000_000
 """After upkeep has failed it is tried again so much later."""
 _AT_ONCE = 0.0
+_REASON_LENGTH_MAX = 1_000
 _CLOSED = "the consumer was closed before it came to this message"
 
 
@@ -138,7 +139,7 @@ class Membership:
         """Give back a message that could not be handled; whether the problem is to go no further."""
         is_interrupt = not isinstance(problem, Exception)
         delay = _AT_ONCE if is_interrupt else self._settings.retry_delay
-        reason = f"{type(problem).__name__}: {problem}"
+        reason = _in_words(problem)
         place = f"{message.topic}/{message.partition}@{message.offset}"
         try:
             yield from self.settle(queue.nack([message.receipt], delay=delay, reason=reason), message.receipt)
@@ -207,6 +208,12 @@ class Membership:
             raise refused  # a topic that is gone does not come back by joining
         logger.info("group %s is to be joined again: %s", self._settings.group, refused)
         self._member_id = None
+
+
+def _in_words(problem: BaseException) -> str:
+    """An exception as a node takes it: a file's name in it need be no UTF-8, and there may be much of it."""
+    words = f"{type(problem).__name__}: {problem}"
+    return words[:_REASON_LENGTH_MAX].encode(errors="replace").decode()
 
 
 class Idleness:
