@@ -84,6 +84,7 @@ class AsyncConsumer:
         self._keeper: asyncio.Task[None] | None = None
         self._is_stopped = False
         self._is_closed = False
+        self._has_left = False
 
     @property
     def lost_count(self) -> int:
@@ -177,24 +178,29 @@ class AsyncConsumer:
             self._poll.cancel()
 
     async def close(self) -> None:
-        """Give back what was not looked at, send what waits, leave the group. A second time is no error."""
-        if self._is_closed:
+        """Give back what was not looked at, send what waits, leave the group. A second time is no error.
+
+        Where the first time was cancelled or failed, the second does the rest.
+        """
+        if self._has_left:
             return
         self._is_closed = True
         self.stop()
         async with self._polling:  # a poll under way ends now
-            if (
-                self._poll is not None
-            ):  # and so does one whose caller was cancelled, and wants to hear no more
+            if self._has_left:
+                return  # another task was quicker
+            if self._poll is not None:
+                # And so does one whose caller was cancelled, and wants to hear no more.
                 await asyncio.wait([self._poll])
                 with suppress(*PROBLEMS):
                     await self._fetch(self._settings.limit, 0)
-        if self._keeper is not None:
-            self._keeper.cancel()  # what it was about is done below
-            await asyncio.wait([self._keeper])
-        unseen = [message.receipt for message in self._fetched]
-        self._fetched.clear()
-        await take_async(self._membership.leave(unseen, time.monotonic_ns()), self._carrier)
+            if self._keeper is not None:
+                self._keeper.cancel()  # what it was about is done below
+                await asyncio.wait([self._keeper])
+            unseen = [message.receipt for message in self._fetched]
+            await take_async(self._membership.leave(unseen, time.monotonic_ns()), self._carrier)
+            self._fetched.clear()
+            self._has_left = True
 
     def _begin(self) -> None:
         if self._keeper is None:

@@ -83,6 +83,7 @@ class Consumer:
         self._wake = threading.Event()
         self._is_stopped = False
         self._is_closed = False
+        self._has_left = False
         self._fork_count = fork_count()
         self._thread = threading.Thread(target=self._keep_up, name="goqueue-consumer", daemon=True)
         self._thread.start()
@@ -161,20 +162,26 @@ class Consumer:
         self._poller.abort()
 
     def close(self) -> None:
-        """Give back what was not looked at, send what waits, leave the group. A second time is no error."""
-        if self._is_closed or self._is_elsewhere:
+        """Give back what was not looked at, send what waits, leave the group. A second time is no error.
+
+        Where the first time was interrupted or failed, the second does the rest.
+        """
+        if self._has_left or self._is_elsewhere:
             return
         self._is_closed = True
         self.stop()
         with self._polling:  # a poll under way ends now
+            if self._has_left:
+                return  # another thread was quicker
             self._poller.close()
-        self._keeper.abort()
-        self._wake.set()
-        self._thread.join()
-        self._keeper.close()
-        unseen = [message.receipt for message in self._fetched]
-        self._fetched.clear()
-        take(self._membership.leave(unseen, time.monotonic_ns()), self._pool)
+            self._keeper.abort()
+            self._wake.set()
+            self._thread.join()
+            self._keeper.close()
+            unseen = [message.receipt for message in self._fetched]
+            take(self._membership.leave(unseen, time.monotonic_ns()), self._pool)
+            self._fetched.clear()
+            self._has_left = True
 
     @property
     def _is_elsewhere(self) -> bool:

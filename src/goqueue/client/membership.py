@@ -178,16 +178,16 @@ class Membership:
         yield from self._send_acks(now_ns)
 
     def leave(self, unseen: list[str], now_ns: int) -> Steps[None]:
-        """Go for good: give back what nobody has looked at, send what waits."""
+        """Go for good: give back what nobody has looked at, send what waits. Interrupted, it can go on."""
         for receipts in queue.in_requests(unseen):
             yield from ask(queue.nack(receipts, delay=_AT_ONCE, reason=_CLOSED))
         yield from self.flush(now_ns)
-        member_id, self._member_id = self._member_id, None
-        if member_id is not None:
+        if self._member_id is not None:
             try:
-                yield from ask(queue.leave(self._settings.group, member_id))
+                yield from ask(queue.leave(self._settings.group, self._member_id))
             except (RefusedFenced, RefusedNotFound) as refused:
                 logger.debug("the group had forgotten the member: %s", refused)
+            self._member_id = None
 
     def _send_acks(self, now_ns: int) -> Steps[None]:
         while receipts := self._leases.due_acks(now_ns):

@@ -393,6 +393,23 @@ def test_leaving_says_why_the_unseen_come_back_at_once() -> None:
     assert leave == {"member_id": "member"}
 
 
+@pytest.mark.parametrize("verb", ["nack", "ack", "leave"])
+def test_leaving_that_was_interrupted_goes_on_where_it_was(verb: str) -> None:
+    node, membership = Node(), member(ack_linger_ms=60_000)
+    node.take(membership.join())
+    membership.ack("a", now_ns=0)
+    node.answers[verb] = NobodyAnswers("gone")
+    with pytest.raises(NobodyAnswers):
+        node.take(membership.leave(["b"], 0))
+    del node.answers[verb]
+
+    rest = node.take(membership.leave(["b"], 0))
+    assert isinstance(rest, list)
+    assert rest[-1] == "leave"
+    assert ("ack" in rest) is (verb != "leave")
+    assert node.take(membership.leave([], 0)) == []
+
+
 def test_what_is_handed_to_a_transaction_is_not_extended_and_not_acknowledged_by_its_block() -> None:
     node, membership = Node(), member(visibility=10, auto_extend=True)
     membership.took([Polled(MESSAGE, "a", 1)], now_ns=0)
