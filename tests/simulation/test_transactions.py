@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from goqueue.broker.appending import OwnWrites
 from goqueue.broker.broker import Broker
-from goqueue.broker.storage.partition import Partition
 from goqueue.broker.transactions import ends as transaction_ends
 from goqueue.broker.transactions import verbs as transactions
 from goqueue.broker.transactions.markers import carry_decision
@@ -39,7 +39,7 @@ def first_violation() -> str:
 
 
 def test_a_broker_that_forgets_a_partition_of_a_decision_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def carry_part(broker: Broker, prepared: Transaction) -> list[Partition]:
+    def carry_part(broker: Broker, prepared: Transaction) -> OwnWrites:
         return carry_decision(broker, replace(prepared, partitions=prepared.partitions[:1]))
 
     monkeypatch.setattr(transaction_ends, "carry_decision", carry_part)

@@ -8,6 +8,7 @@ is stored already is told by its sequence numbers, and asked in this module only
 from collections.abc import Awaitable, Iterable, Sequence
 from typing import NamedTuple
 
+from goqueue.broker.storage.journal import Submitted
 from goqueue.broker.storage.partition import Partition
 from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.commands import Appended
@@ -115,8 +116,10 @@ class OwnWrites:
     A partition that fails meanwhile comes back in another epoch, perhaps without the first of them.
     """
 
-    def __init__(self, partitions: Iterable[Partition] = ()) -> None:
+    def __init__(self, partitions: Iterable[Partition] = (), submitted: Sequence[Submitted] = ()) -> None:
         self._epochs = {partition: partition.leader_epoch for partition in partitions}
+        self._submitted = submitted
+        """What belongs to them in journals. Those have no other epoch: one that fails ends the process."""
 
     def append_once(self, partition: Partition, batches: Sequence[CheckedBatch]) -> Stored:
         self._epochs.setdefault(partition, partition.leader_epoch)
@@ -125,9 +128,8 @@ class OwnWrites:
     async def durable(self) -> None:
         """Return when the disk has everything; raises StorageFailed where it must be written again."""
         # All are asked for before the first is waited for, so that they share a round of fsyncs.
-        for committed in [partition.committed(partition.log.end_offset) for partition in self._epochs]:
-            if committed is not None:
-                await committed
+        asked = [partition.committed(partition.log.end_offset) for partition in self._epochs]
+        await await_all(*asked, *[one.committed() for one in self._submitted])
         for partition, leader_epoch in self._epochs.items():
             if partition.leader_epoch != leader_epoch:
                 raise StorageFailed(f"{partition.source} was opened anew while it was written to")

@@ -58,7 +58,7 @@ async def finish(broker: Broker, transactional_id: str) -> None:
     if known is None or not known.state.is_prepared:
         return
     is_committed = known.marker is Marker.COMMIT
-    written = OwnWrites(carry_decision(broker, known))
+    written = carry_decision(broker, known)
     await _settle_receipts(broker, known)
     delayed_end = sys.maxsize if known.reach is None else known.reach.delayed_end
     await decide_held(broker, known.producer_id, is_committed=is_committed, end_number=delayed_end)

@@ -8,8 +8,9 @@ lies behind a decision's reach is of the next transaction, whose first step a cr
 import sys
 from itertools import repeat
 
-from goqueue.broker.appending import append_once, checked
+from goqueue.broker.appending import OwnWrites, append_once, checked
 from goqueue.broker.broker import Broker
+from goqueue.broker.storage.journal import Submitted
 from goqueue.broker.storage.partition import Partition
 from goqueue.core.transactions.transactions import Transaction
 from goqueue.model.errors import GoQueueError, StorageFailed
@@ -29,12 +30,13 @@ def reach_of(broker: Broker, known: Transaction) -> Reach:
     )
 
 
-def carry_decision(broker: Broker, prepared: Transaction) -> list[Partition]:
-    """Mark everything at once, without waiting; the partitions that must be on the disk before it counts.
+def carry_decision(broker: Broker, prepared: Transaction) -> OwnWrites:
+    """Mark everything at once, without waiting; what must be on the disk before it counts.
 
     One that takes no marker now holds the decision back in no other: its error comes when all have heard.
     """
-    touched = []
+    touched: list[Partition] = []
+    decided: list[Submitted] = []
     failed: GoQueueError | None = None
     ends = repeat(sys.maxsize) if prepared.reach is None else prepared.reach.end_offsets
     for target, end_offset in zip(prepared.partitions, ends, strict=False):
@@ -54,12 +56,11 @@ def carry_decision(broker: Broker, prepared: Transaction) -> list[Partition]:
                 is_committed=prepared.marker is Marker.COMMIT,
                 now_ms=broker.clock.wall_ms(),
             )
-            if events:
-                journal.submit(*events)
-            touched.append(journal.partition)
+            # Without events they were decided before, perhaps a moment ago.
+            decided.append(journal.submit(*events))
     if failed is not None:
         raise failed
-    return touched
+    return OwnWrites(touched, decided)
 
 
 def append_marker(

@@ -3,7 +3,9 @@
 import ast
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterator
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,12 +19,19 @@ from goqueue.broker.delays.journal import DelayJournal
 from goqueue.broker.groups.journal import GroupJournal
 from goqueue.broker.storage import state_journal as journal_module
 from goqueue.broker.storage.journal import Journal
+from goqueue.broker.storage.partition import Partition
 from goqueue.core.groups.events import OffsetsCommitted
+from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.errors import StorageFailed, StorageFull
 from goqueue.model.groups import TopicOffsets
 from goqueue.model.ids import TopicName
+from goqueue.model.names import is_internal
 from goqueue.model.settings import BrokerConfig
+from goqueue.testing.delay_simulation import simulate_delays
 from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.queue_simulation import simulate_queue
+from goqueue.testing.sink_simulation import simulate_sinks
+from goqueue.testing.transaction_simulation import simulate_transactions
 from tests.unit.broker.running import DIRECT, running, until
 
 ROOM = Path(goqueue.broker.__file__).parent
@@ -52,13 +61,15 @@ def test_every_kind_of_journal_can_do_the_same_and_no_more() -> None:
         assert kind.submit is Journal.submit, f"{kind} has a way in of its own"
 
 
-def calls() -> Iterator[tuple[str, str, str]]:
+@cache
+def calls() -> list[tuple[str, str, str]]:
     """Where in the broker a method is called, on what, and which."""
-    for path in sorted(ROOM.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                where = f"{path.relative_to(ROOM).as_posix()}:{node.lineno}"
-                yield where, ast.unparse(node.func.value), node.func.attr
+    return [
+        (f"{path.relative_to(ROOM).as_posix()}:{node.lineno}", ast.unparse(node.func.value), node.func.attr)
+        for path in sorted(ROOM.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    ]
 
 
 def is_journal(what: str) -> bool:
@@ -77,6 +88,25 @@ def test_nobody_goes_past_a_journal_to_its_partition() -> None:
         for where, what, name in calls()
         if name in WAITS and what.endswith(".partition") and is_journal(what.removesuffix(".partition"))
     ] == []
+
+
+def test_whatever_is_written_comes_through_the_journals_or_the_one_way_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Seen from within: not who could write to partitions, but who did while brokers lived."""
+    writers: dict[bool, set[str]] = {True: set(), False: set()}
+    append = Partition.append
+
+    def watched(self: Partition, batches: Sequence[CheckedBatch]) -> int:
+        writer = Path(sys._getframe(1).f_code.co_filename).relative_to(ROOM).as_posix()
+        writers[is_internal(self.source.topic)].add(writer)
+        return append(self, batches)
+
+    monkeypatch.setattr(Partition, "append", watched)
+    for simulate in (simulate_queue, simulate_transactions, simulate_delays, simulate_sinks):
+        simulate(1, 40)
+
+    assert writers == {True: {"storage/journal.py"}, False: {"appending.py"}}
 
 
 def at(offset: int, group: str = GROUP) -> OffsetsCommitted:
