@@ -141,3 +141,12 @@ def test_one_waits_for_whichever_is_deeper_in_debt(taken: tuple[int, int], wait_
     rate.take(*taken, now_ns=NOON)
 
     assert rate.wait_ns(now_ns=NOON) == wait_ns
+
+
+def test_who_has_used_up_its_rate_and_no_more_is_not_in_debt() -> None:
+    rate = Rate(messages=10, size_bytes=10)
+
+    rate.take(10, 10, now_ns=NOON)
+
+    assert rate.wait_ns(now_ns=NOON) == 0
+    assert rate.wait_ns(1, now_ns=NOON) == rate.wait_ns(0, 1, now_ns=NOON) == SECOND // 10

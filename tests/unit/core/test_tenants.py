@@ -9,6 +9,7 @@ from goqueue.core.access.events import EVENT_TYPES, Event, TenantDeleted, Tenant
 from goqueue.core.access.rates import DEBT_NS_MAX, Bucket, Rate
 from goqueue.core.access.tenants import Tenants, id_from
 from goqueue.model.errors import (
+    InvalidName,
     InvalidTenant,
     RateExceeded,
     SystemTenant,
@@ -73,6 +74,8 @@ def test_an_id_is_taken_once_and_the_systems_never() -> None:
         tenants.create(CreateTenant(tenant_id=SYSTEM_TENANT, name="mine"), now_ms=0)
     with pytest.raises(InvalidTenant):
         tenants.create(CreateTenant(name=" "), now_ms=0)
+    with pytest.raises(InvalidName):
+        tenants.create(CreateTenant(name="two\nlines"), now_ms=0)
 
 
 def test_the_system_is_listed_unlimited_and_cannot_be_changed() -> None:
@@ -382,6 +385,7 @@ def test_an_empty_house_has_no_events_and_no_owners() -> None:
     tenants.clear()
 
     assert list(tenants.whole_state()) == []
+    assert tenants.note_usage() is None
     assert tenants.owner("acme.orders") is None
     assert [tenant.tenant_id for tenant in tenants.all()] == [SYSTEM_TENANT]
 
