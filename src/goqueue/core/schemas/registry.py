@@ -450,11 +450,29 @@ class Registry:
             del self._subjects[name]
         self._stand(schema_id, -1)
         if schema_id not in self._standing:
-            schema = self._schemas.pop(schema_id)
-            self._id_of_guid.pop(schema.guid, None)
-            key = (schema.kind, self._digests.pop(schema_id, ""), schema.references)
-            if self._id_of.get(key) == schema_id:
-                del self._id_of[key]
+            self._forget(schema_id)
+
+    def _forget(self, schema_id: int) -> None:
+        """A schema stands nowhere any more.
+
+        What it went by means another that says the same, if there is one: a backup may have brought it under
+        the id that it had elsewhere.
+        """
+        schema = self._schemas.pop(schema_id)
+        digest = self._digests.pop(schema_id, "")
+        if self._id_of_guid.get(schema.guid) == schema_id:
+            del self._id_of_guid[schema.guid]
+            for other_id, other in self._schemas.items():
+                if other == schema:
+                    self._id_of_guid[schema.guid] = other_id
+                    break
+        key = (schema.kind, digest, schema.references)
+        if self._id_of.get(key) == schema_id:
+            del self._id_of[key]
+            for other_id, other in self._schemas.items():
+                if (other.kind, self._digests.get(other_id), other.references) == key:
+                    self._id_of[key] = other_id
+                    break
 
     def _stand(self, schema_id: int | None, change: int) -> None:
         if schema_id is not None:
