@@ -46,6 +46,17 @@ def test_messages_that_come_in_order_and_again_after_their_lease_are_right(
     assert record.checks[Kind.OUT_OF_ORDER] == 3
 
 
+def test_a_book_knows_how_far_what_is_open_lies_behind(book: QueueBook) -> None:
+    book.published((0, 90), "other", "value")
+    book.published((1, 7), "other", "value")
+    before = book.reach
+    first = held(FIRST)
+    deliver(book, first)
+    book.settled(first, State.ACKED)
+
+    assert (before, book.reach) == (89, 88)
+
+
 def test_what_was_settled_and_comes_is_resurrected(book: QueueBook, record: Record) -> None:
     first = held(FIRST)
     deliver(book, first)

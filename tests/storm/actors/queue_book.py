@@ -55,6 +55,7 @@ class QueueBook:
         self._open: set[Place] = set()
         self._open_by_key: dict[str, set[Place]] = {}
         self._lost_polls: dict[str, float] = {}
+        self._lasts: dict[int, int] = {}
 
     def published(self, place: Place, key: str, value: str) -> None:
         self._learn(place, key, value).history.append(f"published {self._now()}")
@@ -130,6 +131,14 @@ class QueueBook:
     def open_count(self) -> int:
         return len(self._open)
 
+    @property
+    def reach(self) -> int:
+        """How far, in one partition, from the first place that is open to the last one that is known."""
+        firsts: dict[int, int] = {}
+        for partition, offset in self._open:
+            firsts[partition] = min(firsts.get(partition, offset), offset)
+        return max((self._lasts[partition] - first for partition, first in firsts.items()), default=0)
+
     def story(self, place: Place) -> str:
         known = self.known[place]
         return f"{place} {known.value!r} of key {known.key!r}: {', '.join(known.history[-8:])}"
@@ -139,6 +148,8 @@ class QueueBook:
         if known is None:
             known = self.known[place] = Known(key, value)
             self._open.add(place)
+            partition, offset = place
+            self._lasts[partition] = max(self._lasts.get(partition, 0), offset)
             self._open_by_key.setdefault(key, set()).add(place)
         if known.value != value:
             self._check(Kind.LOST, False, place, f"{value!r} stands where {known.value!r} was put")

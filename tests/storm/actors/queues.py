@@ -20,6 +20,8 @@ _VISIBILITY_S = 3
 _EXTENSION_S = 5
 _DRAIN_S = 90
 _OPEN_MAX = 400
+_REACH_MAX = 80
+"""Where topics keep little, nobody publishes so far ahead of what is open that retention would take that."""
 
 
 class QueueWorkers(Actor):
@@ -63,7 +65,8 @@ class QueueWorkers(Actor):
         self._check_log()
 
     def _publish(self) -> None:
-        if self._book.open_count > _OPEN_MAX:
+        is_ahead = bool(self.site.topic_settings) and self._book.reach > _REACH_MAX
+        if self._book.open_count > _OPEN_MAX or is_ahead:
             return
         numbers = range(self._next, self._next + self.chance.randint(1, 10))
         self._next = numbers.stop
