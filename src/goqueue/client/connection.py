@@ -94,6 +94,9 @@ class Client:
                 was_sent = True
                 response = connection.getresponse()
                 reply = Reply(response.status, response.headers, response.read())
+                if not reply.body and response.length is None and not response.chunked:
+                    # A head that is cut looks like one that ends there; a node tells a length, be it 0.
+                    raise http.client.IncompleteRead(b"")
             except (OSError, http.client.HTTPException) as error:
                 self.close()
                 if self._is_aborted:

@@ -59,11 +59,23 @@ async def publish(queue: AsyncGoQueue) -> None:
         LATER,
         HANG_UP,
         cut(TOPICS, after_bytes=9),
+        cut(TOPICS, after_bytes=23),
+        cut(TOPICS, after_bytes=30),
         cut(TOPICS, after_bytes=60),
         Answer(cut_bytes=0, is_last=True),
         said(b"", status=503),
     ],
-    ids=["503", "429", "no reply", "in its head", "in its body", "closed", "503 of a proxy"],
+    ids=[
+        "503",
+        "429",
+        "no reply",
+        "in its first line",
+        "behind its first line",
+        "in its head",
+        "in its body",
+        "closed",
+        "503 of a proxy",
+    ],
 )
 def test_a_call_that_may_come_twice_is_sent_until_it_is_answered(run_at: RunAt, trouble: Answer) -> None:
     with answering(trouble, trouble, TOPICS) as node:
@@ -74,8 +86,8 @@ def test_a_call_that_may_come_twice_is_sent_until_it_is_answered(run_at: RunAt, 
 
 @pytest.mark.parametrize(
     "trouble",
-    [HANG_UP, cut(STORED, after_bytes=9), cut(STORED, after_bytes=60)],
-    ids=["no reply", "in its head", "in its body"],
+    [HANG_UP, *(cut(STORED, after_bytes=count) for count in (9, 23, 30, 60))],
+    ids=["no reply", "in its first line", "behind its first line", "in its head", "in its body"],
 )
 def test_a_call_that_may_not_come_twice_is_not_sent_again_when_its_reply_is_lost(
     run_at: RunAt, trouble: Answer
