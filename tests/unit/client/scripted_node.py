@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from email.message import Message
+from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 import msgspec
 
@@ -191,6 +192,23 @@ def by_path(**answers: Answer | Sequence[Answer]) -> Script:
         with taking:
             queue = left.get(asked.path.rpartition("/")[2].replace("-", "_"), [OK])
             return queue.pop(0) if len(queue) > 1 else queue[0]
+
+    return script
+
+
+def before(url: str, meddle: Callable[[Asked, Answer], Answer]) -> Script:
+    """A wire to a real node: what that does is done, whatever the client hears of it."""
+
+    def script(asked: Asked) -> Answer:
+        target = urlsplit(url)
+        line = HTTPConnection(target.hostname or "", target.port, timeout=PATIENCE_S)
+        query = f"?{urlencode(asked.query)}" if asked.query else ""
+        headers = {"content-type": asked.headers["content-type"] or "application/json"}
+        line.request(asked.method, quote(unquote(asked.path)) + query, asked.body or None, headers)
+        reply = line.getresponse()
+        answer = said(reply.read(), status=reply.status)
+        line.close()
+        return meddle(asked, answer)
 
     return script
 
