@@ -80,6 +80,27 @@ def held(until: threading.Event, answer: Answer) -> Answer:
     return replace(answer, until=until)
 
 
+def delivering(*texts: str) -> Answer:
+    """A poll's reply with messages whose receipts are their texts."""
+    return said(
+        {
+            "messages": [
+                {
+                    "topic": "t",
+                    "partition": 0,
+                    "offset": offset,
+                    "timestamp": "2030-01-01T00:00:00Z",
+                    "value": text,
+                    "priority": "normal",
+                    "receipt_handle": text,
+                    "delivery_count": 1,
+                }
+                for offset, text in enumerate(texts)
+            ]
+        }
+    )
+
+
 OK = said()
 BUSY = refused(503, "unavailable", "later")
 HANG_UP = cut(OK, after_bytes=0)

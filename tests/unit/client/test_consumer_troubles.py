@@ -28,6 +28,7 @@ from tests.unit.client.scripted_node import (
     Asked,
     by_path,
     cut,
+    delivering,
     held,
     nobody,
     refused,
@@ -41,27 +42,6 @@ JOINED = said({"member_id": "m"})
 NOTHING = said({"messages": []})
 SETTLED = said({"results": []})
 UNKNOWN = refused(404, "unknown_member")
-
-
-def given(*texts: str) -> Answer:
-    """A poll's reply with messages whose receipts are their texts."""
-    return said(
-        {
-            "messages": [
-                {
-                    "topic": "t",
-                    "partition": 0,
-                    "offset": offset,
-                    "timestamp": "2030-01-01T00:00:00Z",
-                    "value": text,
-                    "priority": "normal",
-                    "receipt_handle": text,
-                    "delivery_count": 1,
-                }
-                for offset, text in enumerate(texts)
-            ]
-        }
-    )
 
 
 def not_done(receipt: str) -> Answer:
@@ -93,7 +73,7 @@ def group(**answers: Any) -> Any:
 def test_each_step_of_a_consumer_survives_a_node_that_stumbles(
     run_at: RunAt, verb: str, trouble: Answer
 ) -> None:
-    well = {"join": JOINED, "poll": given("a"), "ack": SETTLED, "leave": OK}
+    well = {"join": JOINED, "poll": delivering("a"), "ack": SETTLED, "leave": OK}
 
     async def body(queue: AsyncGoQueue) -> None:
         async with queue.consumer("t", group="g") as consumer:
@@ -143,7 +123,7 @@ def test_a_member_that_the_group_has_forgotten_joins_again(run_at: RunAt) -> Non
                 break
 
     members = [JOINED, said({"member_id": "second"})]
-    with scripted(group(join=members, poll=[UNKNOWN, given("a")])) as node:
+    with scripted(group(join=members, poll=[UNKNOWN, delivering("a")])) as node:
         run_at([node.address], body)
 
         assert [asked.query["member_id"] for asked in node.of("/poll")] == ["m", "second"]
@@ -179,7 +159,7 @@ def test_an_answer_of_no_broker_does_not_end_the_upkeep(
             await message.ack()
             await asyncio.to_thread(node.wait_for, "/ack", 2)
 
-    with scripted(group(poll=given("a"), ack=[said(b'{"results": 5}'), SETTLED])) as node:
+    with scripted(group(poll=delivering("a"), ack=[said(b'{"results": 5}'), SETTLED])) as node:
         run_at([node.address], body)
 
         assert [asked.json["receipt_handles"] for asked in node.of("/ack")][:2] == [["a"], ["a"]]
@@ -194,7 +174,7 @@ def test_acknowledgements_go_by_themselves_and_together(run_at: RunAt) -> None:
                     pass
             await asyncio.to_thread(node.wait_for, "/ack")
 
-    with scripted(group(poll=given(*"abc"))) as node:
+    with scripted(group(poll=delivering(*"abc"))) as node:
         run_at([node.address], body)
 
         # The close may ask once more, for it does not wait for the answer to the first.
@@ -208,7 +188,7 @@ def test_leases_are_extended_by_themselves(run_at: RunAt) -> None:
             await asyncio.to_thread(node.wait_for, "/visibility", 2)
             await message.ack(wait=True)
 
-    with scripted(group(poll=given("a"))) as node:
+    with scripted(group(poll=delivering("a"))) as node:
         run_at([node.address], body)
 
         assert node.of("/visibility")[0].json == {"receipt_handles": ["a"], "timeout": "100ms"}
@@ -224,7 +204,7 @@ def test_acknowledgements_that_came_too_late_are_counted(run_at: RunAt) -> None:
             with pytest.raises(Refused, match="too late"):
                 await message.ack(wait=True)
 
-    with scripted(group(poll=given("a"), ack=not_done("a"))) as node:
+    with scripted(group(poll=delivering("a"), ack=not_done("a"))) as node:
         run_at([node.address], body)
 
 
@@ -242,7 +222,7 @@ def test_what_came_too_late_is_told_to_who_settles_by_hand(run_at: RunAt, verb: 
                     await message.extend(5)
 
     late = not_done("a")
-    with scripted(group(poll=given("a"), nack=late, reject=late, visibility=late)) as node:
+    with scripted(group(poll=delivering("a"), nack=late, reject=late, visibility=late)) as node:
         run_at([node.address], body)
 
         expected: dict[str, dict[str, object]] = {
@@ -263,7 +243,7 @@ def test_a_message_whose_node_is_gone_is_not_given_back_and_the_problem_goes_no_
             async with message:
                 raise ValueError("broken")
 
-    with scripted(group(poll=given("a"), nack=refused(500, "oops"))) as node:
+    with scripted(group(poll=delivering("a"), nack=refused(500, "oops"))) as node:
         run_at([node.address], body)
 
         assert node.of("/ack") == []
@@ -283,7 +263,7 @@ def test_a_consumer_that_cannot_leave_tells_so_and_the_second_time_does_the_rest
         await consumer.close()
         await consumer.close()
 
-    with scripted(group(poll=given("a"), leave=[refused(500, "oops"), OK])) as node:
+    with scripted(group(poll=delivering("a"), leave=[refused(500, "oops"), OK])) as node:
         run_at([node.address], body)
 
         assert (len(node.of("/ack")), len(node.of("/leave"))) == (1, 2)
@@ -314,7 +294,7 @@ def test_what_was_fetched_and_not_looked_at_is_given_back_in_one_request(run_at:
                 assert message.text == "a"
                 break
 
-    with scripted(group(poll=given(*"abcd"))) as node:
+    with scripted(group(poll=delivering(*"abcd"))) as node:
         run_at([node.address], body)
 
         [nack] = node.of("/nack")
@@ -345,7 +325,7 @@ def test_an_iteration_ends_when_nothing_has_come_for_the_idle_time(run_at: RunAt
                 await message.ack()
         assert seen == ["a", "b"]
 
-    with scripted(group(poll=[given("a"), NOTHING, given("b"), NOTHING])) as node:
+    with scripted(group(poll=[delivering("a"), NOTHING, delivering("b"), NOTHING])) as node:
         run_at([node.address], body)
 
         assert node.of("/poll")[0].query["timeout"] == "50ms"
@@ -427,7 +407,7 @@ async def cancelled_at(node: Any, path: str, work: Any) -> None:
 @pytest.mark.parametrize("verb", ["nack", "ack", "leave"])
 def test_a_close_that_is_cancelled_at_any_step_is_finished_by_the_next(verb: str) -> None:
     never = threading.Event()
-    answers = {"poll": given("a", "b"), "leave": OK, verb: [held(never, SETTLED), SETTLED]}
+    answers = {"poll": delivering("a", "b"), "leave": OK, verb: [held(never, SETTLED), SETTLED]}
 
     async def story() -> None:
         async with AsyncGoQueue([node.address]) as queue:
@@ -450,7 +430,7 @@ def test_a_close_that_is_cancelled_at_any_step_is_finished_by_the_next(verb: str
 @pytest.mark.parametrize("verb", ["join", "poll"])
 def test_a_poll_that_is_cancelled_at_any_step_loses_nothing(verb: str) -> None:
     late = threading.Event()
-    well = {"join": JOINED, "poll": given("a")}
+    well = {"join": JOINED, "poll": delivering("a")}
 
     async def story() -> None:
         async with AsyncGoQueue([node.address]) as queue, queue.consumer("t", group="g") as consumer:
@@ -476,7 +456,7 @@ def test_what_a_cancelled_poll_has_taken_is_given_back_by_the_close() -> None:
             assert consumer._poll is not None
             await asyncio.wait([consumer._poll])
 
-    with scripted(group(poll=held(late, given("a", "b")))) as node:
+    with scripted(group(poll=held(late, delivering("a", "b")))) as node:
         asyncio.run(story())
 
         assert node.of("/nack")[0].json["receipt_handles"] == ["a", "b"]
@@ -499,7 +479,7 @@ def test_a_block_that_is_cancelled_gives_its_message_back_at_once() -> None:
             with pytest.raises(asyncio.CancelledError):
                 await task
 
-    with scripted(group(poll=given("a"))) as node:
+    with scripted(group(poll=delivering("a"))) as node:
         asyncio.run(story())
 
         [nack] = node.of("/nack")
@@ -524,7 +504,7 @@ def test_a_settlement_that_is_cancelled_can_be_made_again(verb: str) -> None:
             assert consumer._membership.is_open("a")
             await settle()
 
-    with scripted(group(poll=given("a"), **{verb: [held(never, SETTLED), SETTLED]})) as node:
+    with scripted(group(poll=delivering("a"), **{verb: [held(never, SETTLED), SETTLED]})) as node:
         asyncio.run(story())
 
         assert len(node.of(f"/{verb}")) == 2
@@ -543,7 +523,7 @@ def test_a_flush_that_is_cancelled_leaves_the_acknowledgements_to_the_next() -> 
             await cancelled_at(node, "/ack", consumer.flush())
             await consumer.flush()
 
-    with scripted(group(poll=given("a"), ack=[held(never, SETTLED), SETTLED])) as node:
+    with scripted(group(poll=delivering("a"), ack=[held(never, SETTLED), SETTLED])) as node:
         asyncio.run(story())
 
         assert [asked.json["receipt_handles"] for asked in node.of("/ack")] == [["a"], ["a"]]
@@ -604,7 +584,7 @@ def test_consumers_ask_with_the_key_of_their_queue(run_at: RunAt) -> None:
     def all_keys(asked: list[Asked]) -> set[str | None]:
         return {one.headers["x-api-key"] for one in asked}
 
-    with scripted(group(poll=given("a"))) as node:
+    with scripted(group(poll=delivering("a"))) as node:
         run_at([node.address], body, api_key="gq_secret")
 
         assert all_keys(node.asked) == {"gq_secret"}

@@ -319,6 +319,11 @@ def test_a_thread_that_waits_for_room_hears_when_the_producer_is_closed(
 def test_a_flush_waits_for_what_other_threads_have_sent(door: RunningDoor, topic: str) -> None:
     until = threading.Event()
     flushed = threading.Event()
+
+    def flush() -> None:
+        producer.flush()
+        flushed.set()
+
     with (
         scripted(slow_batches(door, until)) as node,
         GoQueue([node.address]) as queue,
@@ -326,7 +331,7 @@ def test_a_flush_waits_for_what_other_threads_have_sent(door: RunningDoor, topic
     ):
         future = producer.send(topic, "a")
         node.wait_for("/batches")
-        thread = threading.Thread(target=lambda: (producer.flush(), flushed.set()))
+        thread = threading.Thread(target=flush)
         thread.start()
         assert not flushed.wait(0.05)
         until.set()
