@@ -5,6 +5,7 @@ checked where they are prefixed so; a message without a value says nothing and p
 not done here but asked for: that a schema is made ready (`NotReady`), or whether data fits one (`Apart`).
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from goqueue.core.schemas.checkers import Checker, Checkers, Content
@@ -21,7 +22,7 @@ from goqueue.core.schemas.wire_format import (
     read_indexes,
 )
 from goqueue.model.errors import SchemaNotFound
-from goqueue.model.messages import Headers
+from goqueue.model.messages import Headers, Message, StoredMessage
 from goqueue.model.schemas import SchemaKind, SchemaValidation, SubjectStrategy, TooSlow
 from goqueue.model.settings import TopicSettings
 
@@ -77,16 +78,28 @@ class MessageCheck:
         self._by_prefix: dict[bytes, Content] = {}
         """The same by the bytes in front of values: most messages of a batch have the same."""
 
+    def problems(self, messages: Iterable[Message | StoredMessage]) -> dict[int, str]:
+        """What is wrong with the messages that do not fit, by their indexes."""
+        found: dict[int, str] = {}
+        problem_of, named_before = self.problem, self._by_prefix
+        is_id_enough = not self._is_full
+        for index, message in enumerate(messages):
+            value, key, headers = message.value, message.key, message.headers
+            if (
+                is_id_enough
+                and key is None
+                and not headers
+                and value
+                and value[:PREFIX_BYTES] in named_before
+            ):
+                continue  # it names the schema that one before it has named, and no more is asked
+            problem = problem_of(value, key, headers)
+            if problem is not None:
+                found[index] = problem
+        return found
+
     def problem(self, value: bytes | None, key: bytes | None, headers: Headers) -> str | None:
         """What is wrong with a message, and where; None when nothing is."""
-        if (
-            self._by_prefix
-            and not (self._is_full or headers)
-            and key is None
-            and value is not None
-            and value[:PREFIX_BYTES] in self._by_prefix
-        ):
-            return None  # it names the schema that one before it has named, and no more is asked
         if value is not None and self._is_value_watched:
             named = None
             if headers:
