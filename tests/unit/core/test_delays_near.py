@@ -75,6 +75,19 @@ def test_the_horizon_can_be_moved_on_with_what_lies_between() -> None:
     assert near.take(30, 10) == ([(5, 0, 0), (12, 2, 0), (15, 3, 0)], 19)
 
 
+def test_as_many_entries_as_may_be_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(near_module, "ENTRIES_MAX", 3)
+    near = Near()
+    near.extend([], horizon_ms=10)
+
+    for due_ms in range(6):
+        near.offer((due_ms, due_ms, 0))
+    assert (len(near), near.horizon_ms) == (6, 10)
+    near.offer((6, 6, 0))
+
+    assert (len(near), near.horizon_ms) == (3, 3)
+
+
 def test_it_can_begin_again_from_the_disk() -> None:
     near = Near()
     near.extend([(5, 0, 0)], horizon_ms=10)

@@ -368,6 +368,27 @@ def test_a_message_that_waits_for_its_next_try_can_be_moved_and_waits_no_more() 
     assert (desk.delivery.waiting, list(desk.delivery.busy)) == ({}, [(0, 1)])
 
 
+def test_a_message_that_is_moved_before_anybody_took_it_is_not_handed_out() -> None:
+    desk = stocked(3)
+
+    desk.commit(MovesBegun(NUMBER, NO_LEASE, (move(1),)))
+
+    assert ready(desk.delivery) == [(0, 1), (2, 3)]
+    assert list(desk.delivery.busy) == [(1, 2)]
+
+
+def test_of_what_lies_below_the_floor_no_lane_is_remembered() -> None:
+    desk = stocked(4, Lane.CRITICAL)
+    desk.stock(4, Lane.HIGH)
+
+    desk.settle(desk.poll(6))
+
+    assert desk.delivery.floor == 6
+    assert desk.delivery.shelf.count_by_lane(0, 8) == [0, 2, 6, 0, 0]
+    desk.delivery.settle_below(20)
+    assert desk.delivery.shelf.scan_offset == 20
+
+
 def test_what_is_settled_is_not_moved() -> None:
     desk = stocked(3)
     leased = desk.poll(3)
