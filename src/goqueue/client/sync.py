@@ -5,7 +5,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-from goqueue.client.addresses import Address, parse_addresses
+from goqueue.client.addresses import Address, addresses_of
 from goqueue.client.call import Call
 from goqueue.client.connection import Pool
 from goqueue.client.consumer import Consumer
@@ -65,14 +65,14 @@ class GoQueue(Messages):
 
     def __init__(
         self,
-        server: str | Sequence[Address] = "localhost:8080",
+        server: str | Sequence[str | Address] = "localhost:8080",
         *,
         api_key: str | None = None,
         timeout_s: float = 30.0,
         retry_for_s: float = 30.0,
     ) -> None:
         self._pool = Pool(
-            parse_addresses(server) if isinstance(server, str) else server,
+            addresses_of(server),
             timeout_ms=option_ms("timeout_s", timeout_s, least_ms=1),
             retry_for_ms=option_ms("retry_for_s", retry_for_s, least_ms=0),
             api_key=api_key,

@@ -4,7 +4,7 @@ from email.message import Message
 
 import pytest
 
-from goqueue.client import Busy, Refused, Unavailable
+from goqueue.client import AsyncGoQueue, Busy, GoQueue, Refused, Unavailable
 from goqueue.client.addresses import Address, parse_addresses
 from goqueue.client.call import Attempts, Call, Reply
 from goqueue.client.errors import NobodyAnswers
@@ -175,7 +175,11 @@ def test_addresses_are_read_as_people_write_them() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", " , ", "a", "a:", "a:x", "a:0", "a:65536", "a:²", "a:-1", ":1", "a b:1", "b@a:1", "http://a:1/b:2"],
+    [
+        *["", " , ", "a", "a:", "a:x", "a:0", "a:65536", "a:²", "a:-1"],
+        *[":1", "a b:1", "b@a:1", "http://a:1/b:2"],
+        *["a..b:1", "x" * 64 + ":1"],  # names that nobody can look up
+    ],
 )
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(Invalid, match="address"):
@@ -186,3 +190,21 @@ def test_what_is_no_address_is_refused(text: str) -> None:
 def test_who_asks_for_tls_hears_that_there_is_none(text: str) -> None:
     with pytest.raises(Invalid, match="do not speak TLS"):
         parse_addresses(text)
+
+
+@pytest.mark.parametrize("form", [GoQueue, AsyncGoQueue])
+def test_addresses_may_also_come_one_by_one(form: type[GoQueue] | type[AsyncGoQueue]) -> None:
+    queue = form(["a:1", Address("b", 2), ("c", 3)])  # type: ignore[list-item]  # a plain pair
+
+    carrier = queue._pool if isinstance(queue, GoQueue) else queue._client
+    assert carrier.addresses == (Address("a", 1), Address("b", 2), Address("c", 3))
+    assert ", ".join(map(str, carrier.addresses)) == "a:1, b:2, c:3"
+
+
+@pytest.mark.parametrize("form", [GoQueue, AsyncGoQueue])
+@pytest.mark.parametrize("server", ["", [], [""], ["a"]])
+def test_without_an_address_there_is_no_queue(
+    form: type[GoQueue] | type[AsyncGoQueue], server: str | list[Address]
+) -> None:
+    with pytest.raises(Invalid, match="address"):
+        form(server)

@@ -118,7 +118,7 @@ def test_both_forms_have_the_same_names_and_take_the_same_arguments() -> None:
     ]
     for one, other in pairs:
         assert _methods(one) == _methods(other)
-    assert set(vars(GoQueue([]))) - {"_pool"} == set(vars(AsyncGoQueue([]))) - {"_client"}
+    assert set(vars(GoQueue())) - {"_pool"} == set(vars(AsyncGoQueue())) - {"_client"}
 
 
 def test_every_name_of_the_package_is_there_and_has_a_page_of_its_own_words() -> None:
