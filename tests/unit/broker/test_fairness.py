@@ -17,6 +17,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.delays.verbs import list_delayed
 from goqueue.broker.groups.assigned import heartbeat_assigned, join_assigned, leave_assigned
 from goqueue.broker.groups.lag import group_lag
+from goqueue.broker.groups.verbs import describe_group
 from goqueue.broker.measures.view import View
 from goqueue.broker.queue import poll as poll_module
 from goqueue.broker.queue.read import Opened, open_runs
@@ -24,18 +25,37 @@ from goqueue.broker.queue.redrive import redrive
 from goqueue.broker.queue.upkeep import keep_up_deliveries
 from goqueue.broker.read.read import read_messages
 from goqueue.broker.storage.waiters import ReadWaiter, tell_in_turn
-from goqueue.broker.topics.verbs import alter_settings, create_topic, delete_topic, describe_topic
+from goqueue.broker.topics.verbs import (
+    add_partitions,
+    alter_settings,
+    create_topic,
+    delete_topic,
+    describe_topic,
+)
 from goqueue.broker.upkeep import keep_up_partitions
 from goqueue.broker.write.append import append
 from goqueue.broker.write.publish import publish
 from goqueue.model.commands import Append, Publish, ReadMessages
 from goqueue.model.delays import ListDelayed
 from goqueue.model.delivery import Redrive
-from goqueue.model.group_commands import DescribeLag, HeartbeatAssigned, JoinAssigned, LeaveAssigned
+from goqueue.model.group_commands import (
+    DescribeGroup,
+    DescribeLag,
+    HeartbeatAssigned,
+    JoinAssigned,
+    LeaveAssigned,
+)
 from goqueue.model.groups import Membership, Sharing
 from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import BrokerConfig
-from goqueue.model.topics import AlterSettings, CreateTopic, DeleteTopic, DescribeTopic, SettingChange
+from goqueue.model.topics import (
+    AddPartitions,
+    AlterSettings,
+    CreateTopic,
+    DeleteTopic,
+    DescribeTopic,
+    SettingChange,
+)
 from goqueue.node.disk import FolderDisk
 from goqueue.records.layout import MAGIC, Codec
 from goqueue.testing.disk import SimulatedDisk
@@ -180,6 +200,31 @@ def test_members_that_come_at_once_are_let_in_one_after_the_other_in_slices() ->
                 assert {joined.generation for joined in await asyncio.gather(*joins)} == {1, 2, 3, 4}
 
             hold_ms = await longest_hold(lambda: join_all(f"group-{broker.new_id()}"), runs=2)
+        assert hold_ms < HOLD_MS_MAX
+
+    with _undisturbed():
+        asyncio.run(walk())
+
+
+@pytest.mark.slow
+def test_groups_hear_one_after_the_other_that_a_large_topic_has_grown() -> None:
+    async def walk() -> None:
+        async with running(SimulatedDisk(Random(1)), NO_UPKEEP) as broker:
+            await create_topic(broker, CreateTopic(name=ORDERS, partitions=PARTITIONS // 2))
+            groups = [f"group-{number}" for number in range(12)]
+            for group in groups:
+                await join(broker, group=group)
+
+            def has_followed(group: str) -> bool:
+                (member,) = describe_group(broker, DescribeGroup(group=group)).members
+                return len(member.partitions) == PARTITIONS // 2 + 1
+
+            async def grow() -> None:
+                await add_partitions(broker, AddPartitions(name=ORDERS, total=PARTITIONS // 2 + 1))
+                while not all(map(has_followed, groups)):
+                    await asyncio.sleep(0)
+
+            hold_ms = await longest_hold(grow, runs=1)
         assert hold_ms < HOLD_MS_MAX
 
     with _undisturbed():

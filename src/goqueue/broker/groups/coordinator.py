@@ -13,6 +13,7 @@ from typing import TypeVar
 from goqueue.broker.groups.journal import GroupJournal, GroupJournals
 from goqueue.broker.groups.stored_times import StoredTimes
 from goqueue.broker.groups.watch import GroupWatch
+from goqueue.broker.slices import Slices
 from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.core.groups.assignors import TopicCounts
 from goqueue.core.groups.events import Event
@@ -62,6 +63,9 @@ class Coordinator:
         self._clock = clock
         self._counters = counters
         self._active: dict[str, ActiveGroup] = {}
+        self._topics: TopicCounts = {}
+        self._to_follow: dict[str, None] = {}
+        """Groups that have not heard yet of the topics there are."""
         self.stored_times = StoredTimes()
         self.on_change: Callable[[str], None] = lambda group: None
         """Told of a group whose members or assignments may have changed."""
@@ -116,11 +120,30 @@ class Coordinator:
             self.carry_out(active, Outcome())
 
     def follow(self, topics: TopicCounts) -> None:
-        """Topics have come, gone or grown: groups hear of it at once, and so do polls that wait."""
-        for active in tuple(self._active.values()):
-            group = active.membership
-            if isinstance(group, AssignedGroup) and (events := group.follow(topics, now_ns=self.now_ns())):
-                self.carry_out(active, Outcome(events=events))
+        """Topics have come, gone or grown: groups hear of it at once, and so do polls that wait.
+
+        One group after the other, with turns of the loop for others in between: many may read a topic of very
+        many partitions. Whoever asks something of a group before has it follow first.
+        """
+        self._topics = topics
+        is_following = bool(self._to_follow)
+        self._to_follow = dict.fromkeys(self._active)
+        if self._to_follow and not is_following:
+            self._follow_some()
+
+    def _follow_some(self) -> None:
+        slices = Slices(self._clock)
+        while self._to_follow:
+            name = next(iter(self._to_follow))
+            del self._to_follow[name]
+            active = self._active.get(name)
+            if active is not None and isinstance(group := active.membership, AssignedGroup):
+                events = group.follow(self._topics, now_ns=self.now_ns())
+                if events:
+                    self.carry_out(active, Outcome(events=events))
+            if slices.is_over and self._to_follow:
+                asyncio.get_running_loop().call_soon(self._follow_some)
+                return
 
     def forget_if_void(self, journal: GroupJournal, group: str) -> None:
         """Let go of a group in which nothing is left."""
@@ -168,6 +191,7 @@ class Coordinator:
             for waiter in active.waiting.values():
                 _answer(waiter, ShuttingDown())
         self._active.clear()
+        self._to_follow.clear()
         await self.journals.drain()
 
     def _enter(self, journal: GroupJournal, record: GroupRecord) -> ActiveGroup:
