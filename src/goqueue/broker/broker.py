@@ -16,7 +16,7 @@ from goqueue.broker.backup.store import BackupStore
 from goqueue.broker.delays.keeper import DelayKeeper
 from goqueue.broker.groups.coordinator import Coordinator
 from goqueue.broker.health.condition import Health
-from goqueue.broker.metadata_state import Event as MetadataEvent
+from goqueue.broker.metadata_state import Agreement
 from goqueue.broker.queue.state import QueueState
 from goqueue.broker.schemas.state import SchemaState
 from goqueue.broker.sinks.state import SinkState
@@ -31,7 +31,8 @@ from goqueue.broker.tenants.verbs import attach_tenants
 from goqueue.broker.to_the_end import to_the_end
 from goqueue.broker.transactions.journal import TransactionJournals
 from goqueue.core.access.tenants import Tenants
-from goqueue.core.cluster.metadata import JournalBegun, Metadata, Topic, TopicRemoved
+from goqueue.core.cluster.metadata import Metadata
+from goqueue.core.cluster.values import Topic
 from goqueue.core.telemetry.counters import Counters
 from goqueue.core.telemetry.telemetry import Telemetry
 from goqueue.log.commit_log import CommitLog
@@ -47,7 +48,7 @@ from goqueue.model.errors import (
 )
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.names import is_internal
-from goqueue.model.ports import Clock, Disk, Threads, Workshop
+from goqueue.model.ports import Clock, Disk, Store, Threads, Workshop
 from goqueue.model.running_time import RunningTime
 from goqueue.model.settings import BrokerConfig
 
@@ -94,7 +95,12 @@ class Broker:
     flusher: Flusher
     shelf: FileShelf
     health: Health
-    journal: StateJournal[MetadataEvent]
+    store: Store
+    """What all nodes agree on."""
+    agreement: Agreement
+    """The way to change that. `metadata` and `tenants` are its image."""
+    journal: StateJournal[Any]
+    """Where one node keeps the store."""
     tenants: Tenants
     sinks: SinkState
     transactions: TransactionJournals = field(init=False)
@@ -108,6 +114,8 @@ class Broker:
     delays: DelayKeeper = field(init=False)
     started_ms: int
     topics: dict[TopicName, OpenTopic] = field(default_factory=dict)
+    leaving: dict[TopicName, OpenTopic] = field(default_factory=dict)
+    """Topics that are gone for everybody, whose partitions are still to be closed."""
     topic_counts: Mapping[TopicName, int] = field(default_factory=dict)
     """How many partitions each topic of clients has. Another object whenever that has changed."""
     waiting_reads: dict[ReadWaiter, None] = field(default_factory=dict)
@@ -264,9 +272,18 @@ class Broker:
                 partition.leader_epoch = await self._raise_epoch(partition.source, partition.log.last_epoch)
 
     async def _raise_epoch(self, source: TopicPartition, last_epoch: int) -> int:
-        raised = self.metadata.raise_epoch(source, above=last_epoch)
-        await self.journal.submit(raised)
-        return raised.epoch
+        return await self.agreement.make(lambda: self.metadata.raise_epoch(source, above=last_epoch))
+
+    def let_topics_go(self, names: Sequence[TopicName]) -> None:
+        """Topics are gone from what is agreed: from now on nobody finds them here either."""
+        for name in names:
+            if (topic := self.topics.pop(name, None)) is not None:
+                self.leaving[name] = topic
+        self.count_topics()
+
+    def follow_tenants(self) -> None:
+        """Tenants have come, gone or changed."""
+        attach_tenants(self)
 
     async def open_journal(self, journal: Journal[Any]) -> None:
         """Open a journal's partition and read its machine's state back."""
@@ -301,7 +318,7 @@ class Broker:
         """Remember that there is this journal, so that its absence is noticed."""
         name = str(partition.source)
         if partition is not self.journal.partition and name not in self.metadata.journals:
-            await self.journal.submit(JournalBegun(name))
+            await self.agreement.make(lambda: self.metadata.begin_journal(name))
 
     def stop_for(self, reason: str) -> None:
         """A journal is lost: what is in memory may differ from the disk, and only a new start tells."""
@@ -345,10 +362,10 @@ class Broker:
                 )
 
 
-async def remove_folder(broker: Broker, name: TopicName) -> None:
+async def remove_folder(broker: Broker, topic: Topic) -> None:
     """Remove what a deleted topic left on the disk, and free its name."""
-    await broker.threads.run(_remove_topic_folder, broker.disk, name)
-    await broker.journal.submit(TopicRemoved(name))
+    await broker.threads.run(_remove_topic_folder, broker.disk, topic.name)
+    await broker.agreement.make(lambda: broker.metadata.remove_topic(topic))
 
 
 def _remove_topic_folder(disk: Disk, name: TopicName) -> None:

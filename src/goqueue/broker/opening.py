@@ -12,8 +12,7 @@ from goqueue.broker.groups.journal import OFFSETS_TOPIC, GroupJournals
 from goqueue.broker.health.condition import Health
 from goqueue.broker.health.floors import compare_floors
 from goqueue.broker.health.reserve import Reserve
-from goqueue.broker.metadata_state import EVENTS as METADATA_EVENTS
-from goqueue.broker.metadata_state import METADATA_TOPIC, MetadataAndTenants
+from goqueue.broker.metadata_state import Agreement
 from goqueue.broker.queue.upkeep import keep_up_deliveries
 from goqueue.broker.schemas.state import SchemaState
 from goqueue.broker.sinks.state import SinkState
@@ -23,13 +22,13 @@ from goqueue.broker.storage.flusher import Flusher
 from goqueue.broker.storage.journal import JOURNAL_SETTINGS
 from goqueue.broker.storage.journal_set import JOURNAL_COUNT
 from goqueue.broker.storage.partition import Partition
-from goqueue.broker.storage.state_journal import StateJournal
+from goqueue.broker.storage.store_journal import METADATA_TOPIC, StoreJournal
 from goqueue.broker.tenants.verbs import note_usage
 from goqueue.broker.transactions.ends import recover_transactions, watch_transactions
 from goqueue.broker.transactions.journal import SINKS_JOURNAL, TRANSACTIONS_TOPIC, TransactionJournals
 from goqueue.broker.upkeep import keep_up
 from goqueue.core.access.tenants import Tenants
-from goqueue.core.cluster.metadata import ClusterFormed, JournalBegun, Metadata
+from goqueue.core.cluster.metadata import Metadata
 from goqueue.core.telemetry.counters import Counters
 from goqueue.core.telemetry.telemetry import Telemetry
 from goqueue.core.transactions.sinks import Sinks
@@ -66,26 +65,39 @@ async def open_broker(
         chance or random.SystemRandom(),
         reserve or Reserve(disk, threads, size_bytes=0),
     )
-    journal, metadata = broker.journal, broker.metadata
     await threads.run(broker.commit_log.open)
-    await broker.open_journal(journal)
-    if COMMIT_FOLDER in metadata.journals and broker.commit_log.is_new:
+    await broker.open_journal(broker.journal)
+    await broker.agreement.load()
+    if COMMIT_FOLDER in broker.metadata.journals and broker.commit_log.is_new:
         raise CommitLogDamaged(COMMIT_FOLDER, "the folder was removed: all is missing")
     await threads.run(broker.commit_log.make_folder)
+    broker.agreement.begin_following(broker.stop_for)
+    try:
+        await _open_all(broker)
+    except BaseException:
+        broker.agreement.stop(ShuttingDown())
+        raise
+    return broker
+
+
+async def _open_all(broker: Broker) -> None:
+    """Open all that the metadata speak of, and begin to work."""
+    config, journal, metadata = broker.config, broker.journal, broker.metadata
+    agreement = broker.agreement
     if not metadata.cluster_id:
         cluster_id = "".join(broker.chance.choices(_CLUSTER_ID_LETTERS, k=22))
-        await journal.submit(ClusterFormed(cluster_id))
+        await agreement.make(lambda: metadata.form_cluster(cluster_id))
     if COMMIT_FOLDER not in metadata.journals:
-        await journal.submit(JournalBegun(COMMIT_FOLDER))
-    await journal.submit(metadata.note_start())
+        await agreement.make(lambda: metadata.begin_journal(COMMIT_FOLDER))
+    await agreement.make(metadata.note_start)
     journal.partition.leader_epoch = broker.coordinator_epoch
     await broker.open_journal(broker.schemas.journal)
     await broker.transactions.open({SINKS_JOURNAL, *await _numbers(broker, TRANSACTIONS_TOPIC)})
     broker.telemetry = Telemetry(
         broker.counters, config.tracing, metadata.cluster_id, began_us=broker.clock.wall_us()
     )
-    for name in sorted(metadata.deleted):
-        await remove_folder(broker, name)
+    for _, topic in sorted(metadata.deleted.items()):
+        await remove_folder(broker, topic)
     await journal.shorten()
     topics = list(metadata.topics.values())
     numbers = [(topic, number) for topic in topics for number in range(topic.partitions)]
@@ -95,6 +107,8 @@ async def open_broker(
         broker.topics[topic.name] = OpenTopic(partitions[: topic.partitions])
         del partitions[: topic.partitions]
     broker.count_topics()
+    agreement.on_topics_gone = broker.let_topics_go
+    agreement.on_tenants_changed = broker.follow_tenants
     await broker.coordinator.start(await _numbers(broker, OFFSETS_TOPIC))
     await compare_floors(broker)
     await broker.open_journal(broker.delays.store.journal)
@@ -108,7 +122,6 @@ async def open_broker(
     watch_transactions(broker)
     await keep_up_deliveries(broker)
     broker.keep(asyncio.get_running_loop().create_task(keep_up(broker)))
-    return broker
 
 
 async def close_broker(broker: Broker) -> None:
@@ -128,7 +141,8 @@ async def close_broker(broker: Broker) -> None:
     await asyncio.gather(*broker.changes, return_exceptions=True)
     await broker.transactions.drain()
     await broker.delays.close()
-    note_usage(broker)
+    await note_usage(broker)
+    broker.agreement.stop(ShuttingDown())
     partitions = broker.all_partitions()
     for partition in partitions:
         if not partition.is_failed and partition.log.wants_snapshot:
@@ -150,7 +164,7 @@ def _put_together(
     reserve: Reserve,
 ) -> Broker:
     """A broker with all its rooms, which has read nothing yet."""
-    metadata = Metadata()
+    metadata = Metadata(config.node_id)
     tenants = Tenants()
     running = RunningTime(clock)
     counters = Counters(config.metrics)
@@ -180,6 +194,7 @@ def _put_together(
         partition.counters = counters.topic(topic)
         return partition
 
+    store = StoreJournal(journal_partition(METADATA_TOPIC))
     broker = Broker(
         config=config,
         disk=disk,
@@ -193,9 +208,9 @@ def _put_together(
         flusher=flusher,
         shelf=shelf,
         health=Health(clock, reserve),
-        journal=StateJournal(
-            journal_partition(METADATA_TOPIC), MetadataAndTenants(metadata, tenants), METADATA_EVENTS
-        ),
+        store=store,
+        agreement=Agreement(store, metadata, tenants),
+        journal=store.journal,
         tenants=tenants,
         sinks=SinkState(sinks, disk),
         schemas=SchemaState(journal_partition(SCHEMAS_TOPIC), config.schemas),

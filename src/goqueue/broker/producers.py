@@ -1,7 +1,6 @@
 """Producers: an id for each, never given twice; and who has written to a partition."""
 
 from goqueue.broker.broker import Broker
-from goqueue.core.cluster.metadata import PRODUCER_IDS_RESERVED
 from goqueue.model.errors import ShuttingDown
 from goqueue.model.ids import ProducerId
 from goqueue.model.transaction_commands import DescribeProducers, TakeProducerId
@@ -12,11 +11,12 @@ async def init_producer(broker: Broker, command: TakeProducerId) -> ProducerId:
     """The next id; a block of them is journalled before the first of it is given out."""
     if not broker.is_open:
         raise ShuttingDown
+    taken_by = str(broker.new_id())
     while not broker.producer_ids:
-        event = broker.metadata.reserve_producer_ids()
-        await broker.journal.submit(event)
         # Several callers may have waited here, each with a block of its own: all of them are fresh.
-        broker.producer_ids = range(event.end - PRODUCER_IDS_RESERVED, event.end)
+        broker.producer_ids = await broker.agreement.make(
+            lambda: broker.metadata.reserve_producer_ids(taken_by)
+        )
     producer_id = broker.producer_ids[0]
     broker.producer_ids = broker.producer_ids[1:]
     return ProducerId(producer_id)

@@ -364,6 +364,35 @@ class StorageFailed(Unavailable):
     code = "storage_failed"
 
 
+class Outdated(Fenced):
+    """What is agreed has changed since this was decided on: look at it again."""
+
+    code = "metadata_outdated"
+
+    def __init__(self, key: str, revision: int) -> None:
+        super().__init__(f"{key} has changed meanwhile; the store is at revision {revision}")
+        self.key = key
+        self.revision = revision
+
+
+class Compacted(Fenced):
+    """The store no longer knows what changed behind a revision: load it anew."""
+
+    code = "metadata_compacted"
+
+    def __init__(self, after: int) -> None:
+        super().__init__(f"what changed behind revision {after} is no longer known")
+
+
+class Unknown(Unavailable):
+    """The store gave no answer: the change may have been made, or not."""
+
+    code = "metadata_unknown"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"nobody knows whether the change was made: {reason}")
+
+
 class PartitionDamaged(Unavailable):
     """Stored messages are lost; it is not written to until an operator accepts that, or repairs it."""
 

@@ -1,8 +1,10 @@
 """Ports: what the log and the broker ask of the world. Real ones in node/, simulated ones in testing/."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from errno import EDQUOT, ENOSPC
 from typing import NamedTuple, ParamSpec, Protocol, TypeVar
+
+from goqueue.model.cluster import Change, Guard, Loaded
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -169,3 +171,44 @@ class Workshop(Protocol):
         Raises JobOverran when it takes more than it may, JobLost when it comes to no end for another
         reason, WorkshopBusy when too many wait.
         """
+
+
+class Session(Protocol):
+    """A node's word that it is alive. What it holds goes when that is given up, or no longer believed."""
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the store has not been heard of for so long that it may have ended the session."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it has ended."""
+
+    async def hold(self, key: str, value: bytes) -> int:
+        """Put a key that is absent, for as long as the session lives; its revision. Raises like `change`."""
+
+    async def close(self) -> None:
+        """Give up what it holds, now."""
+
+
+class Store(Protocol):
+    """What all nodes agree on: keys and values, of which every change has a revision. Values are JSON."""
+
+    async def load(self, prefix: str) -> Loaded:
+        """All that stands under keys that begin so, at one revision."""
+
+    def follow(self, prefix: str, after: int) -> AsyncIterator[Change]:
+        """What changes there behind a revision, in order, none left out; it comes to no end.
+
+        Raises Compacted when the store no longer knows what came next: then load anew.
+        """
+
+    async def change(self, guards: Sequence[Guard], puts: Mapping[str, bytes], drops: Sequence[str]) -> int:
+        """Change keys together, or none of them; returns the revision of that.
+
+        Raises Outdated when a guard does not hold, and Unknown when there was no answer: it may have
+        happened. Load, and look.
+        """
+
+    async def open_session(self, ttl_ms: int) -> Session:
+        """Say that one is alive, and go on saying so."""

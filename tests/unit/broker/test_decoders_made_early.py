@@ -44,10 +44,11 @@ import goqueue.broker.opening
 from goqueue.broker.delays import records as delay_records
 from goqueue.broker.groups import state as delivery_state
 from goqueue.broker.schemas import state as schema_state
-from goqueue.broker import metadata_state, opening
+from goqueue.broker import opening
+from goqueue.broker.storage import store_journal
 from goqueue.broker.transactions import journal as transaction_journal
 codecs = [
-    delay_records.SCHEDULE_EVENTS, delivery_state.EVENTS, metadata_state.EVENTS,
+    delay_records.SCHEDULE_EVENTS, delivery_state.EVENTS, store_journal.EVENTS,
     schema_state.EVENTS, transaction_journal._EVENTS,
 ]
 kinds = [decoder.type for codec in codecs for decoder in codec._decoders.values()]

@@ -2,9 +2,9 @@
 
 Nothing that names an offset is on the disk before the message is, so a group that stands behind the end of a
 log has had messages that are missing: the partition is damaged. A folder of a broker that did not keep to
-that (it shows in the metadata: no `CommitMarkKept`) is put right once: its groups go back to where the log
-ends, since new messages at these offsets would else never be delivered to them. Offsets that clients merely
-named, before anybody could have read so far, are left alone.
+that (it shows in the metadata: no `folder/commit_mark`) is put right once: its groups go back to where the
+log ends, since new messages at these offsets would else never be delivered to them. Offsets that clients
+merely named, before anybody could have read so far, are left alone.
 """
 
 import logging
@@ -17,7 +17,6 @@ from goqueue.broker.groups.journal import GroupJournal
 from goqueue.broker.groups.state import Event
 from goqueue.broker.slices import Slices
 from goqueue.broker.storage.partition import Partition
-from goqueue.core.cluster.metadata import CommitMarkKept
 from goqueue.core.groups.events import OffsetsCommitted, OffsetsPended
 from goqueue.core.groups.groups import GroupRecord
 from goqueue.model.groups import TopicOffsets
@@ -34,7 +33,7 @@ async def compare_floors(broker: Broker) -> None:
     for journal in broker.coordinator.journals:
         for record in tuple(journal.groups):
             await _cut_back(broker, journal, record)
-    await broker.journal.submit(CommitMarkKept())
+    await broker.agreement.make(broker.metadata.keep_commit_mark)
 
 
 def known_end(broker: Broker, source: TopicPartition) -> int:

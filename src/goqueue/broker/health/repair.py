@@ -15,11 +15,10 @@ import msgspec
 
 from goqueue.broker.delays.checkpoint import load_checkpoint
 from goqueue.broker.delays.runs import Runs
-from goqueue.broker.metadata_state import EVENTS, METADATA_TOPIC, MetadataAndTenants
 from goqueue.broker.storage.data_folder import CHECKPOINT_FILE, DELAYS_FOLDER, LOGS_FOLDER, is_used
 from goqueue.broker.storage.journal import JOURNAL_SETTINGS
 from goqueue.broker.storage.partition import Partition
-from goqueue.core.access.tenants import Tenants
+from goqueue.broker.storage.store_journal import EVENTS, METADATA_TOPIC, Keys
 from goqueue.core.cluster.metadata import Metadata
 from goqueue.log.commit_log import COMMIT_FOLDER, CommitLog
 from goqueue.log.commit_rounds import NO_TOPIC
@@ -100,7 +99,7 @@ def repair(disk: Disk, clock: Clock, *, is_applied: bool, kept_in: str | None) -
     for source in sorted(expected | {source for source in there if is_internal(source.topic)}):
         if source != journal:
             repairing.look_at(source, must_exist=source in expected)
-    strangers = {s.topic for s in there - expected if not is_internal(s.topic)} - known.deleted
+    strangers = {s.topic for s in there - expected if not is_internal(s.topic)} - known.deleted.keys()
     found.unknown_topics = sorted(strangers)
     _look_at_delays(disk, found)
     repairing.end_commit_log(is_known=COMMIT_FOLDER in known.journals)
@@ -293,8 +292,7 @@ def _finish_earlier(disk: Disk, folder: str) -> None:
 
 def _read_metadata(disk: Disk, journal: TopicPartition) -> Metadata:
     """What the good frames of the metadata journal say."""
-    metadata = Metadata()
-    machine = MetadataAndTenants(metadata, Tenants())
+    metadata, machine = Metadata(), Keys()
     folder = _folder(journal)
     inspected = inspect(disk, folder)
     for segment in inspected.segments:
@@ -308,10 +306,11 @@ def _read_metadata(disk: Disk, journal: TopicPartition) -> Metadata:
                             _apply(machine, message.value or b"")
         finally:
             file.close()
+    metadata.load(machine.loaded())
     return metadata
 
 
-def _apply(machine: MetadataAndTenants, event: bytes) -> None:
+def _apply(machine: Keys, event: bytes) -> None:
     try:
         machine.apply(EVENTS.decode(event))
     except (LookupError, ValueError, msgspec.MsgspecError) as error:

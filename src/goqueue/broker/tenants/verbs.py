@@ -5,11 +5,14 @@ tenants come and go, and kept with its partitions: a message on its way asks nob
 """
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from goqueue.broker.storage.waiters import ReadWaiter, tell_in_turn
 from goqueue.broker.tenants.quotas import groups_owned, measure_storage, size_of, topics_owned
-from goqueue.core.access.events import Event, TenantSet
+from goqueue.core.access.events import Event, TenantDeleted, TenantSet
+from goqueue.core.access.values import changes, tenant_key
+from goqueue.model.cluster import Step
 from goqueue.model.errors import GoQueueError, ShuttingDown
 from goqueue.model.ids import TopicName
 from goqueue.model.names import is_internal
@@ -40,9 +43,10 @@ USAGE_NOTED_MS = 30_000
 
 async def create_tenant(broker: "Broker", command: CreateTenant) -> Tenant:
     """Create a tenant. Topics and groups that bear its name already are its own from now on."""
-    created = broker.tenants.create(command, now_ms=broker.clock.wall_ms())
-    await _commit(broker, created)
-    return broker.tenants.get(created.tenant.tenant_id)
+    now_ms = broker.clock.wall_ms()
+    tenant_id = broker.tenants.create(command, now_ms=now_ms).tenant.tenant_id
+    await _make(broker, lambda: broker.tenants.create(command, now_ms=now_ms))
+    return broker.tenants.get(tenant_id)
 
 
 def get_tenant(broker: "Broker", command: GetTenant) -> Tenant:
@@ -55,29 +59,31 @@ def list_tenants(broker: "Broker", command: ListTenants) -> list[Tenant]:
 
 
 async def change_tenant(broker: "Broker", command: ChangeTenant) -> Tenant:
-    await _commit(broker, broker.tenants.change(command, now_ms=broker.clock.wall_ms()))
+    now_ms = broker.clock.wall_ms()
+    await _make(broker, lambda: broker.tenants.change(command, now_ms=now_ms))
     return broker.tenants.get(command.tenant_id)
 
 
 async def restore_tenant(broker: "Broker", tenant: Tenant) -> None:
     """Bring a tenant back as a backup has kept it."""
-    await _commit(broker, TenantSet(tenant))
+    await _make(broker, lambda: TenantSet(tenant))
 
 
 async def set_quotas(broker: "Broker", command: SetQuotas) -> Tenant:
     """Other quotas from now on. What there is already stays, also when it is more than they allow."""
-    await _commit(
-        broker, broker.tenants.set_quotas(command.tenant_id, command.quotas, now_ms=broker.clock.wall_ms())
-    )
+    now_ms = broker.clock.wall_ms()
+    await _make(broker, lambda: broker.tenants.set_quotas(command.tenant_id, command.quotas, now_ms=now_ms))
     return broker.tenants.get(command.tenant_id)
 
 
 async def set_status(broker: "Broker", command: SetStatus) -> Tenant:
     """Suspend, disable, or let work again. Readers that wait hear of it at once."""
     now_ms = broker.clock.wall_ms()
-    await _commit(
+    await _make(
         broker,
-        broker.tenants.set_status(command.tenant_id, command.status, reason=command.reason, now_ms=now_ms),
+        lambda: broker.tenants.set_status(
+            command.tenant_id, command.status, reason=command.reason, now_ms=now_ms
+        ),
     )
     tell_in_turn(broker.waiting_reads, ReadWaiter.wake)
     return broker.tenants.get(command.tenant_id)
@@ -85,10 +91,12 @@ async def set_status(broker: "Broker", command: SetStatus) -> Tenant:
 
 async def delete_tenant(broker: "Broker", command: DeleteTenant) -> None:
     """Forget a tenant. Its topics stay, and belong to nobody."""
-    topic_count = len(tenant_topics(broker, ListTenantTopics(tenant_id=command.tenant_id)))
-    await _commit(
-        broker, broker.tenants.delete(command.tenant_id, topic_count=topic_count, is_forced=command.is_forced)
-    )
+
+    def decide() -> TenantDeleted:
+        topic_count = len(tenant_topics(broker, ListTenantTopics(tenant_id=command.tenant_id)))
+        return broker.tenants.delete(command.tenant_id, topic_count=topic_count, is_forced=command.is_forced)
+
+    await _make(broker, decide)
 
 
 def tenant_topics(broker: "Broker", command: ListTenantTopics) -> list[TopicName]:
@@ -131,7 +139,9 @@ def tenant_usage(broker: "Broker", command: DescribeUsage) -> TenantUsage:
 
 async def reset_usage(broker: "Broker", command: ResetUsage) -> TenantUsage:
     """Begin to count from 0 again what a tenant moves. What it holds is what it is."""
-    await _commit(broker, broker.tenants.reset_usage(command.tenant_id))
+    await _make(broker, lambda: broker.tenants.reset_usage(command.tenant_id))
+    # What others have noted is their count; this one is begun anew here.
+    broker.tenants.apply(broker.tenants.reset_usage(command.tenant_id))
     return tenant_usage(broker, DescribeUsage(tenant_id=command.tenant_id))
 
 
@@ -152,24 +162,32 @@ async def keep_up_tenants(broker: "Broker") -> None:
     now_ns = broker.clock.monotonic_ns()
     if now_ns - broker.tenants.usage_noted_ns >= USAGE_NOTED_MS * _NS_PER_MS:
         broker.tenants.usage_noted_ns = now_ns
-        note_usage(broker)
+        await note_usage(broker)
         await broker.journal.shorten()
 
 
-def note_usage(broker: "Broker") -> None:
+async def note_usage(broker: "Broker") -> None:
     """Write down what tenants have moved, if that has changed."""
     noted = broker.tenants.note_usage()
+    if noted is None:
+        return
+    step = _step(broker, noted)
     try:
-        if noted is not None:
-            broker.journal.submit(noted)
+        await broker.store.change(step.guards, step.puts, step.drops)
+        broker.tenants.confirm_noted(noted)
     except (OSError, GoQueueError) as error:
         log.warning("usage_not_noted reason=%s", error)
 
 
-async def _commit(broker: "Broker", event: Event) -> None:
-    """Carry out what was decided; returns when the disk has it."""
+async def _make(broker: "Broker", decide: Callable[[], Event]) -> None:
+    """Have what was decided agreed on; returns when it is, and is seen here."""
     if not broker.is_open:
         raise ShuttingDown
-    submitted = broker.journal.submit(event)
-    attach_tenants(broker)
-    await submitted
+    await broker.agreement.make(lambda: _step(broker, decide()))
+
+
+def _step(broker: "Broker", event: Event) -> Step[None]:
+    """A change of what is agreed of tenants, as they are known here."""
+    puts, drops = changes(event)
+    guards = {broker.metadata.guard(tenant_key(key.partition("/")[2])) for key in (*puts, *drops)}
+    return Step(None, tuple(sorted(guards)), puts, drops)

@@ -10,7 +10,7 @@ from goqueue.broker.storage.data_folder import LOGS_FOLDER
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import admit_partitions, within_retention
 from goqueue.broker.topics.settings import change_settings, settings_from, view_settings
-from goqueue.core.cluster.metadata import Topic, TopicCreated, topic_of
+from goqueue.core.cluster.values import Topic
 from goqueue.log.partition_log import storage_error
 from goqueue.log.snapshot import begin_at
 from goqueue.model.errors import (
@@ -60,7 +60,7 @@ async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -
     if not command.is_own:
         is_given = command.settings.get("retention.ms") is not None
         settings = within_retention(broker, name, settings, is_given=is_given)
-    event = broker.metadata.create_topic(
+    topic = broker.metadata.new_topic(
         name,
         topic_id=broker.new_id(),
         partitions=partitions,
@@ -74,15 +74,15 @@ async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -
     if command.validate_only:
         return TopicView(
             name=name,
-            topic_id=event.topic_id,
-            created_ms=event.created_ms,
-            settings=event.settings,
+            topic_id=topic.topic_id,
+            created_ms=topic.created_ms,
+            settings=topic.settings,
             partitions=tuple(PartitionView(number, 0, 0, 0, 0) for number in range(partitions)),
         )
     if any(command.first_offsets):
-        await _begin_partitions(broker, event, command.first_offsets[:partitions])
-    opened = await _open_partitions(broker, topic_of(event), range(partitions))
-    await broker.journal.submit(event)
+        await _begin_partitions(broker, topic, command.first_offsets[:partitions])
+    opened = await _open_partitions(broker, topic, range(partitions))
+    await broker.agreement.make(lambda: broker.metadata.create_topic(topic))
     await broker.raise_low_epochs(opened)
     broker.topics[name] = OpenTopic(opened)
     broker.count_topics()
@@ -109,24 +109,19 @@ async def delete_topic(broker: Broker, command: DeleteTopic) -> None:
 
 async def _delete_topic(broker: Broker, name: str) -> None:
     broker.admit(name)
-    event = broker.metadata.delete_topic(name)
-    topic_id = broker.metadata.topic(name).topic_id
-    committed = broker.journal.submit(event).committed()
-    topic = broker.topics.pop(event.name)
-    broker.count_topics()
+    deleted = await broker.agreement.make(lambda: broker.metadata.delete_topic(name))
+    topic = broker.leaving.pop(deleted.name)
     slices = Slices(broker.clock)
     for partition in topic.partitions:
         partition.close(TopicNotFound(name))
         broker.telemetry.forget(partition.source)
         await slices.pause()
-    await forget_topic(broker, topic_id)
-    if committed is not None:
-        await committed
+    await forget_topic(broker, deleted.topic_id)
     await broker.flusher.wait_under_way()
     for partition in topic.partitions:
         broker.flusher.forget(partition)
         await slices.pause()
-    await remove_folder(broker, event.name)
+    await remove_folder(broker, deleted)
     while topic.partitions:
         # Thousands of them take tens of milliseconds to free.
         topic.partitions.pop()
@@ -147,9 +142,8 @@ async def _add_partitions(
 ) -> TopicView:
     broker.admit(name, is_own=is_own)
     topic = broker.topic(name)
-    event = broker.metadata.add_partitions(
-        name, total, partitions_max=broker.config.limits.partitions_per_topic
-    )
+    partitions_max = broker.config.limits.partitions_per_topic
+    broker.metadata.check_growth(name, total, partitions_max=partitions_max)
     if not is_own:
         admit_partitions(broker, name, total)
         _check_space(broker, total - len(topic.partitions))
@@ -158,7 +152,7 @@ async def _add_partitions(
         topic.is_growing = True
         try:
             opened = await _open_partitions(broker, broker.metadata.topic(name), fresh)
-            await broker.journal.submit(event)
+            await broker.agreement.make(lambda: broker.metadata.add_partitions(name, total))
             await broker.raise_low_epochs(opened)
         finally:
             topic.is_growing = False
@@ -176,7 +170,7 @@ def _check_space(broker: Broker, more: int) -> None:
         )
 
 
-async def _begin_partitions(broker: Broker, topic: TopicCreated, first_offsets: Sequence[int]) -> None:
+async def _begin_partitions(broker: Broker, topic: Topic, first_offsets: Sequence[int]) -> None:
     """Let the partitions of a topic that is still to be made begin at these offsets."""
     name = topic.name
 
@@ -268,7 +262,7 @@ async def _alter_settings(
         is_given = any(change.name == "retention.ms" and change.value is not None for change in changes)
         settings = within_retention(broker, name, settings, is_given=is_given)
     if not validate_only:
-        await broker.journal.submit(broker.metadata.change_settings(name, settings))
+        await broker.agreement.make(lambda: broker.metadata.change_settings(name, settings))
         slices = Slices(broker.clock)
         for partition in topic.partitions:
             partition.change_settings(settings)

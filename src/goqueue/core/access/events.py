@@ -25,4 +25,3 @@ class UsageNoted:
 
 
 Event = TenantSet | TenantDeleted | UsageNoted
-EVENT_TYPES: dict[str, type[Event]] = {kind.__name__: kind for kind in (TenantSet, TenantDeleted, UsageNoted)}

@@ -147,7 +147,7 @@ class Tenants:
                 else:
                     self.accounts[tenant.tenant_id] = Account(tenant)
             case TenantDeleted(tenant_id):
-                del self.accounts[tenant_id]
+                self.accounts.pop(tenant_id, None)
                 self._noted.pop(tenant_id, None)
             case UsageNoted(noted):
                 for tenant_id, totals in noted.items():
@@ -156,17 +156,20 @@ class Tenants:
                         self.accounts[tenant_id].violations.clear()
                 self._noted |= noted
 
-    def clear(self) -> None:
-        """Begin again from nothing: the whole state follows."""
-        self.accounts.clear()
-        self._noted.clear()
+    def load(self, tenants: Iterable[TenantSet], usage: Iterable[UsageNoted]) -> None:
+        """These tenants there are. What one that is known has moved is counted here, and goes on."""
+        known, given = set(self.accounts), set[TenantId]()
+        for event in tenants:
+            self.apply(event)
+            given.add(event.tenant.tenant_id)
+        for tenant_id in known - given:
+            self.apply(TenantDeleted(tenant_id))
+        for noted in usage:
+            self.apply(UsageNoted({key: noted.totals[key] for key in noted.totals if key in given - known}))
 
-    def whole_state(self) -> Iterable[Event]:
-        """Events that lead from nothing to the present state."""
-        for account in self.accounts.values():
-            yield TenantSet(account.tenant)
-        if self.accounts:
-            yield UsageNoted({tenant_id: account.totals for tenant_id, account in self.accounts.items()})
+    def confirm_noted(self, event: UsageNoted) -> None:
+        """What was to be noted is. They may have moved more since."""
+        self._noted |= event.totals
 
     def _changeable(self, tenant_id: str) -> Tenant:
         if tenant_id == SYSTEM_TENANT:

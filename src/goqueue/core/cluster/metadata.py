@@ -1,17 +1,20 @@
-"""The metadata machine: topics and what is known of them, the epochs of their partitions, producer ids.
+"""What is agreed, as one node sees it: topics and what is known of them, epochs of partitions, producer ids.
 
-It decides nothing about disks. Each method looks at the state and answers with the event that would
-change it; `apply` takes events, fresh ones and those read back from the journal after a restart.
+The image is built from what a store held and what changed in it since, and from nothing else. Each method
+that decides something looks at the image and answers with a step: the change, guarded by the revisions of
+what it was decided on. Nothing here changes until the store has taken the step and tells of it.
 
 Every partition has an epoch of its own, which rises with each start of the node and whenever the partition
 alone is opened anew. That all of them rise with a start is one number, `starts`: ten thousand partitions cost
-one event. So an epoch is the starts since the topic was made, and what its partition was raised by besides.
+one key. So an epoch is what the partition's record says, or 1 when its topic was made, and the starts since.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from uuid import UUID
 
+from goqueue.core.cluster import values
+from goqueue.core.cluster.values import Topic, encode, name_key, part_key, topic_key
+from goqueue.model.cluster import ABSENT, Change, Guard, Loaded, NodeId, PartitionRecord, Step
 from goqueue.model.errors import InvalidPartitionCount, TopicExists, TopicNotFound
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.settings import TopicSettings
@@ -20,146 +23,43 @@ PRODUCER_IDS_RESERVED = 1_000
 """Ids are set aside in blocks: a crash wastes the rest of one, and no id is ever given twice."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterFormed:
-    cluster_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class EpochRaised:
-    """The node has started for the so many-th time: every partition is in its next epoch."""
-
-    epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionEpochRaised:
-    """One partition was opened anew, and is in this epoch."""
-
-    name: TopicName
-    partition: int
-    epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class TopicCreated:
-    name: TopicName
-    topic_id: UUID
-    partitions: int
-    settings: TopicSettings
-    created_ms: int
-    starts_before: int = 0
-    """How often the node had started before the life in which the topic was made."""
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionsAdded:
-    name: TopicName
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
-class SettingsChanged:
-    name: TopicName
-    settings: TopicSettings
-
-
-@dataclass(frozen=True, slots=True)
-class TopicDeleted:
-    """The topic is gone for everybody; its folder is still to be removed."""
-
-    name: TopicName
-
-
-@dataclass(frozen=True, slots=True)
-class TopicRemoved:
-    """The folder of a deleted topic is gone too: its name is free again."""
-
-    name: TopicName
-
-
-@dataclass(frozen=True, slots=True)
-class ProducerIdsReserved:
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class JournalBegun:
-    """A journal of the broker is there, with a recovery point: without its folder later, it is lost."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class CommitMarkKept:
-    """From here on nothing that names an offset is on the disk before the message: else it is missing."""
-
-
-@dataclass(frozen=True, slots=True)
-class StateReset:
-    """Begin again from nothing: what follows is the whole state, written to keep the journal short."""
-
-
-Event = (
-    ClusterFormed
-    | EpochRaised
-    | PartitionEpochRaised
-    | TopicCreated
-    | PartitionsAdded
-    | SettingsChanged
-    | TopicDeleted
-    | TopicRemoved
-    | ProducerIdsReserved
-    | JournalBegun
-    | CommitMarkKept
-    | StateReset
-)
-EVENT_TYPES: dict[str, type[Event]] = {
-    kind.__name__: kind
-    for kind in (
-        ClusterFormed,
-        EpochRaised,
-        PartitionEpochRaised,
-        TopicCreated,
-        PartitionsAdded,
-        SettingsChanged,
-        TopicDeleted,
-        TopicRemoved,
-        ProducerIdsReserved,
-        JournalBegun,
-        CommitMarkKept,
-        StateReset,
-    )
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Topic:
-    name: TopicName
-    topic_id: UUID
-    partitions: int
-    settings: TopicSettings
-    created_ms: int
-    starts_before: int = 0
-    raised: Mapping[int, int] = field(default_factory=dict)
-    """By how much a partition's epoch was raised besides the starts; others by nothing."""
-
-
 class Metadata:
     """The agreed state of a cluster; on one node, of that node."""
 
-    def __init__(self) -> None:
+    def __init__(self, node_id: str = "") -> None:
+        self._node_id = NodeId(node_id)
         self._reset()
 
     def _reset(self) -> None:
+        self.revision = 0
         self.cluster_id = ""
         self.starts = 0
         self.topics: dict[TopicName, Topic] = {}
         self.names: dict[UUID, TopicName] = {}
-        self.deleted: set[TopicName] = set()
+        self.deleted: dict[TopicName, Topic] = {}
         self.journals: set[str] = set()
         self.producer_ids_end = 1
         self.is_commit_mark_kept = False
+        self._records: dict[tuple[UUID, int], PartitionRecord] = {}
+        self._revisions: dict[str, int] = {}
+        self._gone: list[TopicName] = []
+
+    def load(self, loaded: Loaded) -> None:
+        """Begin with all that a store holds."""
+        self._reset()
+        for key, item in loaded.items.items():
+            self._put(key, item.value, item.revision)
+        self.revision = loaded.revision
+
+    def follow(self, change: Change) -> list[TopicName]:
+        """Take what has changed; returns the topics that are gone by it."""
+        self._gone = []
+        for key, value in change.puts.items():
+            self._put(key, value, change.revision)
+        for key in change.drops:
+            self._drop(key)
+        self.revision = change.revision
+        return self._gone
 
     def topic(self, name: str) -> Topic:
         topic = self.topics.get(TopicName(name))
@@ -167,7 +67,41 @@ class Metadata:
             raise TopicNotFound(name)
         return topic
 
-    def create_topic(
+    def guard(self, key: str) -> Guard:
+        """A key as it is known here, for a step that rests on it."""
+        return Guard(key, self._revisions.get(key, ABSENT))
+
+    def record(self, topic: Topic, number: int) -> PartitionRecord:
+        """Who leads a partition; without a record of its own it is the one node, since the topic was made."""
+        found = self._records.get((topic.topic_id, number))
+        return self._alone(1, topic.starts_before + 1) if found is None else found
+
+    def epoch(self, topic: Topic, number: int) -> int:
+        """The epoch that a partition is in; 1 when its topic has just been made."""
+        record = self.record(topic, number)
+        return record.epoch + self.starts - record.starts
+
+    def form_cluster(self, cluster_id: str) -> Step[None]:
+        return self._put_step(values.CLUSTER, encode(values.Cluster(cluster_id)))
+
+    def note_start(self) -> Step[None]:
+        return self._put_step(values.STARTS, encode(values.Starts(self.starts + 1)))
+
+    def begin_journal(self, name: str) -> Step[None]:
+        return self._put_step(values.JOURNALS + name, encode(values.Begun()))
+
+    def keep_commit_mark(self) -> Step[None]:
+        return self._put_step(values.COMMIT_MARK, encode(values.Begun()))
+
+    def reserve_producer_ids(self, taken_by: str) -> Step[range]:
+        end = self.producer_ids_end + PRODUCER_IDS_RESERVED
+        return Step(
+            range(self.producer_ids_end, end),
+            (self.guard(values.PRODUCER_IDS),),
+            {values.PRODUCER_IDS: encode(values.ProducerIds(end, taken_by))},
+        )
+
+    def new_topic(
         self,
         name: TopicName,
         *,
@@ -176,108 +110,100 @@ class Metadata:
         settings: TopicSettings,
         partitions_max: int,
         now_ms: int,
-    ) -> TopicCreated:
+    ) -> Topic:
+        """A topic as it would be; see `create_topic`."""
         if name in self.topics or name in self.deleted:
             raise TopicExists(name)
         _check_partition_count(partitions, partitions_max)
-        return TopicCreated(name, topic_id, partitions, settings, now_ms, self.starts - 1)
+        return Topic(name, topic_id, partitions, settings, now_ms, self.starts - 1)
 
-    def add_partitions(self, name: str, total: int, *, partitions_max: int) -> PartitionsAdded:
+    def create_topic(self, topic: Topic) -> Step[None]:
+        if topic.name in self.topics or topic.name in self.deleted:
+            raise TopicExists(topic.name)
+        name, key = name_key(topic.name), topic_key(topic.topic_id)
+        puts = {name: encode(topic.topic_id), key: encode(topic)}
+        return Step(None, (self.guard(name), self.guard(key)), puts)
+
+    def check_growth(self, name: str, total: int, *, partitions_max: int) -> None:
         topic = self.topic(name)
         if total <= topic.partitions:
             raise InvalidPartitionCount(
                 f"topic {name} has {topic.partitions} partitions; they can only become more, not {total}"
             )
         _check_partition_count(total, partitions_max)
-        return PartitionsAdded(topic.name, total)
 
-    def change_settings(self, name: str, settings: TopicSettings) -> SettingsChanged:
-        return SettingsChanged(self.topic(name).name, settings)
+    def add_partitions(self, name: str, total: int) -> Step[None]:
+        return self._topic_step(replace(self.topic(name), partitions=total))
 
-    def delete_topic(self, name: str) -> TopicDeleted:
-        return TopicDeleted(self.topic(name).name)
+    def change_settings(self, name: str, settings: TopicSettings) -> Step[None]:
+        return self._topic_step(replace(self.topic(name), settings=settings))
 
-    def reserve_producer_ids(self) -> ProducerIdsReserved:
-        return ProducerIdsReserved(self.producer_ids_end + PRODUCER_IDS_RESERVED)
+    def delete_topic(self, name: str) -> Step[Topic]:
+        """The topic is gone for everybody; its folder is still to be removed."""
+        topic = self.topic(name)
+        step = self._topic_step(replace(topic, is_deleted=True))
+        return Step(topic, step.guards, step.puts)
 
-    def epoch(self, topic: Topic, partition: int) -> int:
-        """The epoch that a partition is in; 1 when its topic has just been made."""
-        return self.starts - topic.starts_before + topic.raised.get(partition, 0)
+    def remove_topic(self, topic: Topic) -> Step[None]:
+        """The folder of a deleted topic is gone too: its name is free again."""
+        keys = [part_key(*place) for place in self._records if place[0] == topic.topic_id]
+        name, key = name_key(topic.name), topic_key(topic.topic_id)
+        return Step(None, (self.guard(name), self.guard(key)), {}, (name, key, *keys))
 
-    def note_start(self) -> EpochRaised:
-        return EpochRaised(self.starts + 1)
-
-    def raise_epoch(self, source: TopicPartition, *, above: int) -> PartitionEpochRaised:
+    def raise_epoch(self, source: TopicPartition, *, above: int) -> Step[int]:
         """The next epoch of a partition, and one that is higher than another in which it was written to."""
         topic = self.topic(source.topic)
         epoch = max(self.epoch(topic, source.partition), above) + 1
-        return PartitionEpochRaised(topic.name, source.partition, epoch)
+        key = part_key(topic.topic_id, source.partition)
+        # The topic is guarded too: a partition of one that is deleted meanwhile gets no record.
+        guards = (self.guard(topic_key(topic.topic_id)), self.guard(key))
+        return Step(epoch, guards, {key: encode(self._alone(epoch, self.starts))})
 
-    def apply(self, event: Event) -> None:
-        match event:
-            case ClusterFormed():
-                self.cluster_id = event.cluster_id
-            case EpochRaised():
-                self.starts = event.epoch
-            case PartitionEpochRaised():
-                topic = self.topics[event.name]
-                more = event.epoch - self.epoch(topic, event.partition)
-                raised = {**topic.raised, event.partition: topic.raised.get(event.partition, 0) + more}
-                self.topics[event.name] = replace(topic, raised=raised)
-            case TopicCreated():
-                self.topics[event.name] = topic_of(event)
-                self.names[event.topic_id] = event.name
-            case PartitionsAdded():
-                self.topics[event.name] = replace(self.topics[event.name], partitions=event.total)
-            case SettingsChanged():
-                self.topics[event.name] = replace(self.topics[event.name], settings=event.settings)
-            case TopicDeleted():
-                topic = self.topics.pop(event.name)
-                del self.names[topic.topic_id]
-                self.deleted.add(event.name)
-            case TopicRemoved():
-                self.deleted.discard(event.name)
-            case ProducerIdsReserved():
-                self.producer_ids_end = event.end
-            case JournalBegun():
-                self.journals.add(event.name)
-            case CommitMarkKept():
-                self.is_commit_mark_kept = True
-            case StateReset():
-                self._reset()
+    def _alone(self, epoch: int, starts: int) -> PartitionRecord:
+        """A partition of the one node there is."""
+        alone = (self._node_id,)
+        return PartitionRecord(leader=self._node_id, epoch=epoch, replicas=alone, isr=alone, starts=starts)
 
-    def whole_state(self) -> Iterable[Event]:
-        """Events that lead from nothing to the present state, the first one being the reset."""
-        yield StateReset()
-        yield ClusterFormed(self.cluster_id)
-        yield EpochRaised(self.starts)
-        yield ProducerIdsReserved(self.producer_ids_end)
-        if self.is_commit_mark_kept:
-            yield CommitMarkKept()
-        for journal in sorted(self.journals):
-            yield JournalBegun(journal)
-        for topic in self.topics.values():
-            yield TopicCreated(
-                topic.name,
-                topic.topic_id,
-                topic.partitions,
-                topic.settings,
-                topic.created_ms,
-                topic.starts_before,
-            )
-            for partition in topic.raised:
-                yield PartitionEpochRaised(topic.name, partition, self.epoch(topic, partition))
-        for name in self.deleted:
-            # A deleted topic has no id worth keeping; its name alone bars the folder until it is gone.
-            yield TopicCreated(name, UUID(int=0), 1, TopicSettings(), 0)
-            yield TopicDeleted(name)
+    def _topic_step(self, topic: Topic) -> Step[None]:
+        return self._put_step(topic_key(topic.topic_id), encode(topic))
 
+    def _put_step(self, key: str, value: bytes) -> Step[None]:
+        return Step(None, (self.guard(key),), {key: value})
 
-def topic_of(event: TopicCreated) -> Topic:
-    """A topic as it is when it has just been made."""
-    return Topic(
-        event.name, event.topic_id, event.partitions, event.settings, event.created_ms, event.starts_before
-    )
+    def _put(self, key: str, value: bytes, revision: int) -> None:
+        self._revisions[key] = revision
+        if key.startswith(values.TOPICS):
+            self._put_topic(values.decode_topic(value))
+        elif key.startswith(values.PARTS):
+            self._records[values.parsed_part_key(key)] = values.decode_part(value)
+        elif key.startswith(values.JOURNALS):
+            self.journals.add(key.removeprefix(values.JOURNALS))
+        elif key == values.PRODUCER_IDS:
+            self.producer_ids_end = values.decode_producer_ids(value).end
+        elif key == values.STARTS:
+            self.starts = values.decode_starts(value).count
+        elif key == values.CLUSTER:
+            self.cluster_id = values.decode_cluster(value).cluster_id
+        elif key == values.COMMIT_MARK:
+            self.is_commit_mark_kept = True
+
+    def _put_topic(self, topic: Topic) -> None:
+        if topic.is_deleted:
+            if self.topics.pop(topic.name, None) is not None:
+                self._gone.append(topic.name)
+            self.names.pop(topic.topic_id, None)
+            self.deleted[topic.name] = topic
+        else:
+            self.topics[topic.name] = topic
+            self.names[topic.topic_id] = topic.name
+
+    def _drop(self, key: str) -> None:
+        self._revisions.pop(key, None)
+        if key.startswith(values.NAMES):
+            # A name is dropped with its topic, once the folder is gone.
+            self.deleted.pop(TopicName(key.removeprefix(values.NAMES)), None)
+        elif key.startswith(values.PARTS):
+            self._records.pop(values.parsed_part_key(key), None)
 
 
 def _check_partition_count(partitions: int, partitions_max: int) -> None:

@@ -84,6 +84,8 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     # The caller's view is out of date.
     errors.Fenced: ErrorCode.fenced_leader_epoch,
     errors.LeaderEpochFenced: ErrorCode.fenced_leader_epoch,
+    errors.Outdated: ErrorCode.request_timed_out,  # which clients simply try again
+    errors.Compacted: ErrorCode.request_timed_out,
     errors.OutOfSequence: ErrorCode.out_of_order_sequence_number,
     errors.DuplicateSequence: ErrorCode.duplicate_sequence_number,
     errors.ProducerFenced: ErrorCode.invalid_producer_epoch,
@@ -123,6 +125,7 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.BackupExists: ErrorCode.unknown_server_error,
     errors.RestoreConflict: ErrorCode.unknown_server_error,
     errors.Unavailable: ErrorCode.leader_not_available,
+    errors.Unknown: ErrorCode.request_timed_out,
     errors.LeaderEpochUnknown: ErrorCode.unknown_leader_epoch,
     errors.ShuttingDown: ErrorCode.not_leader_or_follower,
     errors.QuarantineNotReady: ErrorCode.leader_not_available,

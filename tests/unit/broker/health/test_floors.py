@@ -9,7 +9,6 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.groups.offsets import commit_offsets
 from goqueue.broker.groups.state import EVENTS
 from goqueue.broker.write.publish import publish
-from goqueue.core.cluster.metadata import CommitMarkKept, Metadata
 from goqueue.core.groups.events import OffsetsCommitted
 from goqueue.model.commands import Publish
 from goqueue.model.group_commands import CommitOffsets
@@ -148,16 +147,6 @@ def test_an_offset_that_a_client_merely_names_is_kept_as_told_and_is_no_damage(
         return bool(record.offsets.ahead_of(ORDERS, broker.metadata.topic(ORDERS).topic_id))
 
     assert not lives.live(commit_lower)
-
-
-def test_that_the_mark_is_kept_survives_a_journal_that_is_written_anew() -> None:
-    metadata = Metadata()
-    metadata.apply(CommitMarkKept())
-    again = Metadata()
-    for event in metadata.whole_state():
-        again.apply(event)
-
-    assert again.is_commit_mark_kept
 
 
 def test_journals_of_before_are_read() -> None:

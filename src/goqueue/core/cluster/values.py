@@ -1,0 +1,96 @@
+"""Keys and values of what is agreed: where each thing stands in the store, and how it is written there.
+
+cluster                 the id of the cluster, and the form of all this
+starts                  how often the one node has started; several nodes have none
+names/{topic}           the id of the topic that has the name, also while its folder is being removed
+topics/{id}             a topic, with its settings
+parts/{id}/{number}     a partition's record; without one it is as its topic was made, on the one node
+producer_ids            up to where ids were set aside
+folder/journals/{name}  one node: a journal that has begun, so that its absence is noticed
+folder/commit_mark      one node: the folder was written by a broker that keeps to the commit mark
+tenants/{id}, usage/{id}   what the access room knows of tenants
+"""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from goqueue.model.cluster import PartitionRecord
+from goqueue.model.ids import TopicName
+from goqueue.model.settings import TopicSettings
+
+CLUSTER = "cluster"
+STARTS = "starts"
+NAMES = "names/"
+TOPICS = "topics/"
+PARTS = "parts/"
+PRODUCER_IDS = "producer_ids"
+JOURNALS = "folder/journals/"
+COMMIT_MARK = "folder/commit_mark"
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    cluster_id: str
+    format: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    name: TopicName
+    topic_id: UUID
+    partitions: int
+    settings: TopicSettings
+    created_ms: int
+    starts_before: int = 0
+    """How often the node had started before the life in which the topic was made."""
+    is_deleted: bool = False
+    """Gone for everybody; its folder is still to be removed, and its name is not free before."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIds:
+    end: int
+    taken_by: str = ""
+    """Another one each time, so that whoever asked knows his own block when an answer was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """Says only that it is there."""
+
+
+_encoder = msgspec.json.Encoder()
+decode_cluster = msgspec.json.Decoder(Cluster).decode
+decode_starts = msgspec.json.Decoder(Starts).decode
+decode_topic = msgspec.json.Decoder(Topic).decode
+decode_part = msgspec.json.Decoder(PartitionRecord).decode
+decode_producer_ids = msgspec.json.Decoder(ProducerIds).decode
+
+
+def encode(value: Any) -> bytes:
+    return _encoder.encode(value)
+
+
+def name_key(name: str) -> str:
+    return NAMES + name
+
+
+def topic_key(topic_id: UUID) -> str:
+    return f"{TOPICS}{topic_id}"
+
+
+def part_key(topic_id: UUID, number: int) -> str:
+    return f"{PARTS}{topic_id}/{number}"
+
+
+def parsed_part_key(key: str) -> tuple[UUID, int]:
+    topic_id, _, number = key.removeprefix(PARTS).partition("/")
+    return UUID(topic_id), int(number)
