@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import msgspec
@@ -443,3 +443,18 @@ def test_an_iteration_is_idle_after_a_time_without_a_message(
         return
     assert not idleness.is_over(now_ns=(5 + over_at_ms) * MS - 1)
     assert idleness.is_over(now_ns=(5 + over_at_ms) * MS)
+
+
+def test_the_least_that_makes_sense_is_taken() -> None:
+    a_millisecond = timedelta(milliseconds=1)
+    settings = consumer_settings(
+        "t",
+        group="g",
+        limit=1,
+        visibility=a_millisecond,
+        session_timeout=a_millisecond,
+        idle_timeout=a_millisecond,
+        ack_linger_ms=0,
+    )
+
+    assert (settings.visibility_ms, settings.idle_ms, settings.wait_s) == (1, 1, 0.001)

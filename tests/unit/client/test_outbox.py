@@ -236,3 +236,12 @@ def test_who_knows_already_is_not_told_again() -> None:
 
     assert answered.result().offset == 5
     assert waiting.exception() is problem
+
+
+def test_the_least_that_makes_sense_is_taken() -> None:
+    settings = ProducerSettings(batch_count=1, linger_ms=0, buffer_count=1)
+    outbox = Outbox(settings)
+    add(outbox)
+
+    assert not outbox.has_room
+    assert topics_and_counts(outbox.take(0)) == [("t", 1)]
