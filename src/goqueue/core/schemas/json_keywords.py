@@ -1,6 +1,6 @@
 """What the keywords of a JSON Schema say, read as one would in a comparison of two."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeGuard
 
@@ -66,6 +66,18 @@ def values_of(schema: Mapping[str, Json]) -> list[Json] | None:
         return [schema["const"]]
     values = schema.get("enum")
     return values if is_list(values) else None
+
+
+def key_of(value: Json) -> Hashable:
+    """Two values are equal in JSON exactly when these are: there, unlike in Python, true is not 1."""
+    match value:
+        case bool():
+            return bool, value
+        case list():
+            return list, *map(key_of, value)
+        case dict():
+            return dict, frozenset((name, key_of(inner)) for name, inner in value.items())
+    return value  # type: ignore[no-any-return]  # a text, a number or nothing
 
 
 def mapping_of(schema: Mapping[str, Json], keyword: str) -> Mapping[str, Json]:

@@ -13,7 +13,9 @@ from goqueue.core.schemas.json_keywords import (
     has_default,
     is_list,
     items_of,
+    key_of,
     mapping_of,
+    matches,
     properties_of,
     required_names,
     rest_for,
@@ -24,6 +26,8 @@ from goqueue.model.schemas import Break
 
 _UPPER_BOUNDS = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains")
 _LOWER_BOUNDS = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains")
+_EXCLUSIONS = (("exclusiveMaximum", "maximum"), ("exclusiveMinimum", "minimum"))
+"""In draft 4 the first is no bound of its own: it says whether the other itself is allowed."""
 _MUST_STAY = (
     "pattern",
     "format",
@@ -188,7 +192,7 @@ class _Comparison:
         self._compare_values(path, reader, writer)
         self._compare_bounds(path, reader, writer)
         for keyword in _MUST_STAY:
-            if keyword in reader and reader[keyword] != writer.get(keyword):
+            if keyword in reader and key_of(reader[keyword]) != key_of(writer.get(keyword)):
                 rule = f"{keyword}_added" if keyword not in writer else f"{keyword}_changed"
                 self._note(f"{path}/{keyword}", rule, f"{keyword!r} is not what it was")
         if "object" in types_of(writer):
@@ -210,7 +214,7 @@ class _Comparison:
         written = values_of(writer)
         if written is None:
             self._note(f"{path}/enum", "enum_added", "only some values are allowed now")
-        elif lost := [value for value in written if value not in allowed]:
+        elif lost := _missing(written, allowed):
             self._note(f"{path}/enum", "enum_array_narrowed", f"no longer allowed: {lost}")
 
     def _compare_bounds(self, path: str, reader: Mapping[str, Json], writer: Mapping[str, Json]) -> None:
@@ -219,6 +223,13 @@ class _Comparison:
         for keyword in _LOWER_BOUNDS:
             self._compare_bound(path, keyword, reader, writer, lambda new, old: new <= old)
         self._compare_bound(path, "multipleOf", reader, writer, lambda new, old: old % new == 0)
+        for keyword, bound in _EXCLUSIONS:
+            if (
+                reader.get(keyword) is True
+                and writer.get(keyword) is not True
+                and reader.get(bound) == writer.get(bound)
+            ):
+                self._note(f"{path}/{keyword}", f"{keyword}_added", f"the {bound} itself is not allowed now")
         if reader.get("uniqueItems") is True and writer.get("uniqueItems") is not True:
             self._note(f"{path}/uniqueItems", "unique_items_added", "items must differ now")
 
@@ -261,12 +272,25 @@ class _Comparison:
             for name, demanded in mapping_of(reader, keyword).items():
                 self._compare_dependency(f"{path}/{keyword}/{name}", demanded, older.get(name, True))
         self._compare_rest(f"{path}/additionalProperties", "additional_properties", reader, writer)
+        self._compare_patterns(path, reader, writer)
+
+    def _compare_patterns(self, path: str, reader: Mapping[str, Json], writer: Mapping[str, Json]) -> None:
+        """Names that patterns mean. Nobody can tell whether two patterns share some: they may."""
         patterns, older = mapping_of(reader, "patternProperties"), mapping_of(writer, "patternProperties")
         for pattern in sorted(patterns):
+            place, demanded = f"{path}/patternProperties/{pattern}", patterns[pattern]
+            if pattern in older:
+                self.compare(place, demanded, older[pattern])
+                continue
+            self.compare(place, demanded, writer.get("additionalProperties", True))
+            for other in sorted(older):
+                self.compare(place, demanded, older[other])
+            for name, written in sorted(properties_of(writer).items()):
+                if matches(pattern, name):
+                    self.compare(place, demanded, written)
+        for pattern in sorted(older.keys() - patterns.keys()):
             place = f"{path}/patternProperties/{pattern}"
-            self.compare(
-                place, patterns[pattern], older.get(pattern, writer.get("additionalProperties", True))
-            )
+            self.compare(place, reader.get("additionalProperties", True), older[pattern])
 
     def _compare_dependency(self, place: str, reader: Json, writer: Json) -> None:
         """What must be there, or be so, where a property is."""
@@ -290,6 +314,8 @@ class _Comparison:
             self.compare(place, added, rest)
 
     def _compare_removed(self, place: str, name: str, reader: Mapping[str, Json], removed: Json) -> None:
+        if any(matches(pattern, name) for pattern in mapping_of(reader, "patternProperties")):
+            return  # what the patterns demand is compared with them
         rest = rest_for(name, reader)
         if rest is True or self._writer.resolve(removed) is False:
             return
@@ -353,3 +379,8 @@ class _Comparison:
 
     def _note(self, path: str, rule: str, text: str) -> None:
         self.breaks.append(Break(path, rule, text))
+
+
+def _missing(written: list[Json], allowed: list[Json]) -> list[Json]:
+    known = set(map(key_of, allowed))
+    return [value for value in written if key_of(value) not in known]
