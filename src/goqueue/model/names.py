@@ -107,6 +107,11 @@ def transactional_id_of_sink(sink: str) -> str:
     return f"{_SINK_ID_PREFIX}{sink}"
 
 
+def sink_of_transactional_id(transactional_id: str) -> str:
+    """The other way round."""
+    return transactional_id.removeprefix(_SINK_ID_PREFIX)
+
+
 def is_own_transactional_id(name: str) -> bool:
     """Whether a transactional id is the broker's, which no client may speak for."""
     return name.startswith(_SINK_ID_PREFIX)

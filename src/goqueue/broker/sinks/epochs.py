@@ -121,10 +121,11 @@ async def drop(broker: Broker, stages: list[Stage]) -> None:
 async def forget(broker: Broker, name: str) -> None:
     """A sink and its stages are gone. Hold the sink's lock.
 
-    Of an epoch that can never be finished nobody has seen anything, and nobody will.
+    Of an epoch that can never be finished nobody has seen anything, and nobody will. It is aborted when the
+    sink is gone: in a sink that is still there it would look as if it had ended well.
     """
-    await abandon(broker, transactional_id_of_sink(name))
     await broker.transactions.of_sinks.submit(broker.sinks.machine.forget(name))
+    await abandon(broker, name)
     broker.sinks.stages.forget(broker.sinks.stages.of_sink(name))
     try:
         await broker.threads.run(broker.sinks.stages.remove_sink, name)
@@ -132,9 +133,10 @@ async def forget(broker: Broker, name: str) -> None:
         log.warning("stages_not_removed sink=%s reason=%s", name, error)
 
 
-async def abandon(broker: Broker, transactional_id: str) -> None:
-    """Abort what is left of a sink's transaction."""
+async def abandon(broker: Broker, name: str) -> None:
+    """Abort what is left of a transaction for which no epoch of its sink answers. Hold the sink's lock."""
     journal = broker.transactions.of_sinks
+    transactional_id = transactional_id_of_sink(name)
     async with broker.transactions.lock(transactional_id):
         if journal.transactions.get(transactional_id) is not None:
             await fence(broker, transactional_id)

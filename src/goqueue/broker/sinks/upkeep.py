@@ -6,7 +6,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.sinks.epochs import abandon, drop, drop_decided, finish_epoch, forget
 from goqueue.broker.sinks.stages import StageName
 from goqueue.model.errors import GoQueueError, StorageFailed
-from goqueue.model.names import transactional_id_of_sink
+from goqueue.model.names import sink_of_transactional_id
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,8 @@ async def recover_sinks(broker: Broker) -> None:
             # Before the broker is open nobody opens a partition anew: better to begin the start again.
             raise StorageFailed(f"the disk failed while an epoch of sink {sink} was being finished")
         await drop_decided(broker, sink)
-    await _abandon_strays(broker)
+    for sink in _strays(broker):
+        await abandon(broker, sink)
     await broker.threads.run(broker.sinks.stages.remove, [n for n in damaged if not _is_prepared(broker, n)])
     for sink in await broker.threads.run(broker.sinks.stages.sinks_on_disk):
         if sink not in broker.sinks.machine.sinks:
@@ -35,6 +36,8 @@ async def keep_up_sinks(broker: Broker) -> None:
     now_ms = broker.clock.wall_ms()
     for name in [sink.name for sink in broker.sinks.machine.sinks.values() if sink.prepared is not None]:
         await broker.carry_out(_try_to_finish(broker, name), broker.sinks.lock(name))
+    for name in _strays(broker):
+        await broker.carry_out(_abandon_stray(broker, name), broker.sinks.lock(name))
     for name in broker.sinks.stages.created_before(now_ms - broker.config.stage_expiry_ms):
         await broker.carry_out(_expire_stages(broker, name, now_ms), broker.sinks.lock(name))
     for name in broker.sinks.machine.unused_since(now_ms - broker.config.sink_expiry_ms):
@@ -42,13 +45,23 @@ async def keep_up_sinks(broker: Broker) -> None:
     await broker.transactions.of_sinks.shorten()
 
 
-async def _abandon_strays(broker: Broker) -> None:
-    """Abort what no epoch answers for: of a journal that was repaired some events are gone."""
-    sinks = broker.sinks.machine.sinks
-    under_way = {transactional_id_of_sink(sink.name) for sink in sinks.values() if sink.prepared is not None}
-    for known in list(broker.transactions.all()):
-        if known.is_own and known.transactional_id not in under_way:
-            await abandon(broker, known.transactional_id)
+def _strays(broker: Broker) -> list[str]:
+    """Sinks that have a transaction for which no epoch answers.
+
+    They were forgotten with an epoch that is lost; or the journal was repaired, and some events are gone.
+    """
+    own = (sink_of_transactional_id(known.transactional_id) for known in broker.transactions.of_epochs())
+    return [name for name in own if not _has_prepared(broker, name)]
+
+
+async def _abandon_stray(broker: Broker, name: str) -> None:
+    if not _has_prepared(broker, name):  # one may have begun while the lock was waited for
+        await abandon(broker, name)
+
+
+def _has_prepared(broker: Broker, name: str) -> bool:
+    sink = broker.sinks.machine.sinks.get(name)
+    return sink is not None and sink.prepared is not None
 
 
 async def _expire_stages(broker: Broker, name: str, now_ms: int) -> None:

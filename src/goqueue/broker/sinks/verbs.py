@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.producers import init_producer
-from goqueue.broker.sinks.epochs import drop, finish_epoch, forget, opened
+from goqueue.broker.sinks.epochs import abandon, drop, finish_epoch, forget, opened
 from goqueue.broker.sinks.stages import Stage, StageName, stage_of
 from goqueue.broker.write.append_entries import check_entries
 from goqueue.core.transactions.sinks import PartitionCount
@@ -51,6 +51,7 @@ async def _take_generation(broker: Broker, name: str, run: str, writer: str) -> 
         # The answer tells the last epoch, so there must be no epoch of which that is unknown.
         await finish_epoch(broker, name)
     else:
+        await abandon(broker, name)  # what is left of a sink of the same name that was forgotten
         producer_id = await init_producer(broker, TakeProducerId())
     now_ms = broker.clock.wall_ms()
     machine = broker.sinks.machine

@@ -123,6 +123,10 @@ class TransactionJournals(JournalSet[TransactionJournal]):
         """Those that people and doors hear of."""
         return (known for known in self.all() if not known.is_own)
 
+    def of_epochs(self) -> list[Transaction]:
+        """Those of the broker's own."""
+        return [known for known in self.of_sinks.transactions if known.is_own]
+
     def number_of(self, name: str) -> int:
         """A sink's transaction is written where the sink is, in one step with it."""
         return SINKS_JOURNAL if is_own_transactional_id(name) else super().number_of(name)
