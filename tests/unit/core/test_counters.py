@@ -136,3 +136,100 @@ def test_a_refused_commit_gives_no_place_either() -> None:
     assert counters.groups["readers"].commit_errors == {"illegal_generation": 1}
     assert list(counters.groups) == ["readers"]
     assert counters.other_groups.commit_errors == {"unknown_member": 1}
+
+
+def test_a_settlement_is_timed_by_what_was_asked_for() -> None:
+    topic = Counters().topic("orders")
+
+    topic.settled("ack", 0.002)
+    topic.settled("ack", 0.004)
+    topic.settled("nack", 1.5)
+
+    assert {action: known.count for action, known in topic.ack_seconds.items()} == {"ack": 2, "nack": 1}
+    assert topic.ack_seconds["ack"].total == pytest.approx(0.006)
+
+
+def test_messages_that_were_checked_are_counted_by_whether_they_fitted_and_by_who_looked() -> None:
+    topic = Counters().topic("orders")
+
+    topic.checked(10, 3, 0.001)
+    topic.checked(5, 0, 0.001)
+    topic.checked_apart(4)
+    topic.check_too_slow(2)
+
+    assert (topic.valid, topic.misfits, topic.check_seconds.count) == (12, 3, 2)
+    assert (topic.checked_elsewhere, topic.checks_too_slow) == (4, 2)
+
+
+def test_polls_and_heartbeats_of_a_group_are_counted_and_timed() -> None:
+    group = Counters().group("readers")
+
+    for count in (0, 7, 0, 2_000):
+        group.polled(count, 0.01)
+    group.beaten(0.02)
+
+    assert (group.polls, group.polls_empty, group.heartbeats) == (4, 2, 1)
+    assert (group.poll_messages.total, group.poll_messages.counts[0]) == (2_007, 2)
+    assert (group.poll_seconds.count, group.heartbeat_seconds.total) == (4, 0.02)
+
+
+def test_whatever_becomes_of_messages_is_counted_under_its_own_name() -> None:
+    counters = Counters()
+    counts = counters.partition(ORDERS_0)
+    verbs = {
+        "acked": counts.acked,
+        "nacked": counts.nacked,
+        "rejected": counts.rejected,
+        "expired": counts.expired,
+        "extended": counts.extended,
+        "outdated": counts.outdated,
+        "passed_over": counts.passed_over,
+        "dead_letters": counts.dead_lettered,
+    }
+    for number, verb in enumerate(verbs.values(), 1):
+        verb("readers", number)
+        verb("readers", 10)
+
+    pair = counters.group_topic("readers", "orders")
+
+    assert [getattr(pair, name) for name in verbs] == [10 + number for number in range(1, 9)]
+    assert (pair.consumed, pair.commits) == (0, 0)
+
+
+def test_delays_and_what_was_read_without_a_group_are_counted_for_the_topic() -> None:
+    counters = Counters()
+    counts = counters.partition(ORDERS_0)
+    counts.read(3, 30)
+    counts.redriven(1)
+    counts.postponed(5)
+    counts.due(2)
+    counts.cancelled(4)
+
+    topic = counters.topic("orders")
+
+    assert (topic.read, topic.read_bytes, topic.redriven) == (3, 30, 1)
+    assert (topic.delayed, topic.delays_fired, topic.delays_cancelled) == (5, 2, 4)
+
+
+@pytest.mark.parametrize("places", [1, 2, 3])
+def test_as_many_names_have_numbers_of_their_own_as_there_are_places(places: int) -> None:
+    counters = Counters(MetricsConfig(topics_max=places, groups_max=places))
+    for name in ("a", "b", "a", "c"):
+        counters.topic(name)
+        counters.group(name)
+        counters.group_topic(name, "orders")
+
+    assert len(counters.topics) == len(counters.groups) == len(counters.group_topics) == places
+    assert counters.has_other_topics is counters.has_other_groups is (places < 3)
+    assert counters.has_other_group_topics is (places < 3)
+
+
+def test_a_refusal_of_somebody_without_a_place_is_told_as_one_of_others() -> None:
+    counters = Counters()
+
+    counters.refused("made-up", "topic_not_found", 3)
+    counters.commit_refused("made-up", "unknown_member")
+
+    assert counters.has_other_topics
+    assert counters.has_other_groups
+    assert counters.other_topics.failed == {"topic_not_found": 3}

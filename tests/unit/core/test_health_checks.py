@@ -4,10 +4,12 @@ import pytest
 
 from goqueue.core.telemetry.checks import (
     Verdict,
+    check_damage,
     check_fsync,
     check_journals,
     check_loop_lag,
     check_partitions,
+    check_scrub,
     check_space,
 )
 from goqueue.core.telemetry.recent_times import SLOT_NS, RecentTimes, TimesSummary
@@ -106,6 +108,43 @@ def test_a_partition_that_stopped_is_told_and_the_others_are_served() -> None:
 def test_a_journal_that_stopped_is_the_end() -> None:
     assert check_journals([], 4).verdict is Verdict.PASS
     assert check_journals(["__metadata/0"], 4).verdict is Verdict.FAIL
+
+
+def test_what_is_damaged_is_named_and_fails_only_when_nothing_else_is_left() -> None:
+    assert check_damage([], 3).verdict is Verdict.PASS
+    some = check_damage(["orders/1", "orders/2"], 3)
+    assert (some.verdict, "2 of 3 partitions damaged" in some.message) == (Verdict.WARN, True)
+    assert "orders/1, orders/2; see docs/repair.md" in some.message
+    assert check_damage(["orders/0"], 1).verdict is Verdict.FAIL
+
+
+@pytest.mark.parametrize(("frames", "text"), [(1, "a batch gone bad"), (2, "2 batches gone bad")])
+def test_bytes_that_have_gone_bad_are_for_people_to_look_at(frames: int, text: str) -> None:
+    check = check_scrub(["orders/0"], frames)
+
+    assert (check.verdict, check.message.startswith(text)) == (Verdict.WARN, True)
+    assert check_scrub([], 0).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(("count", "text"), [(1, "p/0;"), (3, "p/0, p/1, p/2;"), (4, "p/0, p/1, p/2, …;")])
+def test_of_many_the_first_three_are_named(count: int, text: str) -> None:
+    assert text in check_damage([f"p/{number}" for number in range(count)], 9).message
+
+
+@pytest.mark.parametrize(
+    ("under_way_ms", "p99_ms", "is_told"),
+    [(99, 2, False), (100, 2, True), (100, 100, False), (101, 100, True), (5_000, 200, True)],
+)
+def test_a_flush_under_way_is_told_when_it_is_longer_than_the_others_and_too_long(
+    under_way_ms: int, p99_ms: int, is_told: bool
+) -> None:
+    check = check_fsync(TimesSummary(10, p99_ms * MS, p99_ms * MS), under_way_ms * MS, CONFIG)
+
+    assert ("under way" in check.message) is is_told
+
+
+def test_a_loop_that_was_not_measured_is_well() -> None:
+    assert check_loop_lag(NOTHING, CONFIG).verdict is Verdict.PASS
 
 
 @pytest.mark.parametrize(

@@ -61,13 +61,13 @@ def assert_sound(reader: Json, writer: Json, values: list[Json]) -> None:
             assert newer.validator.is_valid(value), f"{value} fits {writer} and not {reader}"
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(SCHEMAS, SCHEMAS, st.lists(VALUES, min_size=5, max_size=10))
 def test_what_is_said_to_fit_fits(reader: Json, writer: Json, values: list[Json]) -> None:
     assert_sound(reader, writer, values)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     objects(PLAIN),
     objects(PLAIN),
