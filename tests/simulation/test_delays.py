@@ -3,7 +3,8 @@
 import pytest
 
 from goqueue.broker.delays.keeper import DelayKeeper
-from goqueue.broker.delays.records import Record
+from goqueue.broker.delays.records import Noted, Record
+from goqueue.broker.delays.store import DelayStore
 from goqueue.core.delays.delivered import Delivered
 from goqueue.testing.delay_simulation import simulate_delays
 from goqueue.testing.partition_history import Violation
@@ -57,3 +58,17 @@ def test_a_keeper_that_does_not_hold_still_for_a_move_is_caught(monkeypatch: pyt
     monkeypatch.setattr(DelayKeeper, "change", change)
 
     assert "delivered" in first_violation()
+
+
+def test_a_start_that_does_not_hear_what_the_journal_tells_of_deliveries_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    restore = DelayStore.restore
+
+    def forgetful(self: DelayStore, record: Record, offset: int, *, written_ms: int) -> None:
+        if not isinstance(record, Noted):
+            restore(self, record, offset, written_ms=written_ms)
+
+    monkeypatch.setattr(DelayStore, "restore", forgetful)
+
+    assert "delivered again" in first_violation()

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays.verbs import cancel_delayed, delay_stats, move_delayed
 from goqueue.broker.read.read import read_messages
+from goqueue.broker.storage.data_folder import DELAYS_FOLDER
 from goqueue.broker.topics.verbs import create_topic, delete_records
 from goqueue.broker.write.publish import publish
 from goqueue.model.commands import Publish, ReadMessages
@@ -32,6 +33,7 @@ PARTITIONS = 2
 LATENESS_MS_MAX = 1_500
 """In a life without faults; threads here take up to 40 ms, and a new target waits for a checkpoint."""
 _DELAYS_MS = (1, 5, 5, 40, 40, 300, 2_000, 2_000, 30_000, 90_000)
+_TAKEN_OVER_SHARE = 0.1
 _WAITS_MS = (0, 0, 1, 10, 100, 700, 5_000)
 
 
@@ -58,6 +60,8 @@ class Given:
     may_be_deleted: bool = False
     """Its partition was emptied at a time when it may have been there."""
     is_seen: bool = False
+    is_deleted: bool = False
+    """It was delivered, and deleted from its partition since: it must not come again."""
 
 
 @dataclass(slots=True)
@@ -94,6 +98,10 @@ class DelaySimulation(RoomSimulation):
 
     def pass_time(self, *, is_last: bool) -> None:
         super().pass_time(is_last=is_last)
+        if self.random.random() < _TAKEN_OVER_SHARE:
+            # As by a node that has copies of the logs: what lies beside the journal follows from it.
+            self.note("taken over")
+            self.machine.disk.remove_tree(DELAYS_FOLDER)
         if self.random.random() < 0.15 and not is_last:
             self.note("clock set back")
             clock = self.machine.clock
@@ -123,7 +131,7 @@ class _Life(RoomLife):
             self._move: 8,
             self._wait: 30,
             self._look_now: 10,
-            self._delete_records: 1,
+            self._delete_records: 2,
             self._misfortune: 3,
         }
         (action,) = self.random.choices(list(actions), list(actions.values()))
@@ -236,6 +244,10 @@ class _Life(RoomLife):
                     self.broker, DeleteRecords(target=TopicPartition(TOPIC, partition), before_offset=-1)
                 )
             )
+            if self.disk.faults.capacity_bytes is None:  # on a full disk that cannot be promised
+                for given in self._state.messages.values():
+                    is_there = given.place is not None and given.place.partition == partition
+                    given.is_deleted = given.is_deleted or (is_there and given.is_seen)
         except GoQueueError as error:
             self._permit(error)
         # What was appended between the two was seen by nobody; it may count as delivered.
@@ -283,6 +295,7 @@ class _Life(RoomLife):
             if given is None:
                 raise Violation(f"{value!r} is shown, which nobody has written")
             demand(not given.is_cancelled or given.is_seen, f"{value[:8]!r} was cancelled, and delivered")
+            demand(not given.is_deleted, f"{value[:8]!r} was deleted, and is delivered again")
             early_ms = min(given.due_times) - self._state.wall_ms_max
             demand(early_ms <= 0, f"{value[:8]!r} is delivered {early_ms} ms early")
             given.is_seen = True

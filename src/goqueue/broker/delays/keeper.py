@@ -170,7 +170,7 @@ class DelayKeeper:
 
     @asynccontextmanager
     async def noted(self, source: TopicPartition) -> AsyncIterator[None]:
-        """A partition stands still meanwhile, and all that was delivered to it is in a checkpoint.
+        """A partition stands still meanwhile, and all that was delivered to it is in the journal.
 
         Whoever shortens a partition's log needs this: the log would tell of its deliveries no more.
         """
@@ -187,17 +187,20 @@ class DelayKeeper:
                 if committed is not None:
                     await committed
                 if target.noted_offset != target.scan_offset:
-                    await self._checkpoint_if_there_is_room()
+                    await self._note_if_there_is_room(target)
             yield
         finally:
             target.holds -= 1
 
-    async def _checkpoint_if_there_is_room(self) -> None:
+    async def _note_if_there_is_room(self, target: Target) -> None:
         """On a full disk shortening a log is what helps. A crash may then deliver again what is gone."""
+        noted = self.store.note(target)
         try:
-            await self.store.checkpoint()
+            await self.store.journal.submit(noted)
         except StorageFull as error:
-            log.warning("delay_checkpoint_failed reason=%s", error)
+            log.warning("deliveries_not_noted reason=%s", error)
+        else:
+            target.noted_offset = noted.scan_offset
 
     # Firing.
 

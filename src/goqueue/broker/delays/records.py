@@ -13,6 +13,7 @@ from uuid import UUID
 
 from goqueue.broker.storage.event_codec import EventCodec
 from goqueue.core.delays import schedules
+from goqueue.core.delays.delivered import Step
 from goqueue.model.errors import Corrupt
 from goqueue.model.messages import Lane, Message, StoredMessage
 from goqueue.records.batch import LaneBatch, encode
@@ -20,6 +21,7 @@ from goqueue.records.batch import LaneBatch, encode
 _HEAD = Struct(">BBqq16siB")
 _MARK = Struct(">qhiii")
 _HOLDER = Struct(">qqh")
+_STEP = Struct(">qq")
 _HAS_KEY = 1
 _IS_HELD = 2
 """Behind the 39 bytes stand 18 more: when the message will be due, and whose transaction decides on it."""
@@ -40,6 +42,7 @@ class Kind(IntEnum):
     CANCELLED = 1
     SEQUENCES = 2
     SCHEDULE = 3
+    NOTED = 4
 
 
 _MESSAGE = int(Kind.MESSAGE)
@@ -90,7 +93,17 @@ class Sequences(NamedTuple):
     trailing: int
 
 
-Record = Waiting | Cancelled | Sequences | schedules.Event
+class Noted(NamedTuple):
+    """What was delivered to a partition, told before its own log, which tells it too, is shortened."""
+
+    topic_id: UUID
+    partition: int
+    scan_offset: int
+    """Every delivery before this offset of the partition's log is in the steps."""
+    steps: tuple[Step, ...]
+
+
+Record = Waiting | Cancelled | Sequences | Noted | schedules.Event
 
 
 class RecordCodec:
@@ -139,6 +152,9 @@ def decode_record(stored: StoredMessage) -> Record:
             return Cancelled(number)
         case Kind.SEQUENCES:
             return Sequences(_topic_id(topic_id), partition, *_MARK.unpack(rest))
+        case Kind.NOTED:
+            steps = tuple(Step(*pair) for pair in _STEP.iter_unpack(rest))
+            return Noted(_topic_id(topic_id), partition, number, steps)
         case _:
             return SCHEDULE_EVENTS.decode(stored.value or b"")
 
@@ -165,6 +181,9 @@ def _to_message(record: Record) -> Message:
         case Sequences(topic_id, partition):
             head = _HEAD.pack(Kind.SEQUENCES, 0, 0, NEW, topic_id.bytes, partition, 0)
             return Message(None, head + _MARK.pack(*record[2:]))
+        case Noted(topic_id, partition, scan_offset, steps):
+            head = _HEAD.pack(Kind.NOTED, 0, 0, scan_offset, topic_id.bytes, partition, 0)
+            return Message(None, head + b"".join(_STEP.pack(*step) for step in steps))
         case _:
             return Message(
                 SCHEDULE_EVENTS.encode(record), _HEAD.pack(Kind.SCHEDULE, 0, 0, NEW, _NOBODY, 0, 0)

@@ -28,6 +28,7 @@ from goqueue.broker.delays.records import (
     NEW,
     SCHEDULE_EVENTS,
     Cancelled,
+    Noted,
     Record,
     Sequences,
     Waiting,
@@ -111,8 +112,8 @@ class DelayStore:
         """All is read back."""
         if self._is_checkpoint_lost:
             for target in self.targets.all:
-                # No checkpoint says what was delivered: the partition's whole log is looked through for that.
-                target.noted_offset = 0
+                # What was delivered is told by the partition's log, from its start or where the journal says.
+                target.noted_offset = target.noted_offset or 0
             self.is_changed = True
 
     def _load_checkpoint(self) -> tuple[Checkpoint, bool]:
@@ -150,6 +151,13 @@ class DelayStore:
 
     def restore(self, record: Record, offset: int, *, written_ms: int) -> None:
         """A record is read back. The checkpoint has counted it, or has not come so far."""
+        if isinstance(record, Noted):
+            target = self.targets.at(record.topic_id, record.partition)
+            for step in record.steps:
+                target.confirmed.add(step)
+            target.scan_offset = max(target.scan_offset, record.scan_offset)
+            target.noted_offset = max(target.noted_offset or 0, record.scan_offset)
+            return
         self._apply(record, offset, now_ms=written_ms, is_new=offset >= self._counted_offset)
 
     def _apply(self, record: Record, offset: int, *, now_ms: int, is_new: bool) -> None:
@@ -165,6 +173,8 @@ class DelayStore:
             case Sequences(topic_id, partition):
                 target = self.targets.at(topic_id, partition)
                 self.marks.apply(Mark(target.index, *record[2:], now_ms))
+            case Noted():
+                pass  # the target knows it already
             case _:
                 self.schedules.apply(record)
 
@@ -187,6 +197,10 @@ class DelayStore:
             target.pending += 1
             self.totals.scheduled += 1
             self.totals.delay_ms_sum += max(due_ms - now_ms, 0)
+
+    def note(self, target: Target) -> Noted:
+        """What is known of a target's deliveries, for whoever has the journal and no checkpoint."""
+        return Noted(target.topic_id, target.partition, target.scan_offset, tuple(target.confirmed.steps))
 
     # Looking.
 

@@ -80,9 +80,9 @@ class DelayUpkeep:
 
     async def reclaim(self) -> None:
         """Drop the entries of what is done, and the part of the log that none of the others needs."""
-        if schedules := list(self._store.schedules.whole_state()):
-            # The log keeps all that is needed to do without the checkpoint, should that be lost.
-            self._store.journal.submit(*schedules)
+        # The journal keeps all that is needed to do without the checkpoint, should that be lost. What it
+        # tells of deliveries speaks of messages before it, and may go where they are gone.
+        self._store.journal.submit(*self._store.schedules.whole_state())
         await self.write_run()
         live_offset = (
             await self._merge(list(self._store.runs)) if self._store.runs else self._store.entries_offset
