@@ -491,9 +491,11 @@ def test_a_reader_of_whole_logs_asks_with_the_client_that_it_has() -> None:
         assert offsets_at(client, ["t"], time_ms=5) == {"t": {"0": 3}}
         assert splits(client, "t", 0, first_offset=0, end_offset=9, split_bytes=4) == [0, 4, 9]
         assert frames(client, "t", 0, offset=2, max_bytes=8) == (b"frames", 0, 1, 2)
+        extents(client, Which(topics=("t",)), past={"t": {"0": 4}})
         client.close()
 
         asked = node.asked
+        assert asked[4].json == {"topics": ["t"]}  # who does not wait need not say for what
         assert asked[0].json == {"topics": ["t"], "past": {"t": {"0": 4}}, "wait": "70ms"}
         assert asked[2].query == {"from": "0", "until": "9", "bytes": "4"}
         assert asked[3].query == {"offset": "2", "max_bytes": "8"}
