@@ -24,6 +24,7 @@ from goqueue.broker.storage.data_folder import LOGS_FOLDER, has_logs, left_besid
 from goqueue.broker.storage.flusher import Flusher
 from goqueue.broker.storage.journal import Journal
 from goqueue.broker.storage.partition import Partition
+from goqueue.broker.storage.readable import Readable
 from goqueue.broker.storage.state_journal import StateJournal
 from goqueue.broker.storage.waiters import ReadWaiter
 from goqueue.broker.tenants.quotas import admit_topic_owner
@@ -67,6 +68,11 @@ class OpenTopic:
     """A number for each message without a key, one behind the other."""
     is_growing: bool = False
     """It is getting more partitions."""
+
+    @property
+    def readables(self) -> Sequence[Readable]:
+        """Its partitions for whoever only reads them."""
+        return self.partitions
 
     def take_turn(self) -> int:
         """Where the next message without a key goes: each partition in its turn, if it takes any."""
@@ -166,6 +172,10 @@ class Broker:
         if not 0 <= source.partition < len(partitions):
             raise PartitionNotFound(*source)
         return partitions[source.partition]
+
+    def readable(self, source: TopicPartition) -> Readable:
+        """A partition for whoever only reads it."""
+        return self.partition(source)
 
     def all_partitions(self) -> list[Partition]:
         """Every partition, those of the journals last."""

@@ -18,10 +18,9 @@ from typing import NamedTuple
 from goqueue.broker.broker import Broker
 from goqueue.broker.slices import Slices
 from goqueue.broker.storage.commit_written import commit_written
-from goqueue.broker.storage.partition import Partition
+from goqueue.broker.storage.readable import Readable, ReadableLog
 from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.core.groups.groups import GroupRecord
-from goqueue.log.partition_log import PartitionLog
 from goqueue.log.reading import from_disk
 from goqueue.model.errors import GoQueueError, GroupNotFound, ShuttingDown
 from goqueue.model.group_commands import DescribeLag
@@ -43,7 +42,7 @@ class Unread(NamedTuple):
     """A partition in which the group has something to read, and where that begins."""
 
     at: int
-    log: PartitionLog
+    log: ReadableLog
     offset: int
 
 
@@ -103,20 +102,20 @@ def _positions(broker: Broker, record: GroupRecord) -> Iterator[tuple[TopicParti
         yield from zip(places_of(topic, map(_number_of, numbers)), map(_offset_of, numbers), strict=True)
 
 
-def _partitions(broker: Broker, record: GroupRecord) -> Iterator[Partition]:
+def _partitions(broker: Broker, record: GroupRecord) -> Iterator[Readable]:
     """All of its partitions that there are."""
     for target, _ in _positions(broker, record):
         topic = broker.topics.get(target.topic)
-        if topic is not None and target.partition < len(topic.partitions):
-            yield topic.partitions[target.partition]
+        if topic is not None and target.partition < len(topic.readables):
+            yield topic.readables[target.partition]
 
 
 def _lag_of(
     broker: Broker, target: TopicPartition, committed_offset: int, isolation: Isolation
-) -> tuple[PartitionLag, PartitionLog | None, int]:
+) -> tuple[PartitionLag, ReadableLog | None, int]:
     """The lag in messages, and where the first of them is. What retention has removed is no longer behind."""
     try:
-        partition = broker.partition(target)
+        partition = broker.readable(target)
         log, end_offset = partition.log, partition.end_for(isolation)
     except GoQueueError:
         return PartitionLag(*target, committed_offset, _UNKNOWN, _UNKNOWN, _UNKNOWN), None, 0
@@ -126,11 +125,11 @@ def _lag_of(
     return PartitionLag(*target, committed_offset, end_offset, lag, 0, held_back_by), log, offset
 
 
-def _open_transaction(broker: Broker, partition: Partition) -> OpenTransaction | None:
+def _open_transaction(broker: Broker, partition: Readable) -> OpenTransaction | None:
     """The transaction that holds back readers of committed messages, if one does."""
-    if not partition.transactions:
+    oldest = partition.oldest_transaction
+    if oldest is None:
         return None
-    oldest = partition.transactions.all()[0]
     owner = broker.transactions.of_producer(oldest.producer_id)
     return OpenTransaction(
         transaction_id="" if owner is None else owner.transaction_id,
@@ -168,7 +167,7 @@ def _look_up(places: list[Unread]) -> list[int]:
     return [_stored_ms(log, offset) for _, log, offset in places]
 
 
-def _stored_ms(log: PartitionLog, offset: int) -> int:
+def _stored_ms(log: ReadableLog, offset: int) -> int:
     """The time of one message. Waits for the disk; opens the batch only when its header leaves a doubt."""
     try:
         chunk = log.read(offset, 1, end_offset=log.end_offset, read_bytes=from_disk)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from goqueue.broker.broker import Broker
 from goqueue.broker.read.find_offset import find_offset
 from goqueue.broker.storage.commit_written import commit_written
-from goqueue.broker.storage.partition import Partition
+from goqueue.broker.storage.readable import Readable
 from goqueue.broker.tenants.quotas import admit_group_owner, admit_new_group
 from goqueue.model.commands import FindOffset
 from goqueue.model.errors import GroupNotFound, OffsetOutOfRange, ShuttingDown
@@ -29,7 +29,7 @@ async def reset_offsets(broker: Broker, command: ResetOffsets) -> list[OffsetRes
     if journal is None or journal.groups.get(command.group) is None:
         raise GroupNotFound(command.group)
     targets = command.offsets or await _found(broker, command)
-    await commit_written([broker.partition(target) for target in targets])
+    await commit_written([broker.readable(target) for target in targets])
     _check(broker, targets)
     # From here to the write nothing is awaited: what was checked still holds.
     resets = [
@@ -66,10 +66,10 @@ async def _found(broker: Broker, command: ResetOffsets) -> dict[TopicPartition, 
     return found
 
 
-def _partitions(broker: Broker, topic: str, number: int | None) -> Sequence[Partition]:
+def _partitions(broker: Broker, topic: str, number: int | None) -> Sequence[Readable]:
     if number is None:
-        return broker.topic(topic).partitions
-    return [broker.partition(TopicPartition(TopicName(topic), number))]
+        return broker.topic(topic).readables
+    return [broker.readable(TopicPartition(TopicName(topic), number))]
 
 
 def _topics(broker: Broker, command: ResetOffsets) -> Sequence[str]:
@@ -88,7 +88,7 @@ def _is_alive(broker: Broker, topic: TopicName, topic_id: object) -> bool:
 def _check(broker: Broker, targets: Mapping[TopicPartition, int]) -> None:
     """Refuse offsets that are nowhere in the log: a reader would be thrown to one of its ends."""
     for target, offset in targets.items():
-        partition = broker.partition(target)
+        partition = broker.readable(target)
         start_offset, end_offset = partition.log.start_offset, partition.commit_mark
         if not start_offset <= offset <= end_offset:
             raise OffsetOutOfRange(offset, start_offset=start_offset, end_offset=end_offset)

@@ -62,7 +62,7 @@ def delivery_of(broker: Broker, journal: GroupJournal, group: str, source: Topic
         return known
     record = journal.groups.get(group)
     row = None if record is None else record.offsets.of(source.topic, topic_id).get(source.partition)
-    floor = broker.partition(source).log.start_offset if row is None else row[1]
+    floor = broker.readable(source).log.start_offset if row is None else row[1]
     number = broker.chance.getrandbits(_DELIVERY_BITS)
     while journal.deliveries.numbered(number) is not None:
         number = broker.chance.getrandbits(_DELIVERY_BITS)
@@ -145,7 +145,7 @@ def _ended(delivery: Delivery, event: Event) -> Iterator[tuple[str, int, Sequenc
 
 def pass_start(broker: Broker, journal: GroupJournal, delivery: Delivery) -> None:
     """What retention has deleted cannot be delivered any more."""
-    start_offset = broker.partition(delivery.source).log.start_offset
+    start_offset = broker.readable(delivery.source).log.start_offset
     if delivery.floor < start_offset:
         for lease in tuple(delivery.leases.values()):
             if gone := tuple(lease.offsets.within(0, start_offset)):
@@ -156,7 +156,7 @@ def pass_start(broker: Broker, journal: GroupJournal, delivery: Delivery) -> Non
 async def scan(broker: Broker, journal: GroupJournal, delivery: Delivery, wanted: int) -> list[StoredBatch]:
     """Look at what is new in the log until enough is on the shelf; the last batches that were read for it."""
     batches: list[StoredBatch] = []
-    partition = broker.partition(delivery.source)
+    partition = broker.readable(delivery.source)
     while (first := delivery.find_scan()) < partition.last_stable_offset:
         count = delivery.shelf.count
         if count >= wanted and (batches or count >= LOOK_AHEAD):

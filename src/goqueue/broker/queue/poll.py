@@ -27,7 +27,7 @@ from goqueue.broker.queue.read import open_runs
 from goqueue.broker.read.read import wait_for_bytes
 from goqueue.broker.slices import Slices
 from goqueue.broker.storage.commit_written import commit_written
-from goqueue.broker.storage.partition import Partition
+from goqueue.broker.storage.readable import Readable
 from goqueue.broker.storage.waiters import ReadWaiter
 from goqueue.broker.tenants.quotas import admit_reader, charge_reader
 from goqueue.core.delivery.delivery import Delivery
@@ -55,14 +55,14 @@ class PollWaiter(ReadWaiter):
 
     def __init__(self) -> None:
         super().__init__(1)
-        self.deliveries: dict[Partition, Delivery] = {}
+        self.deliveries: dict[object, tuple[Readable, Delivery]] = {}
+        """By the partition that tells of what comes."""
 
     def offer(self, size: int, source: object) -> None:
         """Those who are told later may find that the first have taken it all."""
-        assert isinstance(source, Partition), "a poll waits for partitions only"
-        delivery = self.deliveries[source]
+        partition, delivery = self.deliveries[source]
         try:
-            is_left = delivery.shelf.count or delivery.find_scan() < source.last_stable_offset
+            is_left = delivery.shelf.count or delivery.find_scan() < partition.last_stable_offset
         except GoQueueError:
             is_left = True  # the partition has stopped: whoever polls hears why
         if is_left:
@@ -304,17 +304,17 @@ def _space(broker: Broker, journal: GroupJournal, command: Poll) -> int:
 def _end_offset(broker: Broker, source: TopicPartition) -> int:
     """Before it are the messages that can be handed out; -1 while that cannot be told."""
     try:
-        partition = broker.partition(source)
+        partition = broker.readable(source)
         partition.hurry()
         return partition.last_stable_offset
     except GoQueueError:
         return -1
 
 
-def _hidden_from(broker: Broker, polled: Polled) -> list[Partition]:
+def _hidden_from(broker: Broker, polled: Polled) -> list[Readable]:
     """Partitions that were asked for, in which something is written that a poll does not see yet."""
     topics = [(broker.topics.get(source.topic), source.partition) for source in polled.end_offsets]
-    found = [topic.partitions[at] for topic, at in topics if topic is not None and at < len(topic.partitions)]
+    found = [topic.readables[at] for topic, at in topics if topic is not None and at < len(topic.readables)]
     return [partition for partition in found if partition.has_hidden]
 
 
@@ -337,8 +337,8 @@ async def _wait(broker: Broker, command: Poll, polled: Polled, left_ns: int) -> 
             timer.cancel()
         del broker.waiting_reads[waiter]
         broker.queue.leave(command.group, waiter)
-        for partition in waiter.deliveries:
-            partition.readers.pop(waiter, None)
+        for partition, _ in waiter.deliveries.values():
+            partition.drop_reader(waiter)
 
 
 async def _watch(
@@ -356,12 +356,12 @@ async def _watch(
             return None
         delivery = journal.deliveries.find(command.group, source)
         topic = broker.topics.get(source.topic)
-        if delivery is None or topic is None or source.partition >= len(topic.partitions):
+        if delivery is None or topic is None or source.partition >= len(topic.readables):
             continue
         times_ms.append(delivery.next_time_ms())
         if has_space:
-            partition = topic.partitions[source.partition]
-            waiter.deliveries[partition] = delivery
+            partition = topic.readables[source.partition]
+            waiter.deliveries[partition] = partition, delivery
             partition.add_reader(waiter)
     return min((time_ms for time_ms in times_ms if time_ms is not None), default=None)
 

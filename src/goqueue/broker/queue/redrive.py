@@ -61,7 +61,7 @@ async def browse(broker: Broker, command: BrowseDeadLetters) -> DeadLetters:
             found.letters.extend(DeadLetter(source, message) for message in messages[:space])
             if len(messages) >= space:
                 end_offset = messages[space].offset if len(messages) > space else end_offset
-                if end_offset < broker.partition(source).last_stable_offset:
+                if end_offset < broker.readable(source).last_stable_offset:
                     found.next_offsets[number] = end_offset
                 break
     return found
@@ -169,7 +169,7 @@ async def _unsettled(
 
     Without a delivery nothing was ever sent back.
     """
-    partition = broker.partition(source)
+    partition = broker.readable(source)
     await commit_written([partition])
     end_offset = partition.last_stable_offset
     offset = max(offset, partition.log.start_offset, 0 if delivery is None else delivery.floor)

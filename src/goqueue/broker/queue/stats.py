@@ -88,7 +88,7 @@ async def lane_stats(broker: Broker, command: DescribeLanes) -> AllLanes:
                 counts = delivery.shelf.count_by_lane(*run)
                 one.in_flight = [sum(pair) for pair in zip(one.in_flight, counts, strict=True)]
         one.waiting += len(delivery.waiting)
-        end_offset = broker.partition(delivery.source).last_stable_offset
+        end_offset = broker.readable(delivery.source).last_stable_offset
         unscanned = max(end_offset - delivery.shelf.scan_offset, 0)
         counts = delivery.shelf.counts
         if sum(counts) + unscanned > sum(one.ready) + one.unscanned:

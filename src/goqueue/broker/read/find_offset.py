@@ -2,8 +2,8 @@
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.storage.commit_written import commit_written
-from goqueue.broker.storage.partition import Partition
-from goqueue.log.partition_log import PartitionLog, storage_error
+from goqueue.broker.storage.readable import Readable, ReadableLog
+from goqueue.log.partition_log import storage_error
 from goqueue.log.reading import Chunk, from_disk
 from goqueue.model.commands import FindEpochEnd, FindOffset, FoundOffset, Spot
 from goqueue.model.errors import InvalidRecord, LeaderEpochFenced, LeaderEpochUnknown
@@ -15,7 +15,7 @@ from goqueue.records.layout import read_header
 
 async def find_offset(broker: Broker, command: FindOffset) -> FoundOffset:
     """A named spot, or the first message of a time (unix ms) or later."""
-    partition = broker.partition(command.source)
+    partition = broker.readable(command.source)
     check_epoch(partition, command.leader_epoch)
     log = partition.log
     if partition.has_hidden and command.spot is not Spot.EARLIEST:
@@ -36,13 +36,13 @@ async def find_offset(broker: Broker, command: FindOffset) -> FoundOffset:
 
 def end_of_epoch(broker: Broker, command: FindEpochEnd) -> tuple[int, int]:
     """The last epoch not above the one asked for and the offset behind its end; (-1, -1): unknown."""
-    partition = broker.partition(command.source)
+    partition = broker.readable(command.source)
     check_epoch(partition, command.leader_epoch)
     epoch, end_offset = partition.log.epoch_end(command.epoch)
     return epoch, min(end_offset, partition.commit_mark)
 
 
-def check_epoch(partition: Partition, leader_epoch: int) -> None:
+def check_epoch(partition: Readable, leader_epoch: int) -> None:
     """Refuse whoever learnt of this leader in another epoch; -1: it does not say."""
     if leader_epoch < 0 or leader_epoch == partition.leader_epoch:
         return
@@ -51,7 +51,7 @@ def check_epoch(partition: Partition, leader_epoch: int) -> None:
     raise LeaderEpochUnknown(f"{partition.source} is still in leader epoch {partition.leader_epoch}")
 
 
-def _first_at(log: PartitionLog, time: Spot | int, end_offset: int) -> FoundOffset:
+def _first_at(log: ReadableLog, time: Spot | int, end_offset: int) -> FoundOffset:
     """The first message that can be read and is of that time or later. Waits for the disk."""
     if isinstance(time, Spot):
         timestamp_ms = log.newest_time(end_offset=end_offset, read_bytes=from_disk)

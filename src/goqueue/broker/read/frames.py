@@ -7,7 +7,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.read.find_offset import find_offset
 from goqueue.broker.read.read import read, visible_frames, wait_for_bytes
 from goqueue.broker.storage.commit_written import commit_written
-from goqueue.broker.storage.partition import Partition
+from goqueue.broker.storage.readable import Readable
 from goqueue.broker.tenants.quotas import admit_reader
 from goqueue.log.partition_log import storage_error
 from goqueue.model.commands import (
@@ -92,7 +92,7 @@ async def split_points(broker: Broker, command: SplitRange) -> list[int]:
         raise Invalid(f"a range from {command.from_offset} cannot end before it, at {command.until_offset}")
     if command.from_offset == command.until_offset:
         return [command.from_offset]
-    log = broker.partition(command.source).log
+    log = broker.readable(command.source).log
     piece_bytes = max(command.piece_bytes, log.size_bytes // PIECES_MAX)
     try:
         cuts = await broker.threads.run(
@@ -114,10 +114,10 @@ def _compile(pattern: str) -> Callable[[str], object]:
         raise Invalid(f"{pattern!r} is not a regular expression: {error}") from error
 
 
-def _partitions(broker: Broker, topics: Iterable[str]) -> list[Partition]:
-    return [partition for topic in topics for partition in broker.topic(topic).partitions]
+def _partitions(broker: Broker, topics: Iterable[str]) -> list[Readable]:
+    return [partition for topic in topics for partition in broker.topic(topic).readables]
 
 
-def _range_of(partition: Partition) -> OffsetRange:
+def _range_of(partition: Readable) -> OffsetRange:
     log = partition.log
     return OffsetRange(log.start_offset, partition.last_stable_offset, log.size_bytes)

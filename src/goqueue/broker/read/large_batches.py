@@ -9,7 +9,7 @@ from goqueue.records.large_batch import LargeBatch
 def place_of(broker: Broker, source: TopicPartition) -> LogPlace:
     """A partition as it is now. Raises TopicNotFound or PartitionNotFound."""
     topic_id = broker.metadata.topic(source.topic).topic_id
-    return LogPlace(topic_id, source.partition, broker.partition(source).leader_epoch)
+    return LogPlace(topic_id, source.partition, broker.readable(source).leader_epoch)
 
 
 async def open_large(broker: Broker, place: LogPlace, body: memoryview, lane: int, offset: int) -> LargeBatch:

@@ -10,10 +10,9 @@ from goqueue.broker.read.find_offset import check_epoch, find_offset
 from goqueue.broker.read.large_batches import open_large, place_of
 from goqueue.broker.slices import Slices
 from goqueue.broker.storage.commit_written import commit_written
-from goqueue.broker.storage.partition import Partition
+from goqueue.broker.storage.readable import Readable, ReadableLog
 from goqueue.broker.storage.waiters import ReadWaiter
 from goqueue.broker.tenants.quotas import admit_owner, admit_reader, charge_reader
-from goqueue.log.partition_log import PartitionLog
 from goqueue.log.reading import Chunk, NotCached, from_disk, from_memory
 from goqueue.model.commands import (
     BatchesRead,
@@ -95,7 +94,7 @@ async def read_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
 
 
 async def _open_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
-    partition = broker.partition(command.source)
+    partition = broker.readable(command.source)
     offset = command.offset
     if command.from_time_ms is not None:
         place = await find_offset(broker, FindOffset(source=command.source, spot=command.from_time_ms))
@@ -255,7 +254,7 @@ async def _read_one(
     broker: Broker, part: PartitionRead, max_bytes: int, command: Read, slices: Slices
 ) -> ReadOutcome:
     try:
-        partition = broker.partition(part.source)
+        partition = broker.readable(part.source)
         check_epoch(partition, part.leader_epoch)
         if partition.account is not None and command.reader is not None:
             admit_owner(partition.account, part.source.topic)
@@ -300,7 +299,7 @@ async def _read_one(
 
 
 async def _read_chunk(
-    broker: Broker, log: PartitionLog, offset: int, max_bytes: int, end_offset: int, framed: bool
+    broker: Broker, log: ReadableLog, offset: int, max_bytes: int, end_offset: int, framed: bool
 ) -> Chunk:
     """A share of what is wanted: at once if it is in memory, else in a thread that may wait for the disk."""
     share_bytes = min(max_bytes, SHARE_BYTES)
@@ -313,16 +312,16 @@ async def _read_chunk(
         )
 
 
-async def _hidden_from(broker: Broker, command: Read) -> list[Partition]:
+async def _hidden_from(broker: Broker, command: Read) -> list[Readable]:
     """Partitions in which something is written that the command would show if it were committed."""
-    hidden = []
+    hidden: list[Readable] = []
     slices = Slices(broker.clock)
     for number, part in enumerate(command.partitions):
         if number % _SHARE_COUNT == _SHARE_COUNT - 1:
             await slices.pause()
         topic = broker.topics.get(part.source.topic)
-        if topic is not None and 0 <= part.source.partition < len(topic.partitions):
-            partition = topic.partitions[part.source.partition]
+        if topic is not None and 0 <= part.source.partition < len(partitions := topic.readables):
+            partition = partitions[part.source.partition]
             if partition.has_hidden:
                 hidden.append(partition)
     return hidden
@@ -336,12 +335,12 @@ async def _wait(
     left_ns: int,
 ) -> None:
     """Return when enough may have come, or the time is up."""
-    partitions = []
+    partitions: list[Readable] = []
     is_committed = command.isolation is Isolation.COMMITTED
     for part, outcome in zip(command.partitions, outcomes, strict=True):
         assert isinstance(outcome, BatchesRead), "a failure is answered, not waited for"
         try:
-            partition = broker.partition(part.source)
+            partition = broker.readable(part.source)
             seen_offset = outcome.last_stable_offset if is_committed else outcome.high_watermark
             if partition.end_for(command.isolation) > seen_offset:
                 return  # more came while the disk was read
@@ -352,7 +351,7 @@ async def _wait(
 
 
 async def wait_for_bytes(
-    broker: Broker, partitions: Sequence[Partition], missing_bytes: int, left_ns: int
+    broker: Broker, partitions: Sequence[Readable], missing_bytes: int, left_ns: int
 ) -> None:
     """Return when so many bytes have come to the partitions, one of them stops, or the time is up."""
     waiter = ReadWaiter(missing_bytes)
@@ -366,4 +365,4 @@ async def wait_for_bytes(
         timer.cancel()
         del broker.waiting_reads[waiter]
         for partition in partitions:
-            partition.readers.pop(waiter, None)
+            partition.drop_reader(waiter)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.storage.commit_written import commit_written
-from goqueue.broker.storage.partition import Partition
+from goqueue.broker.storage.readable import Readable
 from goqueue.model.commands import ShowWritten
 from goqueue.model.ids import TopicPartition
 
@@ -20,9 +20,9 @@ async def show_written(broker: Broker, command: ShowWritten) -> None:
         await commit_written(_known(broker, command.sources))
 
 
-def _known(broker: Broker, sources: Iterable[TopicPartition]) -> Iterator[Partition]:
+def _known(broker: Broker, sources: Iterable[TopicPartition]) -> Iterator[Readable]:
     """The partitions that are there, of those asked for."""
     for name, number in sources:
         topic = broker.topics.get(name)
-        if topic is not None and 0 <= number < len(topic.partitions):
-            yield topic.partitions[number]
+        if topic is not None and 0 <= number < len(topic.readables):
+            yield topic.readables[number]

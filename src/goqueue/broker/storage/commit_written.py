@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Iterable
 from itertools import islice
 
-from goqueue.broker.storage.partition import Partition
+from goqueue.broker.storage.readable import Readable
 
 _PATIENCE_S = 5
 """A disk that takes longer for one round hangs: a reader is then shown what is committed."""
@@ -16,7 +16,7 @@ _SHARE_COUNT = 500
 """So many partitions are looked at, and waited for, before others have their turn: about a millisecond."""
 
 
-async def commit_written(partitions: Iterable[Partition]) -> None:
+async def commit_written(partitions: Iterable[Readable]) -> None:
     """Return when readers see all that is written by now, or the disk has failed or hangs."""
     left = iter(partitions)
     while share := list(islice(left, _SHARE_COUNT)):

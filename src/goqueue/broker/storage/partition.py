@@ -38,7 +38,7 @@ from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Lane
 from goqueue.model.ports import Clock, Disk
 from goqueue.model.settings import TopicSettings
-from goqueue.model.transactions import AbortedTransaction, Isolation
+from goqueue.model.transactions import AbortedTransaction, Isolation, OpenInPartition
 from goqueue.records.control import marker_of
 from goqueue.records.layout import CONTROL, BatchHeader, read_header
 
@@ -124,6 +124,11 @@ class Partition:
             return self.commit_mark
         # Retention may have taken the beginning of a transaction that nobody ends.
         return max(first_offset, start_offset)
+
+    @property
+    def oldest_transaction(self) -> OpenInPartition | None:
+        """The one that holds back readers of committed messages, if any does."""
+        return self.transactions.oldest
 
     def end_for(self, isolation: Isolation) -> int:
         """The offset before which a reader may see messages."""
@@ -307,6 +312,10 @@ class Partition:
         """Have somebody told of what comes from now on, until it is taken out of `readers`."""
         self.readers[reader] = None
         self.hurry()
+
+    def drop_reader(self, reader: ReadWaiter) -> None:
+        """It waits no longer."""
+        self.readers.pop(reader, None)
 
     async def save_recovery_point(self) -> None:
         """Flush, and return when the present end and start are on the disk as the recovery point."""

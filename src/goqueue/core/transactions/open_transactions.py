@@ -37,6 +37,13 @@ class OpenTransactions:
         """Where the oldest open transaction begins."""
         return next(iter(self._open.values())).first_offset if self._open else None
 
+    @property
+    def oldest(self) -> OpenInPartition | None:
+        """The one that began first, if any is open."""
+        for producer_id, opened in self._open.items():
+            return OpenInPartition(producer_id, opened.epoch, opened.first_offset, opened.started_ms)
+        return None
+
     def is_open_before(self, producer_id: int, end_offset: int) -> bool:
         """Whether a producer has something open that begins before an offset."""
         opened = self._open.get(producer_id)
