@@ -175,6 +175,17 @@ def test_looking_through_all_events_leaves_the_loop_to_others(door: RunningDoor,
     assert door.longest_hold(lambda: door.client.get(path).raise_for_status()) < HOLD_MS_MAX
 
 
+def test_what_is_told_of_every_partition_is_told_in_slices(door: RunningDoor) -> None:
+    made = door.client.post("/topics", json={"name": "wide", "num_partitions": 4_000}, timeout=60)
+    assert made.status_code == 201
+    messages = [{"value": "x", "partition": number} for number in range(4_000)]
+    door.client.post("/topics/wide/messages", json={"messages": messages}).raise_for_status()
+
+    for path in ("/priority/stats", "/topics/wide", "/topics/wide/partitions", "/stats"):
+        hold_ms = door.longest_hold(lambda path=path: door.client.get(path).raise_for_status())  # type: ignore[misc]
+        assert hold_ms < HOLD_MS_MAX, path
+
+
 def test_receipts_that_are_no_good_do_not_hold_the_loop_however_many(door: RunningDoor) -> None:
     handles = [f"bulk:0:{number}:1:0123456789abcdef" for number in range(60_000)]
 

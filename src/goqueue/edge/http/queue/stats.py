@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.queue.stats import LaneStats, lane_stats, reliability_stats
+from goqueue.broker.slices import Slices
 from goqueue.edge.http.parts.bodies import PRIORITY_OF_LANE
 from goqueue.edge.http.parts.times import format_duration, format_time
 from goqueue.model.delivery import DescribeLanes, DescribeReliability
@@ -115,7 +116,12 @@ async def priority_route(broker: NamedDependency[Broker]) -> PrioritiesBody:
     topics: dict[str, TopicPriorities] = {}
     totals = [0] * len(PRIORITY_OF_LANE)
     lanes = await lane_stats(broker, DescribeLanes())
-    for (topic, partition), stats in lanes.partitions.items():
+    slices = Slices(broker.clock)
+    for source in tuple(lanes.partitions):
+        await slices.pause()
+        topic, partition = source
+        # Let go of one by one: to free ten thousand of them at once takes long, too.
+        stats = lanes.partitions.pop(source)
         shown = topics.setdefault(topic, TopicPriorities([0] * len(totals), {}))
         shown.partitions[str(partition)] = _shown(stats)
         shown.total_by_priority = _sum(shown.total_by_priority, stats.stored)
