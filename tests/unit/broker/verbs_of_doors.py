@@ -17,6 +17,8 @@ Function = Callable[..., Any]
 WAYS = {"begin_commit": "commit_offsets", "append_when_checked": "append"}
 """A verb that comes in two ways of waiting: the second function takes the same command."""
 
+PARTS = ("Broker", "Partition]", "broker.storage", "broker.groups", "broker.queue", "broker.delays")
+
 
 def called_by_doors() -> dict[str, Function]:
     """Functions of the broker that doors import, by their full names."""
@@ -55,6 +57,14 @@ def is_module(name: str) -> bool:
         return False
 
 
+def takes_broker(function: Function) -> bool:
+    """Whether it is given a broker, or a part of one at work, under whatever name."""
+    return any(
+        parameter.name == "broker" or any(part in str(parameter.annotation) for part in PARTS)
+        for parameter in inspect.signature(function).parameters.values()
+    )
+
+
 def command_of(verb: Function) -> type | None:
     """The class of its command; None: it takes something else."""
     parameters = list(inspect.signature(verb).parameters.values())
@@ -65,11 +75,7 @@ def command_of(verb: Function) -> type | None:
 
 
 FUNCTIONS = called_by_doors()
-TAKING_A_BROKER = {
-    name: function
-    for name, function in FUNCTIONS.items()
-    if "broker" in inspect.signature(function).parameters
-}
+TAKING_A_BROKER = {name: function for name, function in FUNCTIONS.items() if takes_broker(function)}
 VERBS = {name: function for name, function in TAKING_A_BROKER.items() if command_of(function) is not None}
 COMMANDS = sorted({command_of(verb) for verb in VERBS.values()}, key=lambda command: str(command))
 VERB_OF: dict[Any, Function] = {
