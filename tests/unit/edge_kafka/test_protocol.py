@@ -305,3 +305,19 @@ def test_a_refused_request_is_logged_with_what_its_client_calls_it(caplog: pytes
         "client_id": "app",
         "correlation_id": 42,
     }
+
+
+def test_replies_that_wait_for_a_turn_go_with_a_client_that_hangs_up_meanwhile() -> None:
+    async def hang_up() -> list[dict[str, object]]:
+        told: list[dict[str, object]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        client, transport = connected()
+        client.gather()
+        client.send([b"reply"])
+        transport.close()
+        client.connection_lost(None)
+        await asyncio.sleep(0)
+        assert transport.write_count == 0
+        return told
+
+    assert asyncio.run(hang_up()) == []

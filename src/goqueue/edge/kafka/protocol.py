@@ -92,6 +92,7 @@ class KafkaProtocol(asyncio.BufferedProtocol):
         if self._frame is not None:
             self._memory.abandon(len(self._frame))
             self._frame = None
+        self._gathered = None  # nobody is there to take it
         self._connection.lose()
         self._lobby.leave(self)
 
