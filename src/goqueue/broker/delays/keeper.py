@@ -72,6 +72,7 @@ class DelayKeeper:
         self._upkeep = DelayUpkeep(store)
         self.changing: dict[int, tuple[Change, asyncio.Future[None]]] = {}
         """Records that are being cancelled or moved: until the disk has it, their target stands still."""
+        self._unblocking = asyncio.Lock()
         self._fire_wanted = asyncio.Event()
         self._stock_wanted = asyncio.Event()
         self._upkeep_wanted = asyncio.Event()
@@ -182,10 +183,14 @@ class DelayKeeper:
         target.holds += 1
         try:
             partition = self.partition_of(target)
-            if partition is not None and not target.is_blocked:
-                committed = partition.committed(partition.log.end_offset)
-                if committed is not None:
-                    await committed
+            if partition is not None:
+                if target.is_blocked:
+                    # What it has got is known by its log alone.
+                    await self._unblock(target)
+                else:
+                    committed = partition.committed(partition.log.end_offset)
+                    if committed is not None:
+                        await committed
                 if target.noted_offset != target.scan_offset:
                     await self._note_if_there_is_room(target)
             yield
@@ -371,6 +376,12 @@ class DelayKeeper:
         keep_up_schedules(self._broker)
 
     async def _unblock(self, target: Target) -> None:
+        """Look up what a target has got. One at a time: each counts what is pending anew."""
+        async with self._unblocking:
+            if target.is_blocked:
+                await self._look_up(target)
+
+    async def _look_up(self, target: Target) -> None:
         partition = self.partition_of(target)
         if partition is None:
             self.forget(target)
