@@ -191,7 +191,7 @@ class DelayKeeper:
                     committed = partition.committed(partition.log.end_offset)
                     if committed is not None:
                         await committed
-                if target.noted_offset != target.scan_offset:
+                if target.told_offset != target.scan_offset:
                     await self._note_if_there_is_room(target)
             yield
         finally:
@@ -205,7 +205,7 @@ class DelayKeeper:
         except StorageFull as error:
             log.warning("deliveries_not_noted reason=%s", error)
         else:
-            target.noted_offset = noted.scan_offset
+            target.told_offset = noted.scan_offset
 
     # Firing.
 

@@ -156,7 +156,8 @@ class DelayStore:
             for step in record.steps:
                 target.confirmed.add(step)
             target.scan_offset = max(target.scan_offset, record.scan_offset)
-            target.noted_offset = max(target.noted_offset or 0, record.scan_offset)
+            target.noted_offset = target.noted_offset or 0
+            target.told_offset = record.scan_offset
             return
         self._apply(record, offset, now_ms=written_ms, is_new=offset >= self._counted_offset)
 

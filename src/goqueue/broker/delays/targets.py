@@ -20,7 +20,9 @@ class Target:
     scan_offset: int = 0
     """Every delivery before this offset of that log is confirmed."""
     noted_offset: int | None = None
-    """The scan offset that checkpoint or journal tell; None: no checkpoint speaks of this target yet."""
+    """The scan offset that the last checkpoint tells; None: no checkpoint speaks of this target yet."""
+    told_offset: int = 0
+    """The scan offset that the journal tells, which is enough without a checkpoint."""
     pending: int = 0
     is_gone: bool = False
     """The topic was deleted."""
