@@ -17,6 +17,8 @@ RECORDED = {
     4102: "who looked for a message that was being dropped heard of an offset out of range",
     3022: "entries that came while others were read went into a run, and were not delivered",
     1164: "a cancelled message was, after the log before it had been dropped",
+    40_000: "records deleted while their partition came back from a failure were delivered again",
+    40_010: "so were those of which only a checkpoint knew that was lost",
 }
 """Seeds that failed once, and what they found."""
 RECORDED_STEPS = 120
