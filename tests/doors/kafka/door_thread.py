@@ -6,6 +6,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
 import uvloop
 
 from goqueue.broker.broker import Broker
@@ -69,3 +70,8 @@ class DoorThread:
     async def _close(self) -> None:
         await self.door.stop()
         await close_broker(self.broker)
+
+
+def sync_by_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every sync go through `OpenFile.sync`, which a test can then slow, count or fail."""
+    monkeypatch.setattr(WorkerThreads, "sync", lambda workers, file: workers.run(file.sync))

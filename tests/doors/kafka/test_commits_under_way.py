@@ -18,7 +18,7 @@ from goqueue.node.disk import OpenFile
 from tests.doors.kafka import group_requests as ask
 from tests.doors.kafka import requests
 from tests.doors.kafka.conftest import OpenDoor
-from tests.doors.kafka.door_thread import DoorThread
+from tests.doors.kafka.door_thread import DoorThread, sync_by_threads
 from tests.doors.kafka.raw_client import PATIENCE_S, RawClient, encode_request
 
 COMMITS = 40
@@ -56,6 +56,7 @@ def test_a_request_behind_a_commit_begins_while_the_disk_is_still_at_work(
         assert disk_works.wait(PATIENCE_S)
         really_sync(file)
 
+    sync_by_threads(monkeypatch)
     monkeypatch.setattr(OpenFile, "sync", slow_sync)
 
     asked = [
@@ -87,6 +88,7 @@ def test_commits_sent_one_behind_the_other_share_an_fsync_and_the_last_one_holds
         syncs.append(None)
         really_sync(file)
 
+    sync_by_threads(monkeypatch)
     monkeypatch.setattr(OpenFile, "sync", counted_sync)
 
     raw.socket.sendall(b"".join(struct.pack(">i", len(frame)) + frame for frame in frames))
@@ -102,6 +104,7 @@ def test_a_commit_that_the_disk_fails_is_refused(raw: RawClient, monkeypatch: py
     def failing_sync(_file: OpenFile) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
+    sync_by_threads(monkeypatch)
     monkeypatch.setattr(OpenFile, "sync", failing_sync)
 
     reply = raw.ask(ApiKey.OFFSET_COMMIT, 8, **ask.commit("readers", "orders", {0: 7, 1: 8}))

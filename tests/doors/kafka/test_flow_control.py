@@ -17,7 +17,7 @@ from goqueue.model.settings import Limits, MiB
 from goqueue.node.disk import OpenFile
 from tests.doors.kafka import requests
 from tests.doors.kafka.conftest import NewTopic, OpenDoor
-from tests.doors.kafka.door_thread import DoorThread
+from tests.doors.kafka.door_thread import DoorThread, sync_by_threads
 from tests.doors.kafka.raw_client import PATIENCE_S, RawClient, encode_request, record_batch
 
 REPLY_BYTES = MiB
@@ -211,6 +211,7 @@ def test_requests_sent_one_behind_the_other_share_an_fsync(
         syncs.append(None)
         really_sync(file)
 
+    sync_by_threads(monkeypatch)
     monkeypatch.setattr(OpenFile, "sync", counted_sync)
 
     raw.socket.sendall(b"".join(struct.pack(">i", len(frame)) + frame for frame in frames))
@@ -233,6 +234,7 @@ def test_replies_behind_a_slow_disk_are_held_back_and_then_all_leave(
     with RawClient(door.port) as raw:
         raw.ask(ApiKey.METADATA, 9, **requests.metadata("slow", create=True))
         fill(raw, "slow")
+        sync_by_threads(monkeypatch)
         monkeypatch.setattr(OpenFile, "sync", slow_sync)
 
         asked = [raw.send(ApiKey.PRODUCE, 9, **requests.produce("slow", record_batch(b"a"), acks=-1))]
