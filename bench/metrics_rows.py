@@ -18,7 +18,7 @@ from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Message
 from goqueue.model.topics import CreateTopic
 from goqueue.node.disk import FolderDisk
-from goqueue.testing.holds import longest_hold
+from goqueue.testing.world.holds import longest_hold
 from tests.unit.broker.running import running
 
 BATCHES = 200_000

@@ -23,7 +23,7 @@ from goqueue.node.disk import FolderDisk
 from goqueue.node.threads import WorkerThreads
 from goqueue.records.batch import encode
 from goqueue.records.layout import read_header, stamp_producer
-from goqueue.testing.workshop import WorkshopAtHand
+from goqueue.testing.world.workshop import WorkshopAtHand
 from tests.integration.running_broker import RunningBroker
 
 MANY = TopicName("many")

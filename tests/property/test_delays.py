@@ -10,7 +10,7 @@ from pytest import MonkeyPatch
 from goqueue.broker.delays import runs as delay_runs
 from goqueue.broker.delays.runs import InMemory, Runs, walk
 from goqueue.core.delays.entries import ENTRY, Entries, Fresh, in_order, rows
-from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.world.disk import SimulatedDisk
 
 DUE_TIMES = st.integers(0, 30)
 

@@ -6,8 +6,8 @@ from goqueue.broker.delays.keeper import DelayKeeper
 from goqueue.broker.delays.records import Noted, Record
 from goqueue.broker.delays.store import DelayStore
 from goqueue.core.delays.delivered import Delivered
-from goqueue.testing.delay_simulation import simulate_delays
-from goqueue.testing.partition_history import Violation
+from goqueue.testing.rooms.delay_simulation import simulate_delays
+from goqueue.testing.whole.partition_history import Violation
 
 STEPS = 80
 SEEDS = range(8)

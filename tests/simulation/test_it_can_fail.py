@@ -15,12 +15,12 @@ from goqueue.core.transactions.producers import Producers
 from goqueue.model.group_commands import JoinAssigned
 from goqueue.model.groups import AssignedMember, Sharing
 from goqueue.records import frame
-from goqueue.testing import member_clients
 from goqueue.testing import simulate as command_line
-from goqueue.testing.disk import OpenFile, SimulatedDisk
-from goqueue.testing.partition_history import Violation
-from goqueue.testing.queue_simulation import simulate_queue
-from goqueue.testing.simulation import Simulation, simulate
+from goqueue.testing.rooms.queue_simulation import simulate_queue
+from goqueue.testing.whole import member_clients
+from goqueue.testing.whole.partition_history import Violation
+from goqueue.testing.whole.simulation import Simulation, simulate
+from goqueue.testing.world.disk import OpenFile, SimulatedDisk
 from tests.unit.broker.storage.early_readers import show_what_is_written
 
 STEPS = 150

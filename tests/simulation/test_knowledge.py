@@ -4,9 +4,9 @@ import pytest
 
 from goqueue.broker.backup import restore as restore_backup
 from goqueue.core.access.rates import Bucket
-from goqueue.testing.disk import SimulatedDisk
-from goqueue.testing.knowledge_simulation import simulate_knowledge
-from goqueue.testing.partition_history import Violation
+from goqueue.testing.rooms.knowledge_simulation import simulate_knowledge
+from goqueue.testing.whole.partition_history import Violation
+from goqueue.testing.world.disk import SimulatedDisk
 
 STEPS = 80
 SEEDS = range(4)

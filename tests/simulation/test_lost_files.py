@@ -11,7 +11,7 @@ from goqueue.log.snapshot import load_snapshots
 from goqueue.model.commands import Publish
 from goqueue.model.errors import JournalDamaged
 from goqueue.model.messages import Message
-from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.world.disk import SimulatedDisk
 from tests.unit.broker.lives import Lives
 from tests.unit.broker.queue.queue_steps import ack, join, orders, take
 from tests.unit.broker.running import ORDERS

@@ -2,9 +2,9 @@
 
 import pytest
 
-from goqueue.testing.disk import SimulatedFile
-from goqueue.testing.partition_history import Violation
-from goqueue.testing.queue_simulation import simulate_queue
+from goqueue.testing.rooms.queue_simulation import simulate_queue
+from goqueue.testing.whole.partition_history import Violation
+from goqueue.testing.world.disk import SimulatedFile
 
 STEPS = 80
 SEEDS = range(8)

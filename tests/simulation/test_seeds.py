@@ -2,7 +2,7 @@
 
 import pytest
 
-from goqueue.testing.simulation import simulate
+from goqueue.testing.whole.simulation import simulate
 
 STEPS = 200
 SEEDS_A_CHUNK = 10

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from goqueue.records.layout import stamp_producer
-from goqueue.testing.disk import SimulatedFile
-from goqueue.testing.partition_history import Violation
-from goqueue.testing.sink_simulation import simulate_sinks
+from goqueue.testing.rooms.sink_simulation import simulate_sinks
+from goqueue.testing.whole.partition_history import Violation
+from goqueue.testing.world.disk import SimulatedFile
 
 STEPS = 100
 SEEDS = range(4)

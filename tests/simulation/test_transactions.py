@@ -11,8 +11,8 @@ from goqueue.broker.transactions import ends as transaction_ends
 from goqueue.broker.transactions import verbs as transactions
 from goqueue.broker.transactions.markers import carry_decision
 from goqueue.core.transactions.transactions import Transaction
-from goqueue.testing.partition_history import Violation
-from goqueue.testing.transaction_simulation import simulate_transactions
+from goqueue.testing.rooms.transaction_simulation import simulate_transactions
+from goqueue.testing.whole.partition_history import Violation
 
 STEPS = 120
 SEEDS = range(4)

@@ -8,9 +8,9 @@ a power cut is told in `docs/testing.md`, and not counted here.
 import logging
 import time
 
-from goqueue.testing.partition_history import Violation
-from goqueue.testing.room_simulation import POWER_CUT
+from goqueue.testing.rooms.room_simulation import POWER_CUT
 from goqueue.testing.simulate import RUNS
+from goqueue.testing.whole.partition_history import Violation
 from tests.storm.record import Kind, Record
 
 STEPS = 120

@@ -1,1 +1,1 @@
-"""A simulated machine for the broker: clock, loop, threads and disk, and the simulation that runs on it."""
+"""What the broker is tried with: a simulated world, and simulations that run on it."""

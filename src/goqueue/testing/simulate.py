@@ -8,14 +8,14 @@ from collections import Counter
 from functools import partial
 from typing import Protocol
 
-from goqueue.testing.delay_simulation import simulate_delays
-from goqueue.testing.knowledge_simulation import simulate_knowledge
-from goqueue.testing.machine import Tell
-from goqueue.testing.partition_history import Violation
-from goqueue.testing.queue_simulation import simulate_queue
-from goqueue.testing.simulation import simulate
-from goqueue.testing.sink_simulation import simulate_sinks
-from goqueue.testing.transaction_simulation import simulate_transactions
+from goqueue.testing.rooms.delay_simulation import simulate_delays
+from goqueue.testing.rooms.knowledge_simulation import simulate_knowledge
+from goqueue.testing.rooms.queue_simulation import simulate_queue
+from goqueue.testing.rooms.sink_simulation import simulate_sinks
+from goqueue.testing.rooms.transaction_simulation import simulate_transactions
+from goqueue.testing.whole.partition_history import Violation
+from goqueue.testing.whole.simulation import simulate
+from goqueue.testing.world.machine import Tell
 
 PROGRESS_EVERY_S = 2
 

@@ -24,7 +24,7 @@ from goqueue.model.settings import BrokerConfig
 from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
 from goqueue.node.threads import WorkerThreads
-from goqueue.testing.workshop import WorkshopAtHand
+from goqueue.testing.world.workshop import WorkshopAtHand
 
 HOST = "127.0.0.1"
 PATIENCE_S = 30

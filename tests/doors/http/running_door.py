@@ -17,8 +17,8 @@ from goqueue.model.settings import BrokerConfig
 from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
 from goqueue.node.threads import WorkerThreads
-from goqueue.testing.holds import HoldWatch
-from goqueue.testing.workshop import WorkshopAtHand
+from goqueue.testing.world.holds import HoldWatch
+from goqueue.testing.world.workshop import WorkshopAtHand
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from goqueue.edge.http.transport.shares import SHARE_BYTES
 from goqueue.model.commands import Publish
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Acks, Message
-from goqueue.testing.holds import HOLD_MS_MAX
+from goqueue.testing.world.holds import HOLD_MS_MAX
 from tests.doors.http.running_door import RunningDoor
 
 pytestmark = pytest.mark.slow

@@ -26,8 +26,8 @@ from goqueue.model.settings import BrokerConfig
 from goqueue.model.topics import CreateTopic
 from goqueue.model.transaction_commands import InitProducer
 from goqueue.model.transactions import ProducerEpoch
-from goqueue.testing.disk import SimulatedDisk
-from goqueue.testing.holds import HOLD_MS_MAX, longest_hold
+from goqueue.testing.world.disk import SimulatedDisk
+from goqueue.testing.world.holds import HOLD_MS_MAX, longest_hold
 from tests.doors.kafka import requests
 from tests.doors.kafka.conftest import NewTopic
 from tests.doors.kafka.door_thread import DoorThread

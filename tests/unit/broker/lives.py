@@ -8,12 +8,12 @@ from typing import TypeVar
 from goqueue.broker.broker import Broker
 from goqueue.broker.opening import open_broker
 from goqueue.model.settings import BrokerConfig
-from goqueue.testing.clock import SimulatedClock
-from goqueue.testing.disk import SimulatedDisk
-from goqueue.testing.faults import PowerCut
-from goqueue.testing.loop import SimulatedLoop
-from goqueue.testing.threads import SimulatedThreads
-from goqueue.testing.workshop import WorkshopAtHand
+from goqueue.testing.world.clock import SimulatedClock
+from goqueue.testing.world.disk import SimulatedDisk
+from goqueue.testing.world.faults import PowerCut
+from goqueue.testing.world.loop import SimulatedLoop
+from goqueue.testing.world.threads import SimulatedThreads
+from goqueue.testing.world.workshop import WorkshopAtHand
 
 T = TypeVar("T")
 Work = Callable[[Broker], Awaitable[T]]

@@ -12,7 +12,7 @@ from goqueue.model.ports import Disk
 from goqueue.model.settings import BrokerConfig, CommitLogConfig
 from goqueue.node.clock import SystemClock
 from goqueue.node.threads import WorkerThreads
-from goqueue.testing.workshop import WorkshopAtHand
+from goqueue.testing.world.workshop import WorkshopAtHand
 
 ORDERS = TopicName("orders")
 ORDERS_0 = TopicPartition(ORDERS, 0)

@@ -58,8 +58,8 @@ from goqueue.model.topics import (
 )
 from goqueue.node.disk import FolderDisk
 from goqueue.records.layout import MAGIC, Codec
-from goqueue.testing.disk import SimulatedDisk
-from goqueue.testing.holds import HOLD_MS_MAX, longest_hold
+from goqueue.testing.world.disk import SimulatedDisk
+from goqueue.testing.world.holds import HOLD_MS_MAX, longest_hold
 from tests.unit.broker.queue.queue_steps import DEAD_ORDERS, Consumer, join, orders, put, take
 from tests.unit.broker.running import ORDERS, ORDERS_0, running, until
 

@@ -23,7 +23,7 @@ from goqueue.model.ids import TopicName
 from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import BrokerConfig, TopicSettings
 from goqueue.model.topics import CreateTopic, DeleteTopic
-from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.world.disk import SimulatedDisk
 from tests.unit.broker.running import DIRECT, ORDERS, ORDERS_0, running, until
 
 Told = dict[Labels, float | Histogram]

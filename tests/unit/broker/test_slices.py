@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Generator
 
 from goqueue.broker.slices import Slices
-from goqueue.testing.clock import SimulatedClock
+from goqueue.testing.world.clock import SimulatedClock
 
 
 def test_others_run_when_a_slice_is_over() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from goqueue.broker.to_the_end import to_the_end
 from goqueue.model.errors import GoQueueError, TopicNotFound
-from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.world.disk import SimulatedDisk
 from tests.unit.broker.running import running
 
 

@@ -18,7 +18,7 @@ from goqueue.edge.kafka.frame_memory import FrameMemory
 from goqueue.edge.kafka.protocol import KafkaProtocol
 from goqueue.edge.limited_log import LimitedLog
 from goqueue.model.settings import KiB, Limits, MiB
-from goqueue.testing.threads import SimulatedThreads
+from goqueue.testing.world.threads import SimulatedThreads
 
 CONFIG = KafkaConfig(limits=Limits(message_bytes=MiB, request_bytes=3 * MiB), unanswered_requests_max=8)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from goqueue.log.aborted_index import AbortedIndex, aborted_index_path
 from goqueue.model.ports import Disk
 from goqueue.model.transactions import AbortedTransaction
-from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.world.disk import SimulatedDisk
 
 FOLDER = "logs/orders/0"
 NO_DISK = SimulatedDisk(Random(1))

@@ -10,7 +10,7 @@ from goqueue.log.commit_rounds import NO_TOPIC, Piece
 from goqueue.log.redo import redo
 from goqueue.log.snapshot import begin_at
 from goqueue.model.errors import CommitLogDamaged
-from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.world.disk import SimulatedDisk
 
 FOLDER = "logs/orders/0"
 OTHER = "logs/orders/1"

@@ -13,7 +13,7 @@ from goqueue.model.settings import TopicSettings
 from goqueue.node.disk import FolderDisk
 from goqueue.records.batch import encode
 from goqueue.records.layout import read_header
-from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.world.disk import SimulatedDisk
 from tests.unit.log.opened import FOLDER, Opened, flush, opened, put, values_from
 
 SMALL = TopicSettings(segment_bytes=4096)

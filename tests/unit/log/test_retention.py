@@ -7,7 +7,7 @@ import pytest
 from goqueue.log.retention import count_expired, is_past
 from goqueue.log.sealed_segment import SealedSegment
 from goqueue.model.settings import UNLIMITED, TopicSettings
-from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.world.disk import SimulatedDisk
 
 NOW_MS = 10_000
 NEWEST_MS = [1_000, 5_000, 3_000, 9_000]

@@ -9,7 +9,7 @@ from goqueue.log.active_segment import INDEX_INTERVAL_BYTES, ActiveSegment
 from goqueue.log.reindex import reindex
 from goqueue.log.segment import Segment
 from goqueue.node.disk import FolderDisk
-from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.world.disk import SimulatedDisk
 from tests.unit.log.opened import FOLDER
 
 FRAME = b"x" * INDEX_INTERVAL_BYTES

@@ -14,7 +14,7 @@ from goqueue.node.disk import FolderDisk
 from goqueue.node.tracing.files import JsonFiles
 from goqueue.node.tracing.outgoing import Outgoing, line_of
 from goqueue.node.tracing.stdout import JsonOutput
-from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.world.disk import SimulatedDisk
 from tests.unit.node.test_trace_export_outbox import span, spans
 
 LINE_BYTES = len(line_of(span(0)))

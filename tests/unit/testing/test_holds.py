@@ -6,8 +6,8 @@ import time
 import pytest
 import uvloop
 
-from goqueue.testing import holds
-from goqueue.testing.holds import longest_hold
+from goqueue.testing.world import holds
+from goqueue.testing.world.holds import longest_hold
 
 
 def spend(cpu_ms: float) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Acks, Lane, Message, StoredMessage
-from goqueue.testing.partition_history import Given, PartitionHistory, Rot, Shown, Violation
+from goqueue.testing.whole.partition_history import Given, PartitionHistory, Rot, Shown, Violation
 
 WALL_MS = 1_000_000
 

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from goqueue.testing.disk import SimulatedDisk
-from goqueue.testing.faults import PowerCut
+from goqueue.testing.world.disk import SimulatedDisk
+from goqueue.testing.world.faults import PowerCut
 
 SEEDS = range(200)
 

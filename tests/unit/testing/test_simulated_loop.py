@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from goqueue.testing.clock import NS_PER_MS, SimulatedClock
-from goqueue.testing.loop import SimulatedLoop, Stalled
-from goqueue.testing.threads import SimulatedThreads
+from goqueue.testing.world.clock import NS_PER_MS, SimulatedClock
+from goqueue.testing.world.loop import SimulatedLoop, Stalled
+from goqueue.testing.world.threads import SimulatedThreads
 
 
 def test_a_clock_moves_only_when_told_to() -> None:

@@ -66,7 +66,7 @@ from goqueue.model.tenant_commands import CreateTenant, GetTenant, SetStatus
 from goqueue.model.tenants import Quotas, TenantStatus
 from goqueue.model.topics import CreateTopic, DeleteRecords, DeleteTopic, DescribeTopic
 from goqueue.node.disk import FolderDisk
-from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.world.disk import SimulatedDisk
 from tests.unit.broker.lives import Lives, PowerLost
 from tests.unit.broker.queue.queue_steps import ack, join, take
 from tests.unit.broker.running import ORDERS, ORDERS_0, running, until

@@ -17,11 +17,11 @@ from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Message, StoredMessage
 from goqueue.model.settings import BrokerConfig, DelayConfig
 from goqueue.model.topics import CreateTopic
-from goqueue.testing.clock import SimulatedClock
-from goqueue.testing.disk import SimulatedDisk
-from goqueue.testing.loop import SimulatedLoop
-from goqueue.testing.threads import SimulatedThreads
-from goqueue.testing.workshop import WorkshopAtHand
+from goqueue.testing.world.clock import SimulatedClock
+from goqueue.testing.world.disk import SimulatedDisk
+from goqueue.testing.world.loop import SimulatedLoop
+from goqueue.testing.world.threads import SimulatedThreads
+from goqueue.testing.world.workshop import WorkshopAtHand
 
 T = TypeVar("T")
 ORDERS = TopicName("orders")

@@ -20,10 +20,10 @@ from goqueue.broker.delays.verbs import delay_stats, list_delayed
 from goqueue.broker.opening import close_broker, open_broker
 from goqueue.model.delays import CountDelayed, ListDelayed, ListSchedules
 from goqueue.node.disk import FolderDisk
-from goqueue.testing.clock import SimulatedClock
-from goqueue.testing.loop import SimulatedLoop
-from goqueue.testing.threads import SimulatedThreads
-from goqueue.testing.workshop import WorkshopAtHand
+from goqueue.testing.world.clock import SimulatedClock
+from goqueue.testing.world.loop import SimulatedLoop
+from goqueue.testing.world.threads import SimulatedThreads
+from goqueue.testing.world.workshop import WorkshopAtHand
 from tests.unit.broker.delays.delayed_world import ORDERS, SMALL, sleep_ms, values
 from tests.unit.broker.delays.test_producers import batch_of, send
 from tests.unit.broker.running import DIRECT

@@ -19,11 +19,11 @@ from goqueue.model.group_commands import CommitOffsets, JoinGroup, ListGroups, S
 from goqueue.model.groups import Membership, TopicCommit
 from goqueue.model.settings import MINUTE_MS, BrokerConfig, GroupConfig
 from goqueue.model.topics import CreateTopic
-from goqueue.testing.clock import SimulatedClock
-from goqueue.testing.disk import SimulatedDisk
-from goqueue.testing.loop import SimulatedLoop
-from goqueue.testing.threads import SimulatedThreads
-from goqueue.testing.workshop import WorkshopAtHand
+from goqueue.testing.world.clock import SimulatedClock
+from goqueue.testing.world.disk import SimulatedDisk
+from goqueue.testing.world.loop import SimulatedLoop
+from goqueue.testing.world.threads import SimulatedThreads
+from goqueue.testing.world.workshop import WorkshopAtHand
 from tests.unit.broker.queue.queue_steps import join as join_queue
 from tests.unit.broker.queue.queue_steps import orders, put, reject, take
 from tests.unit.broker.running import ORDERS

@@ -47,7 +47,7 @@ from goqueue.model.ids import TopicPartition
 from goqueue.model.settings import BrokerConfig, GroupConfig
 from goqueue.model.topics import CreateTopic, DeleteTopic
 from goqueue.node.disk import FolderDisk
-from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.world.disk import SimulatedDisk
 from tests.unit.broker.running import ORDERS, running, until
 
 CONFIG = BrokerConfig(groups=GroupConfig(initial_delay_ms=0, session_ms_min=1))

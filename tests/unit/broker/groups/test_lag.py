@@ -21,7 +21,7 @@ from goqueue.model.ids import TopicName
 from goqueue.model.messages import Message
 from goqueue.model.topics import CreateTopic, DeleteRecords
 from goqueue.node.disk import FolderDisk
-from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.world.disk import SimulatedDisk
 from tests.unit.broker.running import ORDERS, ORDERS_0, running
 
 READER = Membership("readers", "", -1)

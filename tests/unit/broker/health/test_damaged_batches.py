@@ -12,7 +12,7 @@ from goqueue.model.commands import Publish
 from goqueue.model.messages import Message
 from goqueue.model.telemetry import TraceQuery
 from goqueue.records.frame import FRAME_BYTES
-from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.world.disk import SimulatedDisk
 from tests.unit.broker.lives import Lives
 from tests.unit.broker.queue.queue_steps import (
     DEAD_ORDERS,

@@ -19,10 +19,10 @@ from goqueue.model.messages import Message
 from goqueue.model.ports import P, T, Threads
 from goqueue.model.settings import BrokerConfig
 from goqueue.model.topics import CreateTopic
-from goqueue.testing.clock import SimulatedClock
-from goqueue.testing.disk import SimulatedDisk
-from goqueue.testing.loop import SimulatedLoop
-from goqueue.testing.workshop import WorkshopAtHand
+from goqueue.testing.world.clock import SimulatedClock
+from goqueue.testing.world.disk import SimulatedDisk
+from goqueue.testing.world.loop import SimulatedLoop
+from goqueue.testing.world.workshop import WorkshopAtHand
 from tests.unit.broker.running import DIRECT, ORDERS
 
 R = TypeVar("R")

@@ -19,11 +19,11 @@ from goqueue.model.errors import StorageFull
 from goqueue.model.messages import Message
 from goqueue.model.settings import HOUR_MS, BrokerConfig, KiB
 from goqueue.model.topics import CreateTopic, DeleteRecords, DeleteTopic
-from goqueue.testing.clock import SimulatedClock
-from goqueue.testing.disk import SimulatedDisk
-from goqueue.testing.loop import SimulatedLoop
-from goqueue.testing.threads import SimulatedThreads
-from goqueue.testing.workshop import WorkshopAtHand
+from goqueue.testing.world.clock import SimulatedClock
+from goqueue.testing.world.disk import SimulatedDisk
+from goqueue.testing.world.loop import SimulatedLoop
+from goqueue.testing.world.threads import SimulatedThreads
+from goqueue.testing.world.workshop import WorkshopAtHand
 from tests.unit.broker.running import ORDERS, ORDERS_0
 
 T = TypeVar("T")

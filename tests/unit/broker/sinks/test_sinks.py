@@ -50,7 +50,7 @@ from goqueue.model.sinks import (
 from goqueue.model.topics import CreateTopic, DeleteTopic
 from goqueue.node.disk import FolderDisk
 from goqueue.records.entries import encode_entry
-from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.world.disk import SimulatedDisk
 from tests.unit.broker.running import DIRECT, ORDERS, running, until
 from tests.unit.broker.sinks.sink_steps import SINK, batch_of, commit, ending, entries, put_stage, values
 

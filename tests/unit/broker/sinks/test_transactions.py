@@ -59,8 +59,8 @@ from goqueue.model.transaction_commands import (
 from goqueue.model.transactions import Isolation, Marker, TransactionState
 from goqueue.node.disk import FolderDisk
 from goqueue.records.layout import stamp_producer
-from goqueue.testing.disk import SimulatedDisk
-from goqueue.testing.older_epochs import leave_as_before
+from goqueue.testing.rooms.older_epochs import leave_as_before
+from goqueue.testing.world.disk import SimulatedDisk
 from tests.unit.broker.running import DIRECT, ORDERS, running, until
 from tests.unit.broker.sinks.sink_steps import SINK, batch_of, commit, put_stage, values
 

@@ -20,7 +20,7 @@ from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import BrokerConfig, CommitLogConfig, KiB
 from goqueue.model.topics import CreateTopic, DeleteTopic
 from goqueue.node.disk import DiskPlacedFile, FolderDisk
-from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.world.disk import SimulatedDisk
 from tests.unit.broker.running import ORDERS, ORDERS_0, running, until
 
 SMALL = BrokerConfig(commit_log=CommitLogConfig(file_bytes=64 * KiB, files_max=3))

@@ -16,7 +16,7 @@ from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import BrokerConfig
 from goqueue.model.topics import AlterSettings, CreateTopic, DeleteRecords, DescribeTopic, SettingChange
 from goqueue.node.disk import DiskFile, FolderDisk
-from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.world.disk import SimulatedDisk
 from tests.unit.broker.running import DIRECT, ORDERS, ORDERS_0, running, until
 
 

@@ -17,7 +17,7 @@ from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
 from goqueue.records.batch import encode
 from goqueue.records.layout import read_header
-from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.world.disk import SimulatedDisk
 from tests.unit.broker.running import ORDERS, until
 
 

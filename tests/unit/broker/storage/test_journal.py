@@ -27,11 +27,11 @@ from goqueue.model.groups import TopicOffsets
 from goqueue.model.ids import TopicName
 from goqueue.model.names import is_internal
 from goqueue.model.settings import BrokerConfig
-from goqueue.testing.delay_simulation import simulate_delays
-from goqueue.testing.disk import SimulatedDisk
-from goqueue.testing.queue_simulation import simulate_queue
-from goqueue.testing.sink_simulation import simulate_sinks
-from goqueue.testing.transaction_simulation import simulate_transactions
+from goqueue.testing.rooms.delay_simulation import simulate_delays
+from goqueue.testing.rooms.queue_simulation import simulate_queue
+from goqueue.testing.rooms.sink_simulation import simulate_sinks
+from goqueue.testing.rooms.transaction_simulation import simulate_transactions
+from goqueue.testing.world.disk import SimulatedDisk
 from tests.unit.broker.running import DIRECT, running, until
 
 ROOM = Path(goqueue.broker.__file__).parent

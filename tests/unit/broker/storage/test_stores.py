@@ -24,8 +24,8 @@ from goqueue.model.topics import CreateTopic, DeleteTopic
 from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
 from goqueue.node.threads import WorkerThreads
-from goqueue.testing.disk import SimulatedDisk
-from goqueue.testing.store import SimulatedStore, StoreFaults
+from goqueue.testing.world.disk import SimulatedDisk
+from goqueue.testing.world.store import SimulatedStore, StoreFaults
 from tests.unit.broker.lives import NEVER, Lives, PowerLost
 from tests.unit.broker.running import running
 from tests.unit.broker.storage.store_conformance import StoreConformance, held, next_of

@@ -15,9 +15,9 @@ from goqueue.model.cluster import Step
 from goqueue.model.errors import Outdated, ShuttingDown, TopicExists, Unknown
 from goqueue.model.ids import TopicName
 from goqueue.model.settings import TopicSettings
-from goqueue.testing.clock import SimulatedClock
-from goqueue.testing.loop import SimulatedLoop
-from goqueue.testing.store import SimulatedStore, StoreFaults
+from goqueue.testing.world.clock import SimulatedClock
+from goqueue.testing.world.loop import SimulatedLoop
+from goqueue.testing.world.store import SimulatedStore, StoreFaults
 
 LOSSY = StoreFaults(lost_questions=0.2, lost_answers=0.2, late_ms=50)
 

@@ -21,7 +21,7 @@ from goqueue.model.settings import BrokerConfig
 from goqueue.model.topics import CreateTopic, DeleteTopic, DescribeTopic
 from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
-from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.world.disk import SimulatedDisk
 from tests.unit.broker.running import DIRECT, ORDERS, ORDERS_0, running, until
 
 EARLIER = Path(__file__).parent / "folders" / "one_epoch_for_all.tar.xz"

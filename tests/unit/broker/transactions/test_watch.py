@@ -5,8 +5,8 @@ import asyncio
 from goqueue.broker.transactions.watch import TransactionWatch
 from goqueue.core.transactions.transactions import Transactions
 from goqueue.model.running_time import RunningTime
-from goqueue.testing.clock import SimulatedClock
-from goqueue.testing.loop import SimulatedLoop
+from goqueue.testing.world.clock import SimulatedClock
+from goqueue.testing.world.loop import SimulatedLoop
 
 LATE_MS = 10_000
 

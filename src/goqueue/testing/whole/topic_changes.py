@@ -4,8 +4,8 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.topics.verbs import add_partitions, alter_settings, create_topic, delete_topic
 from goqueue.model.settings import UNLIMITED
 from goqueue.model.topics import AddPartitions, AlterSettings, CreateTopic, DeleteTopic, SettingChange
-from goqueue.testing.history import Shape, TopicHistory
-from goqueue.testing.story import TOPIC_NAMES, Story
+from goqueue.testing.whole.history import Shape, TopicHistory
+from goqueue.testing.whole.story import TOPIC_NAMES, Story
 
 PARTITIONS_MAX = 4
 SEGMENT_BYTES = (4_096, 4_096, 10_000, 100_000)

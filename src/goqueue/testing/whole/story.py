@@ -8,11 +8,11 @@ from uuid import UUID
 from goqueue.model.groups import Sharing
 from goqueue.model.ids import ProducerId, TopicName
 from goqueue.model.messages import Acks
-from goqueue.testing.group_history import GroupHistory
-from goqueue.testing.history import TopicHistory
-from goqueue.testing.member_history import MemberGroup
-from goqueue.testing.partition_history import PartitionHistory
-from goqueue.testing.workload import Messages, SimulatedProducer
+from goqueue.testing.whole.group_history import GroupHistory
+from goqueue.testing.whole.history import TopicHistory
+from goqueue.testing.whole.member_history import MemberGroup
+from goqueue.testing.whole.partition_history import PartitionHistory
+from goqueue.testing.whole.workload import Messages, SimulatedProducer
 
 GROUP_NAMES = ("audit", "billing")
 MEMBER_GROUPS = (("movers", Sharing.COOPERATIVE), ("workers", Sharing.EAGER))

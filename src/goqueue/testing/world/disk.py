@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from random import Random
 
 from goqueue.model.ports import Buffer, Disk, DiskSpace, File, PlacedFile
-from goqueue.testing.faults import Faults, failure
-from goqueue.testing.folder import Folder
-from goqueue.testing.stored_bytes import StoredBytes
+from goqueue.testing.world.faults import Faults, failure
+from goqueue.testing.world.folder import Folder
+from goqueue.testing.world.stored_bytes import StoredBytes
 
 COLD_SHARE = 0.3
 """How often a read finds that the OS has not cached what it wants."""

@@ -10,7 +10,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from goqueue.model.ids import NO_PRODUCER, ProducerId
 from goqueue.model.messages import PRIORITY_HEADER, Acks, Headers, Lane, Message
 from goqueue.records.layout import CRC_END, MAGIC, NO_SEQUENCE, Codec
-from goqueue.testing.partition_history import PartitionHistory
+from goqueue.testing.whole.partition_history import PartitionHistory
 
 PIPELINE_MAX = 5
 """Batches that an idempotent producer may have under way, as in Kafka."""

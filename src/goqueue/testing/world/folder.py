@@ -7,7 +7,7 @@ power cut leaves of the changes since the last `sync` is the first so many of th
 from collections.abc import Iterator
 from random import Random
 
-from goqueue.testing.stored_bytes import StoredBytes
+from goqueue.testing.world.stored_bytes import StoredBytes
 
 _Change = dict[str, "Entry | None"]
 """Names and what each stands for afterwards; a rename changes two at once."""

@@ -10,10 +10,10 @@ from goqueue.model.errors import GoQueueError, GroupNotFound, NotFound, OffsetOu
 from goqueue.model.group_commands import CommitOffsets, FetchOffsets, ResetOffsets
 from goqueue.model.groups import NO_GENERATION, Membership, OffsetRow, TopicCommit
 from goqueue.model.ids import TopicName, TopicPartition
-from goqueue.testing.answers import Answers
-from goqueue.testing.group_history import GroupHistory
-from goqueue.testing.partition_history import demand
-from goqueue.testing.story import Story
+from goqueue.testing.rooms.answers import Answers
+from goqueue.testing.whole.group_history import GroupHistory
+from goqueue.testing.whole.partition_history import demand
+from goqueue.testing.whole.story import Story
 
 STEP_SHARE = 0.4
 """How many steps of the others are followed by one of a reader."""

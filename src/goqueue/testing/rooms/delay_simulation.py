@@ -23,10 +23,10 @@ from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Lane, Message
 from goqueue.model.settings import BrokerConfig, DelayConfig
 from goqueue.model.topics import CreateTopic, DeleteRecords
-from goqueue.testing.answers import Answers
-from goqueue.testing.machine import Tell
-from goqueue.testing.partition_history import Violation, demand
-from goqueue.testing.room_simulation import Habits, RoomLife, RoomSimulation
+from goqueue.testing.rooms.answers import Answers
+from goqueue.testing.rooms.room_simulation import Habits, RoomLife, RoomSimulation
+from goqueue.testing.whole.partition_history import Violation, demand
+from goqueue.testing.world.machine import Tell
 
 TOPIC = TopicName("later")
 PARTITIONS = 2

@@ -26,11 +26,11 @@ from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks, Message
 from goqueue.model.settings import HOUR_MS, BrokerConfig
 from goqueue.model.topics import CreateTopic
-from goqueue.testing.answers import Answers
-from goqueue.testing.clock import NS_PER_MS, SimulatedClock
-from goqueue.testing.machine import Tell
-from goqueue.testing.partition_history import Violation, demand
-from goqueue.testing.room_simulation import Habits, RoomLife, RoomSimulation
+from goqueue.testing.rooms.answers import Answers
+from goqueue.testing.rooms.room_simulation import Habits, RoomLife, RoomSimulation
+from goqueue.testing.whole.partition_history import Violation, demand
+from goqueue.testing.world.clock import NS_PER_MS, SimulatedClock
+from goqueue.testing.world.machine import Tell
 
 TOPIC = TopicName("tasks")
 DEAD = TopicName(TOPIC + DEAD_LETTER_SUFFIX)

@@ -9,17 +9,17 @@ from collections import Counter
 from goqueue.log.snapshot import load_snapshots
 from goqueue.model.errors import GoQueueError
 from goqueue.model.settings import BrokerConfig
-from goqueue.testing.answers import Answers, PowerLost
-from goqueue.testing.clock import SimulatedClock
-from goqueue.testing.disk import SimulatedDisk
-from goqueue.testing.group_clients import check_groups
-from goqueue.testing.life import Fate, Life
-from goqueue.testing.loop import SimulatedLoop
-from goqueue.testing.machine import Machine, Tell, replayed
-from goqueue.testing.misfortunes import folder_of, rot
-from goqueue.testing.partition_history import Violation
-from goqueue.testing.story import Story
-from goqueue.testing.witness import check_restart
+from goqueue.testing.rooms.answers import Answers, PowerLost
+from goqueue.testing.whole.group_clients import check_groups
+from goqueue.testing.whole.life import Fate, Life
+from goqueue.testing.whole.misfortunes import folder_of, rot
+from goqueue.testing.whole.partition_history import Violation
+from goqueue.testing.whole.story import Story
+from goqueue.testing.whole.witness import check_restart
+from goqueue.testing.world.clock import SimulatedClock
+from goqueue.testing.world.disk import SimulatedDisk
+from goqueue.testing.world.loop import SimulatedLoop
+from goqueue.testing.world.machine import Machine, Tell, replayed
 
 CRASH_WHILE_OPENING_SHARE = 0.2
 ROT_SHARE = 0.1

@@ -28,11 +28,11 @@ from goqueue.model.sinks import AbortStages, CommitEpoch, StageBatches, TakeGene
 from goqueue.model.topics import CreateTopic
 from goqueue.records.batch import encode
 from goqueue.records.entries import encode_entry
-from goqueue.testing.answers import Answers
-from goqueue.testing.machine import Tell
-from goqueue.testing.older_epochs import leave_as_before
-from goqueue.testing.partition_history import demand
-from goqueue.testing.room_simulation import Habits, RoomLife, RoomSimulation
+from goqueue.testing.rooms.answers import Answers
+from goqueue.testing.rooms.older_epochs import leave_as_before
+from goqueue.testing.rooms.room_simulation import Habits, RoomLife, RoomSimulation
+from goqueue.testing.whole.partition_history import demand
+from goqueue.testing.world.machine import Tell
 
 Ending = TypeVar("Ending", CommitEpoch, AbortStages)
 

@@ -5,10 +5,10 @@ from random import Random
 from goqueue.log.commit_log import COMMIT_FOLDER
 from goqueue.model.ids import TopicPartition
 from goqueue.records.frame import FRAME_BYTES, Frame, scan_frames
-from goqueue.testing.answers import Answers
-from goqueue.testing.disk import SimulatedDisk
-from goqueue.testing.partition_history import PartitionHistory, Rot
-from goqueue.testing.story import Story
+from goqueue.testing.rooms.answers import Answers
+from goqueue.testing.whole.partition_history import PartitionHistory, Rot
+from goqueue.testing.whole.story import Story
+from goqueue.testing.world.disk import SimulatedDisk
 
 LOGS_FOLDER = "logs"
 _NO_STOP = 2**62

@@ -10,10 +10,10 @@ from math import inf
 from typing import TypeVar
 
 from goqueue.model.errors import GoQueueError, ShuttingDown, StorageFailed, StorageFull
-from goqueue.testing.disk import SimulatedDisk
-from goqueue.testing.faults import PowerCut
-from goqueue.testing.loop import NS_PER_SECOND, SimulatedLoop
-from goqueue.testing.partition_history import Violation, demand
+from goqueue.testing.whole.partition_history import Violation, demand
+from goqueue.testing.world.disk import SimulatedDisk
+from goqueue.testing.world.faults import PowerCut
+from goqueue.testing.world.loop import NS_PER_SECOND, SimulatedLoop
 
 T = TypeVar("T")
 PATIENCE_S = 120

@@ -10,10 +10,10 @@ from goqueue.broker.opening import close_broker
 from goqueue.log.commit_log import COMMIT_FOLDER
 from goqueue.model.errors import GoQueueError
 from goqueue.model.settings import BrokerConfig
-from goqueue.testing.answers import Answers
-from goqueue.testing.loop import SimulatedLoop
-from goqueue.testing.machine import Machine, Tell, replayed
-from goqueue.testing.partition_history import Violation
+from goqueue.testing.rooms.answers import Answers
+from goqueue.testing.whole.partition_history import Violation
+from goqueue.testing.world.loop import SimulatedLoop
+from goqueue.testing.world.machine import Machine, Tell, replayed
 
 CRASH_WHILE_OPENING_SHARE = 0.2
 POWER_CUT = "power cut"

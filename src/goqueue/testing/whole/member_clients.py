@@ -34,11 +34,11 @@ from goqueue.model.group_commands import (
 )
 from goqueue.model.groups import Membership, Reconciliation
 from goqueue.model.ids import TopicName, TopicPartition
-from goqueue.testing.answers import Answers
-from goqueue.testing.group_clients import commits_of, permit_absence
-from goqueue.testing.member_history import MemberGroup, SimulatedMember
-from goqueue.testing.partition_history import demand
-from goqueue.testing.story import Story
+from goqueue.testing.rooms.answers import Answers
+from goqueue.testing.whole.group_clients import commits_of, permit_absence
+from goqueue.testing.whole.member_history import MemberGroup, SimulatedMember
+from goqueue.testing.whole.partition_history import demand
+from goqueue.testing.whole.story import Story
 
 STEP_SHARE = 0.5
 MEMBERS_MAX = 4

@@ -6,7 +6,7 @@ from uuid import UUID
 from goqueue.model.ids import TopicName
 from goqueue.model.settings import UNLIMITED
 from goqueue.model.topics import TopicView
-from goqueue.testing.partition_history import Given, PartitionHistory, demand
+from goqueue.testing.whole.partition_history import Given, PartitionHistory, demand
 
 
 class Shape(NamedTuple):

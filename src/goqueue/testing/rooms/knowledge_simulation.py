@@ -31,11 +31,11 @@ from goqueue.model.settings import BrokerConfig
 from goqueue.model.tenant_commands import CreateTenant
 from goqueue.model.tenants import Quotas
 from goqueue.model.topics import CreateTopic
-from goqueue.testing.answers import Answers, PowerLost
-from goqueue.testing.loop import SimulatedLoop
-from goqueue.testing.machine import Machine, Tell
-from goqueue.testing.partition_history import demand
-from goqueue.testing.room_simulation import Habits, RoomLife, RoomSimulation
+from goqueue.testing.rooms.answers import Answers, PowerLost
+from goqueue.testing.rooms.room_simulation import Habits, RoomLife, RoomSimulation
+from goqueue.testing.whole.partition_history import demand
+from goqueue.testing.world.loop import SimulatedLoop
+from goqueue.testing.world.machine import Machine, Tell
 
 TENANT = "acme"
 GREEDY = TopicName("acme.orders")

@@ -20,9 +20,16 @@ from goqueue.model.messages import Acks, StoredMessage
 from goqueue.model.settings import MiB
 from goqueue.model.topics import DeleteTopic, DescribeTopic, ListTopics, PartitionView, TopicView
 from goqueue.records.batch import open_batch
-from goqueue.testing.history import TopicHistory
-from goqueue.testing.partition_history import PartitionHistory, Shown, Violation, demand, name_of, value_of
-from goqueue.testing.story import Story
+from goqueue.testing.whole.history import TopicHistory
+from goqueue.testing.whole.partition_history import (
+    PartitionHistory,
+    Shown,
+    Violation,
+    demand,
+    name_of,
+    value_of,
+)
+from goqueue.testing.whole.story import Story
 
 
 async def check_restart(broker: Broker, story: Story) -> None:

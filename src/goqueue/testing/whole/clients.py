@@ -16,12 +16,12 @@ from goqueue.model.errors import (
 from goqueue.model.messages import Acks, Message
 from goqueue.model.topics import DeleteRecords
 from goqueue.model.transaction_commands import TakeProducerId
-from goqueue.testing.answers import Answers
-from goqueue.testing.history import TopicHistory
-from goqueue.testing.partition_history import PartitionHistory, Violation, demand, name_of, value_of
-from goqueue.testing.story import Story
-from goqueue.testing.witness import check_find, check_read, read_whole
-from goqueue.testing.workload import (
+from goqueue.testing.rooms.answers import Answers
+from goqueue.testing.whole.history import TopicHistory
+from goqueue.testing.whole.partition_history import PartitionHistory, Violation, demand, name_of, value_of
+from goqueue.testing.whole.story import Story
+from goqueue.testing.whole.witness import check_find, check_read, read_whole
+from goqueue.testing.whole.workload import (
     PIPELINE_MAX,
     Sent,
     SimulatedProducer,

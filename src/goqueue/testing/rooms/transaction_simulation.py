@@ -44,10 +44,10 @@ from goqueue.model.transaction_commands import (
 from goqueue.model.transactions import Marker, ProducerEpoch
 from goqueue.records.batch import encode
 from goqueue.records.layout import stamp_producer
-from goqueue.testing.answers import Answers
-from goqueue.testing.machine import Tell
-from goqueue.testing.partition_history import demand
-from goqueue.testing.room_simulation import Habits, RoomLife, RoomSimulation
+from goqueue.testing.rooms.answers import Answers
+from goqueue.testing.rooms.room_simulation import Habits, RoomLife, RoomSimulation
+from goqueue.testing.whole.partition_history import demand
+from goqueue.testing.world.machine import Tell
 
 TOPIC = TopicName("ledger")
 PARTITIONS = 3

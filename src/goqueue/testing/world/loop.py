@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import NoReturn, TypeVar
 
-from goqueue.testing.clock import SimulatedClock
+from goqueue.testing.world.clock import SimulatedClock
 
 T = TypeVar("T")
 NS_PER_SECOND = 1_000_000_000

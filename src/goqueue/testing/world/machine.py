@@ -12,13 +12,13 @@ from random import Random
 from goqueue.broker.broker import Broker
 from goqueue.broker.opening import open_broker
 from goqueue.model.settings import BrokerConfig, CommitLogConfig, KiB
-from goqueue.testing.answers import PowerLost
-from goqueue.testing.clock import SimulatedClock
-from goqueue.testing.disk import SimulatedDisk
-from goqueue.testing.loop import SimulatedLoop, Stalled
-from goqueue.testing.partition_history import Violation
-from goqueue.testing.threads import SimulatedThreads
-from goqueue.testing.workshop import WorkshopAtHand
+from goqueue.testing.rooms.answers import PowerLost
+from goqueue.testing.whole.partition_history import Violation
+from goqueue.testing.world.clock import SimulatedClock
+from goqueue.testing.world.disk import SimulatedDisk
+from goqueue.testing.world.loop import SimulatedLoop, Stalled
+from goqueue.testing.world.threads import SimulatedThreads
+from goqueue.testing.world.workshop import WorkshopAtHand
 
 Tell = Callable[[str], None]
 _COMMIT_LOGS = (

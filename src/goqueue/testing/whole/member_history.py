@@ -5,8 +5,8 @@ from itertools import combinations
 
 from goqueue.model.groups import Sharing
 from goqueue.model.ids import TopicName, TopicPartition
-from goqueue.testing.group_history import GroupHistory
-from goqueue.testing.partition_history import demand
+from goqueue.testing.whole.group_history import GroupHistory
+from goqueue.testing.whole.partition_history import demand
 
 NONE: frozenset[TopicPartition] = frozenset()
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from goqueue.model.ids import TopicName, TopicPartition
-from goqueue.testing.partition_history import demand
+from goqueue.testing.whole.partition_history import demand
 
 
 class GroupHistory:

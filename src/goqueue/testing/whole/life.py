@@ -7,15 +7,15 @@ from enum import Enum
 from goqueue.broker.broker import Broker
 from goqueue.broker.opening import close_broker
 from goqueue.model.errors import GoQueueError
-from goqueue.testing.answers import Answers, PowerLost
-from goqueue.testing.clients import Clients
-from goqueue.testing.disk import SimulatedDisk
-from goqueue.testing.group_clients import GroupClients
-from goqueue.testing.loop import SimulatedLoop
-from goqueue.testing.member_clients import MemberClients
-from goqueue.testing.misfortunes import Misfortunes
-from goqueue.testing.story import Story
-from goqueue.testing.topic_changes import TopicChanges
+from goqueue.testing.rooms.answers import Answers, PowerLost
+from goqueue.testing.whole.clients import Clients
+from goqueue.testing.whole.group_clients import GroupClients
+from goqueue.testing.whole.member_clients import MemberClients
+from goqueue.testing.whole.misfortunes import Misfortunes
+from goqueue.testing.whole.story import Story
+from goqueue.testing.whole.topic_changes import TopicChanges
+from goqueue.testing.world.disk import SimulatedDisk
+from goqueue.testing.world.loop import SimulatedLoop
 
 FLUSH_SLACK_MS = 500
 """What threads and queues may add to the flush interval."""
