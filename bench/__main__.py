@@ -27,7 +27,6 @@ from bench import (
     metrics_rows,
     queue_rows,
     schema_rows,
-    sink_rows,
     trace_rows,
     transactions,
 )
@@ -102,8 +101,6 @@ def groups(folder: Path, gigabytes: float) -> dict[str, Callable[[], list[Row]]]
         "idempotence": with_broker("t", lambda b: [transactions.idempotent_cpu(b)]),
         "tracing": with_broker("w", trace_rows.tracing_cost),
         "transactions": with_broker("u", lambda b: transactions.commit_rate(b, folder)),
-        "sink-epoch": with_broker("ab", sink_rows.epochs),
-        "sink-small": with_broker("ac", sink_rows.small_epochs),
         "producers": lambda: [transactions.opening_producers(folder / "v")],
         "memory": lambda: [disk_rows.idle_memory(folder)],
         "opening": lambda: disk_rows.opening(folder, gigabytes=gigabytes),

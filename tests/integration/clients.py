@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 
-import httpx
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
@@ -46,15 +45,6 @@ def read_all(bootstrap: str, topic: str, *, partitions: int) -> dict[int, list[b
     finally:
         consumer.close()
     return values
-
-
-def count_messages(http: str, topic: str) -> int:
-    """How many messages a small topic shows to readers, 0 if there is none. Its own count has markers too."""
-    reply = httpx.get(f"{http}/topics/{topic}")
-    if reply.status_code != httpx.codes.OK:
-        return 0
-    paths = [f"/topics/{topic}/partitions/{number}/messages" for number in range(reply.json()["partitions"])]
-    return sum(len(httpx.get(http + path, params={"limit": 1_000}).json()["messages"]) for path in paths)
 
 
 class NumberedLoad:

@@ -1,10 +1,7 @@
 """Exactly-once sinks keep their word on a simulated machine: an epoch once or not at all, whatever fails."""
 
-from typing import Any
-
 import pytest
 
-from goqueue.records.layout import stamp_producer
 from goqueue.testing.rooms.sink_simulation import simulate_sinks
 from goqueue.testing.whole.partition_history import Violation
 from goqueue.testing.world.disk import SimulatedFile
@@ -28,15 +25,6 @@ def first_violation() -> str:
         except Violation as violation:
             return str(violation)
     return ""
-
-
-def test_a_broker_that_shows_an_epoch_bit_by_bit_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def stamp_of_no_transaction(body: memoryview, *, is_transactional: bool, **producer: Any) -> None:
-        stamp_producer(body, **producer)
-
-    monkeypatch.setattr("goqueue.broker.sinks.epochs.stamp_producer", stamp_of_no_transaction)
-
-    assert "WHAT=sinks" in first_violation()
 
 
 def test_a_broker_that_does_not_wait_for_the_disk_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

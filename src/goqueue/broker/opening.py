@@ -15,8 +15,8 @@ from goqueue.broker.health.reserve import Reserve
 from goqueue.broker.metadata_state import Agreement
 from goqueue.broker.queue.upkeep import keep_up_deliveries
 from goqueue.broker.schemas.state import SchemaState
+from goqueue.broker.sinks.epochs import recover_sinks
 from goqueue.broker.sinks.state import SinkState
-from goqueue.broker.sinks.upkeep import recover_sinks
 from goqueue.broker.storage.data_folder import LOGS_FOLDER
 from goqueue.broker.storage.flusher import Flusher
 from goqueue.broker.storage.journal import JOURNAL_SETTINGS
@@ -111,9 +111,9 @@ async def _open_all(broker: Broker) -> None:
     agreement.on_tenants_changed = broker.follow_tenants
     await broker.coordinator.start(await _numbers(broker, OFFSETS_TOPIC))
     await compare_floors(broker)
+    await recover_sinks(broker)
     await broker.open_journal(broker.delays.store.journal)
     await recover_transactions(broker)
-    await recover_sinks(broker)
     for transaction_journal in broker.transactions:
         await transaction_journal.shorten()
     await broker.delays.start()

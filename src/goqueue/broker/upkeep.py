@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.upkeep import expire_offsets
 from goqueue.broker.queue.upkeep import keep_up_deliveries
-from goqueue.broker.sinks.upkeep import keep_up_sinks
+from goqueue.broker.sinks.epochs import keep_up_sinks
 from goqueue.broker.slices import Slices
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.verbs import keep_up_tenants

@@ -25,7 +25,6 @@ _NOWHERE = (".", "..")
 _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode's control and format characters, halves of surrogate pairs, and what ends a line."""
 _QUOTED_MAX = 60
-_SINK_ID_PREFIX = f"{INTERNAL_PREFIX}sink/"
 
 
 def checked_name(name: str, what: str, *, error: type[InvalidName] = InvalidName) -> str:
@@ -49,18 +48,6 @@ def checked_group_name(name: str) -> str:
     """The same of a consumer group; what the broker's own have before the name of a topic does not count."""
     checked_name(name.removeprefix(REDRIVE_GROUP_PREFIX) or name, "a consumer group", error=InvalidGroupName)
     return name
-
-
-def checked_transactional_id(name: str) -> str:
-    """The same of a transactional id, and that it is not one of the broker's own."""
-    refuse_own_transactional_id(name)
-    return checked_name(name, "a transactional id")
-
-
-def refuse_own_transactional_id(name: str) -> None:
-    """No client speaks for one of the broker's, also not while it is in use."""
-    if is_own_transactional_id(name):
-        raise InvalidName(f"{_quoted(name)} is the broker's own: choose another transactional id")
 
 
 def checked_subject(name: str) -> str:
@@ -100,21 +87,6 @@ def checked_topic_name(name: str) -> TopicName:
 def is_internal(name: str) -> bool:
     """Whether a topic belongs to the broker itself."""
     return name.startswith(INTERNAL_PREFIX)
-
-
-def transactional_id_of_sink(sink: str) -> str:
-    """The id under which the broker itself brings epochs of a sink into the log. No sink has a `/`."""
-    return f"{_SINK_ID_PREFIX}{sink}"
-
-
-def sink_of_transactional_id(transactional_id: str) -> str:
-    """The other way round."""
-    return transactional_id.removeprefix(_SINK_ID_PREFIX)
-
-
-def is_own_transactional_id(name: str) -> bool:
-    """Whether a transactional id is the broker's, which no client may speak for."""
-    return name.startswith(_SINK_ID_PREFIX)
 
 
 def cleaned_label(text: str) -> str:

@@ -42,13 +42,13 @@ def _schedules(view: View) -> Iterable[Sample]:
 
 
 def _open_transactions(view: View) -> int:
-    return sum(known.state is TransactionState.ONGOING for known in view.broker.transactions.of_clients())
+    return sum(known.state is TransactionState.ONGOING for known in view.broker.transactions.all())
 
 
 def _undecided_transactions(view: View) -> int:
     return sum(
         known.state is TransactionState.ONGOING or known.state.is_prepared
-        for known in view.broker.transactions.of_clients()
+        for known in view.broker.transactions.all()
     )
 
 

@@ -1,6 +1,5 @@
 """Exactly-once sinks: tasks stage what nobody sees, and one commit brings an epoch into the log, once.
 
 Owns `broker.sinks`: the machine of the epochs, which are kept in the first journal of `__transactions`, and
-the stages. An epoch is a transaction: this room copies its batches into partitions, the room of the
-transactions decides it.
+the stages. Batches are appended to partitions.
 """

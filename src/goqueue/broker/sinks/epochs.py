@@ -1,9 +1,8 @@
-"""How a prepared epoch gets into the log, once, whatever crashes.
+"""How a prepared epoch gets into the log, once, whatever crashes; and the upkeep of sinks.
 
-An epoch is one transaction of the sink's own producer. What it holds is prepared in the journal, and nothing
-can call that back; its batches are copied from the stages; then one decision and its markers show all of it
-to readers of committed messages. A restart, or a disk that recovers, goes through the same steps again:
-batches that are there already are told by their sequence numbers.
+An epoch is prepared in the journal, its batches are appended as those of the sink's own producer, and
+when the disk has them all it is committed in the journal. A restart, or a disk that recovers, goes
+through the same steps again: batches that are there already are told by their sequence numbers.
 """
 
 import asyncio
@@ -12,30 +11,25 @@ from collections.abc import Iterable
 
 from goqueue.broker.appending import OwnWrites
 from goqueue.broker.broker import Broker
-from goqueue.broker.sinks.stages import Stage
+from goqueue.broker.sinks.stages import Stage, StageName
 from goqueue.broker.storage.partition import Partition
-from goqueue.broker.transactions.deciding import end
-from goqueue.broker.transactions.ends import fence, finish
 from goqueue.broker.write.incoming import Incoming
 from goqueue.broker.write.take_in import take_in
-from goqueue.core.transactions.sinks import EpochPrepared, SequenceRun, Sink
-from goqueue.core.transactions.transactions import Transaction
+from goqueue.core.transactions.sinks import EpochPrepared, SequenceRun
 from goqueue.log.partition_log import storage_error
 from goqueue.model.errors import (
     Corrupt,
     DuplicateSequence,
+    GoQueueError,
     InvalidRecord,
     OutOfSequence,
-    ProducerFenced,
     ShuttingDown,
     StageNotFound,
     StorageFailed,
 )
 from goqueue.model.ids import ProducerId, TopicPartition
 from goqueue.model.messages import Acks
-from goqueue.model.names import transactional_id_of_sink
 from goqueue.model.settings import MiB
-from goqueue.model.transactions import Marker, ProducerEpoch, TransactionalPartition, TransactionState
 from goqueue.records.batch import has_wishes
 from goqueue.records.entries import Entry
 from goqueue.records.layout import SEQUENCE_MASK, read_header, stamp_producer
@@ -47,45 +41,30 @@ YIELD_BYTES = 4 * MiB
 _PRODUCER_EPOCH = 0
 
 
+async def recover_sinks(broker: Broker) -> None:
+    """After a start: finish what was prepared, drop what can never be committed."""
+    damaged = await broker.threads.run(broker.sinks.stages.open)
+    for name in damaged:
+        log.error("stage_damaged path=%s", name.path)
+    for sink in list(broker.sinks.machine.sinks):
+        is_finished = await _try_to_finish(broker, sink)
+        if not is_finished and any(partition.is_failed for partition in broker.all_partitions()):
+            # Before the broker is open nobody opens a partition anew: better to begin the start again.
+            raise StorageFailed(f"the disk failed while an epoch of sink {sink} was being finished")
+        await drop_decided(broker, sink)
+    await broker.threads.run(broker.sinks.stages.remove, [n for n in damaged if not _is_prepared(broker, n)])
+    for sink in await broker.threads.run(broker.sinks.stages.sinks_on_disk):
+        if sink not in broker.sinks.machine.sinks:
+            broker.sinks.stages.forget(broker.sinks.stages.of_sink(sink))
+            await broker.threads.run(broker.sinks.stages.remove_sink, sink)
+
+
 async def finish_epoch(broker: Broker, name: str) -> None:
     """Bring the prepared epoch of a sink, if there is one, into the log. Hold the sink's lock."""
     sink = broker.sinks.machine.sink(name)
     prepared = sink.prepared
     if prepared is None:
         return
-    journal = broker.transactions.of_sinks
-    transactional_id = transactional_id_of_sink(name)
-    async with broker.transactions.lock(transactional_id):
-        known = journal.transactions.get(transactional_id)
-        if known is None:
-            # Of a version that used none: what it has copied is seen already, the rest is part of this one.
-            known = opened(broker, sink.producer_id, prepared)
-            await journal.submit(known)
-        if known.state is TransactionState.ONGOING:
-            await _copy(broker, sink, prepared)
-            await end(broker, transactional_id, known.producer, Marker.COMMIT)
-        await finish(broker, transactional_id)
-        committed = broker.sinks.machine.commit(name, now_ms=broker.clock.wall_ms())
-        # Nobody waits for it: a start that does not find it finds the decision, and needs no stages any more.
-        journal.submit(committed, journal.transactions.forget(transactional_id))
-    await drop_decided(broker, name)
-
-
-def opened(broker: Broker, producer_id: ProducerId, prepared: EpochPrepared) -> Transaction:
-    """The transaction of an epoch, before anything is written. It answers for what a crash leaves of it."""
-    transactional_id = transactional_id_of_sink(prepared.sink)
-    return broker.transactions.of_sinks.transactions.open_own(
-        transactional_id,
-        ProducerEpoch(producer_id, _PRODUCER_EPOCH),
-        [TransactionalPartition(run.topic, run.topic_id, run.partition) for run in prepared.runs],
-        transaction_id=f"{transactional_id}/{prepared.epoch}",
-        now_ms=broker.clock.wall_ms(),
-    )
-
-
-async def _copy(broker: Broker, sink: Sink, prepared: EpochPrepared) -> None:
-    """Append all batches of an epoch, open as yet; returns when the disk has them."""
-    name = sink.name
     try:
         stages = broker.sinks.stages.named(name, prepared.epoch, prepared.stages)
     except StageNotFound as error:
@@ -99,6 +78,9 @@ async def _copy(broker: Broker, sink: Sink, prepared: EpochPrepared) -> None:
         batches = await _read_stage(broker, stage, sink.producer_id, next_sequences)
         await _take_in(broker, partitions, batches)
     await written.durable()
+    committed = broker.sinks.machine.commit(name, now_ms=broker.clock.wall_ms())
+    await broker.transactions.of_sinks.submit(committed)
+    await drop_decided(broker, name)
 
 
 async def drop_decided(broker: Broker, name: str) -> None:
@@ -118,14 +100,21 @@ async def drop(broker: Broker, stages: list[Stage]) -> None:
         log.warning("stages_not_removed count=%d reason=%s", len(stages), error)
 
 
-async def forget(broker: Broker, name: str) -> None:
-    """A sink and its stages are gone. Hold the sink's lock.
+async def keep_up_sinks(broker: Broker) -> None:
+    """Finish what a failing disk has held up, drop stages and sinks that nobody comes back for."""
+    now_ms = broker.clock.wall_ms()
+    for name in [sink.name for sink in broker.sinks.machine.sinks.values() if sink.prepared is not None]:
+        await broker.carry_out(_try_to_finish(broker, name), broker.sinks.lock(name))
+    for name in broker.sinks.stages.created_before(now_ms - broker.config.stage_expiry_ms):
+        await broker.carry_out(_expire_stages(broker, name, now_ms), broker.sinks.lock(name))
+    for name in broker.sinks.machine.unused_since(now_ms - broker.config.sink_expiry_ms):
+        await broker.carry_out(_forget_unused(broker, name, now_ms), broker.sinks.lock(name))
+    await broker.transactions.of_sinks.shorten()
 
-    Of an epoch that can never be finished nobody has seen anything, and nobody will. It is aborted when the
-    sink is gone: in a sink that is still there it would look as if it had ended well.
-    """
+
+async def forget(broker: Broker, name: str) -> None:
+    """A sink and its stages are gone. Hold the sink's lock."""
     await broker.transactions.of_sinks.submit(broker.sinks.machine.forget(name))
-    await abandon(broker, name)
     broker.sinks.stages.forget(broker.sinks.stages.of_sink(name))
     try:
         await broker.threads.run(broker.sinks.stages.remove_sink, name)
@@ -133,27 +122,43 @@ async def forget(broker: Broker, name: str) -> None:
         log.warning("stages_not_removed sink=%s reason=%s", name, error)
 
 
-async def abandon(broker: Broker, name: str) -> None:
-    """Abort what is left of a transaction for which no epoch of its sink answers. Hold the sink's lock."""
-    journal = broker.transactions.of_sinks
-    transactional_id = transactional_id_of_sink(name)
-    async with broker.transactions.lock(transactional_id):
-        if journal.transactions.get(transactional_id) is not None:
-            await fence(broker, transactional_id)
-            await journal.submit(journal.transactions.forget(transactional_id))
+async def _expire_stages(broker: Broker, name: str, now_ms: int) -> None:
+    sink = broker.sinks.machine.sinks.get(name)
+    old = broker.sinks.stages.created_before(now_ms - broker.config.stage_expiry_ms).get(name, [])
+    # A decided epoch is either on its way into the log, or its stages are dropped when it is there.
+    expired = [stage for stage in old if sink is None or not sink.is_decided(stage.name.epoch)]
+    if expired:
+        log.info("stages_expired sink=%s count=%d", name, len(expired))
+        await drop(broker, expired)
+
+
+def _is_prepared(broker: Broker, name: StageName) -> bool:
+    sink = broker.sinks.machine.sinks.get(name.sink)
+    return sink is not None and sink.prepared is not None and sink.prepared.epoch == name.epoch
+
+
+async def _forget_unused(broker: Broker, name: str, now_ms: int) -> None:
+    if name in broker.sinks.machine.unused_since(now_ms - broker.config.sink_expiry_ms):
+        log.info("sink_expired sink=%s", name)
+        await forget(broker, name)
+
+
+async def _try_to_finish(broker: Broker, name: str) -> bool:
+    try:
+        await finish_epoch(broker, name)
+    except GoQueueError as error:
+        log.error("epoch_unfinished sink=%s reason=%s", name, error)
+        return False
+    return True
 
 
 def _partitions_of(broker: Broker, prepared: EpochPrepared) -> dict[TopicPartition, Partition]:
-    """Where an epoch goes, without the topics that are gone.
-
-    Refuses when one of them is damaged: what is copied to the others would hold their readers back meanwhile.
-    """
+    """Where an epoch goes, without the topics that are gone."""
     partitions = {}
     for run in prepared.runs:
         target = TopicPartition(run.topic, run.partition)
         if _is_there(broker, run):
             partitions[target] = broker.partition(target)
-            partitions[target].admit_write()
         else:
             log.warning(
                 "epoch_skips_deleted_topic sink=%s epoch=%d partition=%s messages=%d",
@@ -195,20 +200,14 @@ def _stamp(
     next_sequences: dict[TopicPartition, int],
     opening: dict[TopicPartition, bool],
 ) -> list[tuple[TopicPartition, Incoming]]:
-    """Make batches those of the sink's transaction, numbered on from `next_sequences`.
+    """Make batches those of the sink's producer, numbered on from `next_sequences`.
 
     `opening`: where compressed batches are opened for what their messages wish for.
     """
     batches = []
     for target, lane, body in entries:
         sequence = next_sequences[target]
-        stamp_producer(
-            body,
-            producer_id=producer_id,
-            producer_epoch=_PRODUCER_EPOCH,
-            base_sequence=sequence,
-            is_transactional=True,
-        )
+        stamp_producer(body, producer_id=producer_id, producer_epoch=_PRODUCER_EPOCH, base_sequence=sequence)
         header = read_header(body)
         next_sequences[target] = (sequence + header.record_count) & SEQUENCE_MASK
         wishes = has_wishes(body, [header], inspect_compressed=opening[target])
@@ -236,11 +235,6 @@ async def _take_in(
             take_in(broker, partition, incoming._replace(has_wishes=False), Acks.LEADER)
         except DuplicateSequence:
             pass  # it is there, so long ago that nobody knows where
-        except ProducerFenced as error:
-            # Batches were aborted for which no epoch answered: a repaired journal had lost what was prepared.
-            raise Corrupt(
-                f"{partition.source} has heard of an epoch that is lost: forget the sink"
-            ) from error
         except OutOfSequence as error:
             # The partition was opened anew meanwhile, without the batches before this one.
             raise StorageFailed(f"{partition.source} has lost part of an epoch: commit it again") from error

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.producers import init_producer
-from goqueue.broker.sinks.epochs import abandon, drop, finish_epoch, forget, opened
+from goqueue.broker.sinks.epochs import drop, finish_epoch, forget
 from goqueue.broker.sinks.stages import Stage, StageName, stage_of
 from goqueue.broker.write.append_entries import check_entries
 from goqueue.core.transactions.sinks import PartitionCount
@@ -51,7 +51,6 @@ async def _take_generation(broker: Broker, name: str, run: str, writer: str) -> 
         # The answer tells the last epoch, so there must be no epoch of which that is unknown.
         await finish_epoch(broker, name)
     else:
-        await abandon(broker, name)  # what is left of a sink of the same name that was forgotten
         producer_id = await init_producer(broker, TakeProducerId())
     now_ms = broker.clock.wall_ms()
     machine = broker.sinks.machine
@@ -120,8 +119,7 @@ async def _commit_epoch(broker: Broker, command: CommitEpoch) -> EpochEnded:
     prepared = broker.sinks.machine.prepare(
         name, epoch, stages=[stage.name.stage_id for stage in stages], counts=counts
     )
-    # A journal that has the first alone says the same: nothing is copied before the disk has both.
-    await broker.transactions.of_sinks.submit(prepared, opened(broker, sink.producer_id, prepared))
+    await broker.transactions.of_sinks.submit(prepared)
     await finish_epoch(broker, name)
     return EpochEnded(is_duplicate=False, messages=sum(stage.messages for stage in stages))
 
@@ -173,13 +171,13 @@ async def _forget_sink(broker: Broker, name: str) -> None:
 
 
 def _counts_of(broker: Broker, stages: list[Stage]) -> list[PartitionCount]:
-    """How many messages go to each partition; refuses when one of them is gone or damaged."""
+    """How many messages go to each partition; refuses when one of them is gone."""
     totals: dict[TopicPartition, int] = {}
     for staged in stages:
         for target, messages in staged.counts.items():
             totals[target] = totals.get(target, 0) + messages
     for target in totals:
-        broker.partition(target).admit_write()
+        broker.partition(target)
     return [
         PartitionCount(target.topic, broker.metadata.topic(target.topic).topic_id, target.partition, messages)
         for target, messages in totals.items()

@@ -49,16 +49,12 @@ class JournalSet(Generic[J]):
 
     def find(self, name: str) -> J | None:
         """The journal of a name, if any name of it has ever appeared."""
-        return self._opened.get(self.number_of(name))
+        return self._opened.get(journal_number(name))
 
     async def ensure(self, name: str) -> J:
         """The journal of a name, opened now if it is the first there."""
-        number = self.number_of(name)
+        number = journal_number(name)
         return self._opened.get(number) or await self._open(number)
-
-    def number_of(self, name: str) -> int:
-        """Which journal keeps a name."""
-        return journal_number(name)
 
     async def drain(self) -> None:
         """Return when nothing is being opened any more."""

@@ -28,6 +28,19 @@ _TURNS_OF_A_REPLY = 3
 """How often the loop goes round until what was decided has come to its door and left."""
 
 
+async def decide(broker: Broker, prepared: Transaction) -> None:
+    """Journal how a transaction ends and carry that to all it has touched, where readers see it at once.
+
+    That this is on the disk too is left to `finish`: until then the id is not at rest.
+    """
+    journal = await broker.transactions.ensure(prepared.transactional_id)
+    await journal.submit(prepared)
+    try:
+        carry_decision(broker, prepared)
+    except GoQueueError as error:
+        log.warning("markers_delayed transaction=%s reason=%s", prepared.transactional_id, error)
+
+
 def finish_behind(broker: Broker, transactional_id: str) -> None:
     """Have what is decided finished when the reply has left: a client waits for that, nobody yet for this."""
     broker.begin(_finish_behind(broker, transactional_id), broker.transactions.lock(transactional_id))
@@ -68,10 +81,9 @@ async def finish(broker: Broker, transactional_id: str) -> None:
     # a start that does not find it takes the same steps again, and stops at the decision's reach.
     now_ms = broker.clock.wall_ms()
     completed = journal.submit(journal.transactions.complete(transactional_id, now_ms=now_ms))
-    if not known.is_own:
-        broker.transactions.counts.note_end(
-            is_committed=is_committed, duration_ms=max(known.changed_ms - known.started_ms, 0)
-        )
+    broker.transactions.counts.note_end(
+        is_committed=is_committed, duration_ms=max(known.changed_ms - known.started_ms, 0)
+    )
     if not is_committed or known.reach is None:
         # What is aborted need not have been on the disk. A partition that has lost it meanwhile fills up to
         # the decision's reach with what the next transaction writes.

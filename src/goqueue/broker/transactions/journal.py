@@ -20,7 +20,7 @@ from goqueue.core.transactions.journalled import EVENT_TYPES, Event, Journalled
 from goqueue.core.transactions.sinks import Sinks
 from goqueue.core.transactions.transactions import Transaction
 from goqueue.model.ids import TopicName
-from goqueue.model.names import checked_transactional_id, is_own_transactional_id
+from goqueue.model.names import checked_name
 from goqueue.model.running_time import RunningTime
 
 TRANSACTIONS_TOPIC = TopicName("__transactions")
@@ -119,18 +119,6 @@ class TransactionJournals(JournalSet[TransactionJournal]):
     def all(self) -> Iterator[Transaction]:
         return (known for journal in self for known in journal.transactions)
 
-    def of_clients(self) -> Iterator[Transaction]:
-        """Those that people and doors hear of."""
-        return (known for known in self.all() if not known.is_own)
-
-    def of_epochs(self) -> list[Transaction]:
-        """Those of the broker's own."""
-        return [known for known in self.of_sinks.transactions if known.is_own]
-
-    def number_of(self, name: str) -> int:
-        """A sink's transaction is written where the sink is, in one step with it."""
-        return SINKS_JOURNAL if is_own_transactional_id(name) else super().number_of(name)
-
     def get(self, transactional_id: str) -> Transaction | None:
         journal = self.find(transactional_id)
         return None if journal is None else journal.transactions.get(transactional_id)
@@ -145,7 +133,7 @@ class TransactionJournals(JournalSet[TransactionJournal]):
     async def ensure(self, name: str) -> TransactionJournal:
         """The journal of a transactional id, opened now if it is the first there."""
         if self.get(name) is None:
-            checked_transactional_id(name)
+            checked_name(name, "a transactional id")
         return await super().ensure(name)
 
     def lock(self, transactional_id: str) -> asyncio.Lock:

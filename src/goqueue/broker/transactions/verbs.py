@@ -6,11 +6,11 @@ from goqueue.broker.producers import init_producer
 from goqueue.broker.queue.settle import all_leased, pledge
 from goqueue.broker.slices import Slices
 from goqueue.broker.storage.journal import Submitted
+from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import admit_group_owner, admit_new_group
-from goqueue.broker.transactions.deciding import end, safe
-from goqueue.broker.transactions.ends import fence, finish, finish_behind
+from goqueue.broker.transactions.ends import decide, fence, finish, finish_behind
 from goqueue.broker.transactions.journal import TransactionJournal
-from goqueue.broker.transactions.markers import append_marker, place_of
+from goqueue.broker.transactions.markers import append_marker, place_of, reach_of, still_there
 from goqueue.broker.transactions.views import describe_transaction
 from goqueue.broker.transactions.writes import new_transaction_id
 from goqueue.core.transactions.transactions import Transaction
@@ -22,7 +22,6 @@ from goqueue.model.errors import (
     TransactionNotFound,
 )
 from goqueue.model.ids import NO_PRODUCER
-from goqueue.model.names import refuse_own_transactional_id
 from goqueue.model.transaction_commands import (
     AbortOpenIn,
     AbortTransaction,
@@ -44,11 +43,11 @@ from goqueue.model.transactions import Marker, ProducerEpoch, TransactionState, 
 
 def hear_producer(broker: Broker, command: HearProducer) -> str:
     """The transactional id that a producer speaks for, if it may: one that is fenced is refused."""
-    _admit(broker, command.transactional_id)
+    _admit(broker)
     transactional_id, producer = command.transactional_id, command.producer
     if not transactional_id:
         owner = broker.transactions.of_producer(producer.producer_id)
-        if owner is None or owner.is_own:
+        if owner is None:
             raise ProducerNotFound(producer.producer_id)
         transactional_id = owner.transactional_id
     journal = broker.transactions.find(transactional_id)
@@ -65,7 +64,7 @@ def hear_producer(broker: Broker, command: HearProducer) -> str:
 
 async def init_transactional(broker: Broker, command: InitProducer) -> ProducerEpoch:
     """A producer takes over a transactional id: whoever had it is fenced, what was open is aborted."""
-    _admit(broker, command.transactional_id)
+    _admit(broker)
     longest_ms = broker.config.transactions.timeout_ms_max
     if not 0 < command.timeout_ms <= longest_ms:
         raise InvalidTransactionTimeout(
@@ -185,7 +184,7 @@ async def add_receipts(broker: Broker, command: AddReceiptsToTransaction) -> Non
 
 async def pend_offsets(broker: Broker, command: PendOffsets) -> Refusals:
     """Offsets that become the group's when the transaction commits; returns when the disk has them."""
-    _admit(broker, command.transactional_id)
+    _admit(broker)
     if command.may_join:
         await add_group(
             broker,
@@ -212,7 +211,7 @@ async def pend_offsets(broker: Broker, command: PendOffsets) -> Refusals:
 
 async def end_transaction(broker: Broker, command: EndTransaction) -> None:
     """Commit or abort all that was done since the transaction began. The same again is no error."""
-    _admit(broker, command.transactional_id)
+    _admit(broker)
     await broker.transactions.ensure(command.transactional_id)
     lock = broker.transactions.lock(command.transactional_id)
     change = _end_and_finish(
@@ -228,7 +227,7 @@ async def end_transaction(broker: Broker, command: EndTransaction) -> None:
 async def _end_and_finish(
     broker: Broker, transactional_id: str, producer: ProducerEpoch, marker: Marker, *, until_complete: bool
 ) -> None:
-    await end(broker, transactional_id, producer, marker)
+    await _end(broker, transactional_id, producer, marker)
     if until_complete:
         await finish(broker, transactional_id)
     else:
@@ -241,7 +240,7 @@ async def end_and_bump(broker: Broker, command: EndAndBump) -> ProducerEpoch:
     What comes late from the last transaction is told by its epoch from then on. An abort is no error where
     nothing was open: the producer may not know whether its first batch has arrived.
     """
-    _admit(broker, command.transactional_id)
+    _admit(broker)
     await broker.transactions.ensure(command.transactional_id)
     lock = broker.transactions.lock(command.transactional_id)
     return await broker.carry_out(
@@ -258,7 +257,7 @@ async def _end_and_bump(
     if not transactions.has_ended(transactional_id, producer, marker):
         known = transactions.held_by(transactional_id, producer)
         if known.state is TransactionState.ONGOING or marker is Marker.COMMIT:
-            await end(broker, transactional_id, producer, marker, is_bumped=True)
+            await _end(broker, transactional_id, producer, marker, is_bumped=True)
             await finish(broker, transactional_id)
         else:
             now_ms = broker.clock.wall_ms()
@@ -272,16 +271,40 @@ async def _end_and_bump(
     return ended.producer
 
 
+async def _end(
+    broker: Broker,
+    transactional_id: str,
+    producer: ProducerEpoch,
+    marker: Marker,
+    *,
+    is_bumped: bool = False,
+) -> None:
+    journal = await broker.transactions.ensure(transactional_id)
+    transactions = journal.transactions
+    transactions.held_by(transactional_id, producer)
+    await finish(broker, transactional_id)
+    if marker is Marker.COMMIT:
+        known = transactions.held_by(transactional_id, producer)
+        await _messages_safe(broker, known)
+        if known.receipts:
+            all_leased(broker, known.receipts)
+    decided = transactions.prepare(
+        transactional_id,
+        producer,
+        marker,
+        is_bumped=is_bumped,
+        reach=reach_of(broker, transactions.held_by(transactional_id, producer)),
+        now_ms=broker.clock.wall_ms(),
+    )
+    if decided.state.is_prepared:
+        await decide(broker, decided)
+
+
 async def abort_transaction(broker: Broker, command: AbortTransaction) -> TransactionView:
     """For operators: abort an open transaction, by its name or transactional id, and fence its producer."""
-    _admit(broker, command.name)
+    _admit(broker)
     known = next(
-        (
-            known
-            for known in broker.transactions.of_clients()
-            if command.name in (known.transaction_id, known.transactional_id)
-        ),
-        None,
+        (t for t in broker.transactions.all() if command.name in (t.transaction_id, t.transactional_id)), None
     )
     if known is None:
         raise TransactionNotFound(command.name)
@@ -308,12 +331,12 @@ async def abort_open_in(broker: Broker, command: AbortOpenIn) -> None:
     else:
         _admit(broker)
         append_marker(broker, partition, command.producer, Marker.ABORT)
-        await safe(partition)
+        await _safe(partition)
 
 
 async def _at_rest(broker: Broker, transactional_id: str) -> TransactionJournal:
     """The journal of an id, when its last transaction has been finished."""
-    _admit(broker, transactional_id)
+    _admit(broker)
     journal = await broker.transactions.ensure(transactional_id)
     known = journal.transactions.get(transactional_id)
     if known is not None and known.state.is_prepared:
@@ -327,7 +350,24 @@ def _keep(journal: TransactionJournal, added: Transaction) -> Submitted:
     return journal.submit() if is_known else journal.submit(added)
 
 
-def _admit(broker: Broker, transactional_id: str = "") -> None:
+async def _messages_safe(broker: Broker, known: Transaction) -> None:
+    """Whatever its producer waited for: what is committed is on the disk."""
+    for place in known.partitions:
+        partition = still_there(broker, place)
+        if partition is not None:
+            await _safe(partition)
+    delays = broker.delays.store
+    if delays.held.of_producer(known.producer_id):
+        await delays.journal.submit()
+
+
+async def _safe(partition: Partition) -> None:
+    """Return when the disk has all of a partition."""
+    committed = partition.committed(partition.log.end_offset)
+    if committed is not None:
+        await committed
+
+
+def _admit(broker: Broker) -> None:
     if not broker.is_open:
         raise ShuttingDown
-    refuse_own_transactional_id(transactional_id)

@@ -15,17 +15,17 @@ from goqueue.model.transactions import TransactionState, TransactionStats, Trans
 
 def describe_transaction(broker: Broker, command: DescribeTransaction) -> TransactionView:
     known = broker.transactions.get(command.transactional_id)
-    if known is None or known.is_own:
+    if known is None:
         raise TransactionNotFound(command.transactional_id)
     return _view(known)
 
 
 async def list_transactions(broker: Broker, command: ListTransactions) -> list[TransactionView]:
-    """All transactional ids of clients, by name."""
+    """All transactional ids, by name."""
     _admit(broker)
     slices = Slices(broker.clock)
     views = []
-    for known in tuple(broker.transactions.of_clients()):
+    for known in tuple(broker.transactions.all()):
         views.append(_view(known))
         await slices.pause()
     return sorted(views, key=lambda view: view.transactional_id)

@@ -54,7 +54,7 @@ def join_transaction(
     """
     known = broker.transactions.of_producer(producer.producer_id)
     journal = None if known is None else broker.transactions.find(known.transactional_id)
-    if known is None or journal is None or known.is_own:
+    if known is None or journal is None:
         raise ProducerNotFound(producer.producer_id)
     if transactional_id not in (None, known.transactional_id):
         # A client that writes in the name of another: producer ids can be guessed.

@@ -1,11 +1,10 @@
 """The sink machine: whose turn it is to write to a sink, which epochs are in the log, and how they got there.
 
 A writer takes a generation of its sink; from then on older ones are fenced. A writer that names its run
-keeps its generation when it asks again, and does not get another once it was fenced. An epoch is prepared:
-what it holds is named and numbered, and nothing can call it back. Its batches go into the log as a
-transaction of the sink's producer, numbered per partition from 0 on, so that an append repeated after a crash
-is recognised; that transaction, and not this machine, decides when it is seen. One epoch of a sink is under
-way at a time.
+keeps its generation when it asks again, and does not get another once it was fenced. An epoch goes from
+prepared (what it holds is named and numbered, and nothing can call it back) to committed. Its batches
+go into the log as those of an idempotent producer, numbered per partition from 0 on, so that an append
+repeated after a crash is recognised. One epoch of a sink is under way at a time.
 """
 
 from collections.abc import Iterable, Sequence
@@ -66,7 +65,7 @@ class EpochPrepared:
 
 @dataclass(frozen=True, slots=True)
 class EpochCommitted:
-    """The prepared epoch is in the log, and everybody sees it."""
+    """The prepared epoch is in the log."""
 
     sink: str
     epoch: int

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from goqueue.core.transactions.sinks import StateReset
 from goqueue.model.errors import InvalidTransactionState, ProducerFenced, ProducerNotFound, TransactionBusy
 from goqueue.model.ids import NO_PRODUCER, ProducerId
-from goqueue.model.names import is_own_transactional_id
 from goqueue.model.transaction_commands import InitProducer
 from goqueue.model.transactions import (
     EPOCH_MAX,
@@ -43,7 +42,6 @@ PREPARED = {Marker.COMMIT: PREPARE_COMMIT, Marker.ABORT: PREPARE_ABORT}
 COMPLETED = {PREPARE_COMMIT: COMPLETE_COMMIT, PREPARE_ABORT: COMPLETE_ABORT}
 NOT_BEGUN_MS = -1
 _FEW = 8
-_NEVER_MS = 0
 NOBODY = ProducerEpoch(NO_PRODUCER, NO_EPOCH)
 
 
@@ -74,11 +72,6 @@ class Transaction:
     @property
     def producer(self) -> ProducerEpoch:
         return ProducerEpoch(self.producer_id, self.epoch)
-
-    @property
-    def is_own(self) -> bool:
-        """Whether it is the broker's, which brings it to its end itself: no time-out, no abort by others."""
-        return is_own_transactional_id(self.transactional_id)
 
     @property
     def marker(self) -> Marker:
@@ -192,29 +185,6 @@ class Transactions:
             previous=command.current or NOBODY,
             timeout_ms=command.timeout_ms,
             changed_ms=now_ms,
-        )
-
-    def open_own(
-        self,
-        transactional_id: str,
-        producer: ProducerEpoch,
-        partitions: Sequence[TransactionalPartition],
-        *,
-        transaction_id: str,
-        now_ms: int,
-    ) -> Transaction:
-        """A transaction of the broker begins, with all it will touch. Its id lives as long as it does."""
-        assert transactional_id not in self._transactions, f"{transactional_id} has a transaction under way"
-        return Transaction(
-            transactional_id=transactional_id,
-            producer_id=producer.producer_id,
-            epoch=producer.epoch,
-            timeout_ms=_NEVER_MS,
-            changed_ms=now_ms,
-            state=ONGOING,
-            transaction_id=transaction_id,
-            started_ms=now_ms,
-            partitions=tuple(partitions),
         )
 
     def begin(
@@ -350,12 +320,8 @@ class Transactions:
             yield name, min(deadline_ms, self._sessions.get(name, deadline_ms))
 
     def unused_since(self, time_ms: int) -> list[str]:
-        """Ids of clients, at rest, that nobody has used since then."""
-        return [
-            known.transactional_id
-            for known in self
-            if DEAD in TRANSITIONS[known.state] and known.changed_ms < time_ms and not known.is_own
-        ]
+        """Ids at rest that nobody has used since then."""
+        return [t.transactional_id for t in self if DEAD in TRANSITIONS[t.state] and t.changed_ms < time_ms]
 
     def forget(self, transactional_id: str) -> TransactionForgotten:
         known = self._transactions[transactional_id]
@@ -371,7 +337,7 @@ class Transactions:
                     self._sessions.pop(event.transactional_id, None)
                 if event.state is not ONGOING:
                     self._deadlines.pop(event.transactional_id, None)
-                elif not event.is_own and (known is None or known.state is not ONGOING):
+                elif known is None or known.state is not ONGOING:
                     deadline_ms = event.started_ms + event.timeout_ms + ahead_ms
                     self._deadlines[event.transactional_id] = deadline_ms
                 if known is not None and known.producer_id != event.producer_id:

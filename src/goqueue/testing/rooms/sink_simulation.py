@@ -2,24 +2,19 @@
 
 A row of lives, as in the simulation of the whole broker. A writer stages rows, replaces stages, commits and
 aborts; another run takes its place when a life begins. What was answered must hold. An epoch whose commit
-was not answered may be there or not, but not by half, and the sink itself says which. Readers of committed
-messages look on at any moment, and see an epoch whole or not at all. Now and then an epoch is left as older
-versions did, whose readers saw it bit by bit: that one has only to be finished.
+was not answered may be there or not, but not by half, and the sink itself says which.
 """
 
-import asyncio
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from random import Random
 from typing import TypeVar
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.read.read import read_messages
 from goqueue.broker.sinks.verbs import abort_stages, commit_epoch, stage, take_generation
 from goqueue.broker.topics.verbs import create_topic
-from goqueue.model.commands import MessagesRead, ReadMessages
+from goqueue.model.commands import ReadMessages
 from goqueue.model.errors import Corrupt, GoQueueError, ShuttingDown, TopicExists, Unavailable
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Lane, Message
@@ -29,7 +24,6 @@ from goqueue.model.topics import CreateTopic
 from goqueue.records.batch import encode
 from goqueue.records.entries import encode_entry
 from goqueue.testing.rooms.answers import Answers
-from goqueue.testing.rooms.older_epochs import leave_as_before
 from goqueue.testing.rooms.room_simulation import Habits, RoomLife, RoomSimulation
 from goqueue.testing.whole.partition_history import demand
 from goqueue.testing.world.machine import Tell
@@ -40,9 +34,6 @@ TOPIC = TopicName("lake")
 SINK = "copy"
 PARTITIONS = 3
 _WAITS_MS = (0, 1, 50, 700, 6_000)
-_LOOKS_MAX = 200
-_PAUSES_S = (0, 0, 0.0001, 0.002)
-"""An epoch takes some rounds of the simulated disk."""
 
 
 @dataclass(slots=True)
@@ -55,10 +46,6 @@ class _State:
     """Its rows by stage, those that were answered."""
     may_be_committed: bool = False
     """A commit of it was asked for, and not answered with a yes."""
-    is_older: bool = False
-    """It was left by an older version."""
-    epochs: dict[int, set[str]] = field(default_factory=dict)
-    """The rows of those whose commit was asked for, without those that older versions left."""
     committed: set[str] = field(default_factory=set)
     dropped: set[str] = field(default_factory=set)
     row_count: int = 0
@@ -70,7 +57,6 @@ class _State:
         self.epoch = epoch
         self.staged = {}
         self.may_be_committed = False
-        self.is_older = False
 
 
 class SinkSimulation(RoomSimulation):
@@ -103,22 +89,9 @@ class _Life(RoomLife):
             await self.answers.wait_for(create_topic(self.broker, creation))
         await self._take_over()
         await self._check_rows()
-        for number in range(PARTITIONS):
-            partition = self.broker.partition(TopicPartition(TOPIC, number))
-            is_free = partition.last_stable_offset == partition.commit_mark
-            demand(is_free, f"{partition.source} is held back by {partition.transactions.all()}")
 
     async def step(self) -> None:
-        actions = {
-            self._stage: 30,
-            self._commit: 20,
-            self._commit_as_power_fails: 2,
-            self._leave_as_before: 1,
-            self._abort: 6,
-            self._look_once: 4,
-            self._wait: 10,
-            self._misfortune: 4,
-        }
+        actions = {self._stage: 30, self._commit: 25, self._abort: 6, self._wait: 10, self._misfortune: 4}
         (action,) = self.random.choices(list(actions), list(actions.values()))
         try:
             await action()
@@ -175,31 +148,10 @@ class _Life(RoomLife):
             return
         self.note("commit")
         was_asked, state.may_be_committed = state.may_be_committed, True
-        if not state.is_older:
-            state.epochs[state.epoch] = state.rows()
-        if self.random.random() < 0.5:
-            self.answers.start(self._look_on(state.epoch, Random(self.random.random())))
         ended = await self.answers.wait_for(commit_epoch(self.broker, self._ending(CommitEpoch)))
         demand(was_asked or not ended.is_duplicate, f"epoch {state.epoch} is told as a duplicate")
         state.committed |= state.rows()
         state.begin_epoch(state.epoch + 1)
-
-    async def _commit_as_power_fails(self) -> None:
-        """Between copying, decision and markers, or a little before or behind."""
-        if self._state.staged:
-            self.cut_power(within_changes=15)
-            await self._commit()
-
-    async def _leave_as_before(self) -> None:
-        state = self._state
-        if state.may_be_committed or not state.staged:
-            return
-        self.note("left as before")
-        state.may_be_committed = state.is_older = True
-        stage_ids, batches = tuple(sorted(state.staged)), self.random.randrange(8)
-        await self.answers.wait_for(
-            leave_as_before(self.broker, SINK, state.epoch, stage_ids, batches=batches)
-        )
 
     async def _abort(self) -> None:
         state = self._state
@@ -238,50 +190,13 @@ class _Life(RoomLife):
             case _:
                 self.mend()
 
-    async def _look_once(self) -> None:
-        await self.answers.wait_for(self._look(self.random.sample(range(PARTITIONS), PARTITIONS)))
-
-    async def _look_on(self, epoch: int, random: Random) -> None:
-        """Read again and again while an epoch is being committed."""
-        for _ in range(_LOOKS_MAX):
-            with suppress(GoQueueError):  # the disk fails readers, too; what they have seen counts
-                await self._look(random.sample(range(PARTITIONS), PARTITIONS))
-            if self._state.epoch != epoch or not self.answers.has_power or self.broker.is_closed:
-                break
-            await asyncio.sleep(random.choice(_PAUSES_S))
-
-    async def _look(self, numbers: Sequence[int]) -> None:
-        """Of each epoch a partition shows all or nothing, and what one has shown the next one shows too."""
-        whole: set[int] = set()
-        for number in numbers:
-            partition = self.broker.partition(TopicPartition(TOPIC, number))
-            was_well = not (self.answers.is_in_trouble or self.is_doubtful)
-            stable_offset = partition.last_stable_offset
-            found = await self._read(number)
-            if self.is_doubtful and found.next_offset < stable_offset:
-                continue  # a read ends before a frame of which an fsync that failed has left a part
-            shown = set(_values_of(found))
-            for epoch, rows in self._state.epochs.items():
-                there = {row for row in rows if int(row) % PARTITIONS == number}
-                seen = there & shown
-                demand(seen in (set(), there), f"{TOPIC}/{number} shows {seen} of epoch {epoch}, not {there}")
-                demand(
-                    seen == there or epoch not in whole or not was_well,
-                    f"epoch {epoch} is seen elsewhere, and {TOPIC}/{number} does not show {there}",
-                )
-                if seen:
-                    whole.add(epoch)
-        self.note("looks")
-
-    async def _read(self, number: int) -> MessagesRead:
-        command = ReadMessages(source=TopicPartition(TOPIC, number), limit=100_000)
-        return await read_messages(self.broker, command)
-
     async def _check_rows(self) -> None:
         """Each committed row is there once, and no other; rows of the epoch under way are seen by nobody."""
         shown: Counter[str] = Counter()
         for number in range(PARTITIONS):
-            shown.update(_values_of(await self.answers.wait_for(self._read(number))))
+            command = ReadMessages(source=TopicPartition(TOPIC, number), limit=100_000)
+            found = await self.answers.wait_for(read_messages(self.broker, command))
+            shown.update((message.value or b"").decode() for message in found.messages)
         self.note("rows checked", len(shown))
         lost = self._state.committed - shown.keys()
         demand(not lost, f"rows {sorted(lost)} were committed, and are not there")
@@ -296,10 +211,6 @@ class _Life(RoomLife):
         if isinstance(error, Corrupt) and self.is_doubtful:
             return  # what an fsync that failed has left of a frame
         self.answers.permit(error)
-
-
-def _values_of(found: MessagesRead) -> list[str]:
-    return [(message.value or b"").decode() for message in found.messages]
 
 
 simulate_sinks = SinkSimulation.simulate

@@ -2,17 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.sinks import epochs
-from goqueue.broker.sinks.verbs import describe_sink, forget_sink, list_sinks, take_generation
+from goqueue.broker.sinks.verbs import describe_sink, take_generation
 from goqueue.broker.topics.verbs import create_topic
-from goqueue.core.transactions.sinks import PartitionCount
-from goqueue.model.ids import TopicPartition
-from goqueue.model.sinks import DescribeSink, ForgetSink, ListSinks, TakeGeneration
+from goqueue.model.sinks import DescribeSink, TakeGeneration
 from goqueue.model.topics import CreateTopic
 from tests.unit.broker.lives import NEVER, Lives, PowerLost
 from tests.unit.broker.running import ORDERS
@@ -83,46 +79,3 @@ def test_each_row_is_there_once_wherever_the_power_fails(seed: int, is_killed: b
         assert lives.live(look) == (EPOCH, ALL_ROWS)
         states.add(last_epoch)
     assert states == {-1, EPOCH}
-
-
-async def prepare_lost(broker: Broker) -> None:
-    """An epoch that can never be finished: one of its stages is gone, another is copied."""
-    await prepare(broker)
-    sink = broker.sinks.machine.sink(SINK)
-    topic_id = broker.metadata.topic(ORDERS).topic_id
-    counts = [PartitionCount(ORDERS, topic_id, number, len(ROWS)) for number in (0, 1)]
-    prepared = broker.sinks.machine.prepare(SINK, EPOCH, stages=["a", "gone"], counts=counts)
-    await broker.transactions.of_sinks.submit(prepared, epochs.opened(broker, sink.producer_id, prepared))
-    await epochs._copy(broker, sink, replace(prepared, stages=("a",)))
-
-
-async def forget(broker: Broker) -> None:
-    await forget_sink(broker, ForgetSink(sink=SINK))
-
-
-async def look_at_lost(broker: Broker) -> list[int]:
-    """The last epoch, if the sink is still there. No row is ever seen."""
-    assert (await values(broker, 0), await values(broker, 1)) == ([], [])
-    if SINK in list_sinks(broker, ListSinks()):
-        return [describe_sink(broker, DescribeSink(sink=SINK)).last_epoch]
-    for number in (0, 1):
-        partition = broker.partition(TopicPartition(ORDERS, number))
-        assert partition.last_stable_offset == partition.log.end_offset
-    return []
-
-
-@pytest.mark.parametrize("is_killed", [False, True])
-def test_a_lost_epoch_is_never_told_as_committed_wherever_its_sink_is_forgotten(is_killed: bool) -> None:
-    states = []
-    is_forgotten = False
-    for cut_after in range(NEVER):
-        lives = Lives(cut_after)
-        lives.live(prepare_lost)
-        with suppress(PowerLost):
-            lives.live(forget, cut_after=cut_after, is_killed=is_killed)
-            is_forgotten = True
-        states.append(lives.live(look_at_lost))
-        assert states[-1] == [] if is_forgotten else states[-1] in ([], [-1])
-        if is_forgotten:
-            break
-    assert [-1] in states
