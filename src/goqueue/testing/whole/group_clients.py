@@ -108,7 +108,7 @@ async def check_offsets(broker: Broker, story: Story, group: GroupHistory) -> No
     found = await fetch_offsets(broker, FetchOffsets(group=group.name, wanted=None))
     offsets = {TopicPartition(commit.topic, row[0]): row[1] for commit in found for row in commit.rows}
     in_doubt = {topic.name for topic in story.topics.values() if None in topic.shapes}
-    group.check(offsets, in_doubt=in_doubt)
+    group.check(offsets, in_doubt=in_doubt, is_alone=group.requests <= 1)
 
 
 def permit_absence(story: Story, answers: Answers, topic: str, error: GoQueueError) -> None:

@@ -16,16 +16,21 @@ class GroupHistory:
         """What was acknowledged last, or seen since."""
         self._doubtful: dict[TopicPartition, set[int]] = {}
         """What was asked for since and never answered: it may be there or not."""
-        self.is_busy = False
+        self.requests = 0
+        """Those under way. Two that are begun in the same turn do not see each other."""
+
+    @property
+    def is_busy(self) -> bool:
+        return self.requests > 0
 
     @contextmanager
     def busy(self) -> Iterator[None]:
         """While a request is under way that reads or changes the offsets."""
-        self.is_busy = True
+        self.requests += 1
         try:
             yield
         finally:
-            self.is_busy = False
+            self.requests -= 1
 
     def ask(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """A change gets under way; what of it was not in doubt before."""
@@ -45,8 +50,11 @@ class GroupHistory:
             self.certain[target] = offset
             self._doubtful.pop(target, None)
 
-    def check(self, found: Mapping[TopicPartition, int], *, in_doubt: set[TopicName]) -> None:
-        """Compare with what the broker shows, which is certain from now on; some topics may be gone."""
+    def check(self, found: Mapping[TopicPartition, int], *, in_doubt: set[TopicName], is_alone: bool) -> None:
+        """Compare with what the broker shows, which is certain from now on; some topics may be gone.
+
+        Unless it is alone: then a change that is under way may yet come, and stays in doubt.
+        """
         for target in {*self.certain, *found}:
             if target.topic in in_doubt:
                 continue
@@ -57,7 +65,8 @@ class GroupHistory:
             )
             if shown is not None:
                 self.certain[target] = shown
-            self._doubtful.pop(target, None)
+            if is_alone:
+                self._doubtful.pop(target, None)
 
     def forget(self, topic: TopicName) -> None:
         """The topic is gone, and a new one of the same name begins without offsets."""

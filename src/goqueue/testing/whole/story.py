@@ -72,7 +72,7 @@ class Story:
     def note_restart(self, *, has_lost_power: bool) -> None:
         """What was under way is not any more; its producers will send it again."""
         for group in (*self.groups, *self.member_groups):
-            group.is_busy = False
+            group.requests = 0
         for member in (member for group in self.member_groups for member in group.members):
             member.is_busy = False
         for producer in self.producers:
