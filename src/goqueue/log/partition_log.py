@@ -18,6 +18,7 @@ from goqueue.log.file_shelf import FileShelf
 from goqueue.log.flush import Flush
 from goqueue.log.look_up import ReadOne, TimeLookUp, newest_time, split
 from goqueue.log.reading import Chunk, FrameReader, ReadBytes
+from goqueue.log.received import check_received
 from goqueue.log.recovery import NO_LIMIT, OnBatch, Recovered, recover
 from goqueue.log.retention import count_expired, is_past
 from goqueue.log.sealed_segment import SealedSegment
@@ -29,7 +30,7 @@ from goqueue.model.errors import OffsetOutOfRange, StorageFailed, StorageFull
 from goqueue.model.ids import TopicPartition
 from goqueue.model.ports import Buffer, Disk, is_disk_full
 from goqueue.model.settings import TopicSettings
-from goqueue.records.frame import FRAME_BYTES, encode_frame
+from goqueue.records.frame import FRAME_BYTES, Frame, encode_frame, whole_steps
 from goqueue.records.layout import BatchHeader, patch
 
 _NO_INDEXES = (Checksum(0, 0), Checksum(0, 0))
@@ -194,14 +195,7 @@ class PartitionLog:
             buffers += (frame, body)
             offset += header.last_offset_delta + 1
         size = sum(map(len, buffers))
-        try:
-            segment = self._segment_for(size)
-            segment.write(buffers)
-        except OSError as error:
-            active = self._segments.active
-            self.is_broken = active is not None and not active.take_back()
-            raise storage_error(error, f"append to {self._source}") from error
-        self._unlogged.keep(segment.base_offset, segment.size, offset, buffers, size=size)
+        segment = self._write(buffers, size, offset)
         for header, body, _ in batches:
             first = segment.end_offset
             segment.note_frame(
@@ -213,6 +207,64 @@ class PartitionLog:
         if not self.epochs or leader_epoch > self.epochs[-1][0]:
             self.epochs.append((leader_epoch, base_offset))
         return base_offset
+
+    def append_frames(self, data: memoryview) -> list[Frame]:
+        """Write whole steps as another replica has them, unchanged, all or none; the frames in them.
+
+        Raises Corrupt when they do not fit behind what is here.
+        """
+        assert not self.is_broken, "a broken log must be opened anew"
+        frames = check_received(data, self._source, due_offset=self.end_offset, last_epoch=self.last_epoch)
+        segment = self._write([data], len(data), frames[-1].end_offset)
+        position, epoch = segment.size, self.last_epoch
+        for base_offset, end_offset, _, max_timestamp_ms, leader_epoch, start, end, _ in frames:
+            segment.note_frame(
+                position,
+                FRAME_BYTES + end - start,
+                offsets=range(base_offset, end_offset),
+                max_timestamp_ms=max_timestamp_ms,
+            )
+            position = segment.size
+            if leader_epoch > epoch:
+                epoch = leader_epoch
+                self.epochs.append((epoch, base_offset))
+        return frames
+
+    def _write(self, buffers: Sequence[Buffer], size: int, end_offset: int) -> ActiveSegment:
+        """Write at the end, in one segment that is still to note it, and keep it for the commit log."""
+        try:
+            segment = self._segment_for(size)
+            segment.write(buffers)
+        except OSError as error:
+            active = self._segments.active
+            self.is_broken = active is not None and not active.take_back()
+            raise storage_error(error, f"append to {self._source}") from error
+        self._unlogged.keep(segment.base_offset, segment.size, end_offset, buffers, size=size)
+        return segment
+
+    def read_steps(self, offset: int, max_bytes: int, *, read_bytes: ReadBytes) -> Chunk:
+        """For another replica: whole appends from an offset on, as they lie in the file, about `max_bytes`.
+
+        Up to what is written, be it committed or not. At least one append, however large.
+        """
+        pieces: list[memoryview] = []
+        size = 0
+        while True:
+            chunk = self.read(
+                offset, max_bytes, end_offset=self.end_offset, read_bytes=read_bytes, framed=True
+            )
+            if not chunk.batches:
+                assert not pieces, "an append lies whole in one segment"
+                return chunk
+            [piece] = chunk.batches
+            end, end_offset = whole_steps(piece)
+            if end:
+                pieces.append(piece[:end])
+                whole = pieces[0] if len(pieces) == 1 else memoryview(b"".join(pieces))
+                return Chunk([whole], [], size + end, end_offset)
+            pieces.append(piece)
+            size += chunk.size
+            offset = chunk.end_offset
 
     def read(
         self, offset: int, max_bytes: int, *, end_offset: int, read_bytes: ReadBytes, framed: bool = False

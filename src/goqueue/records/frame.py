@@ -13,6 +13,7 @@ from crc32c import crc32c
 from goqueue.model.transactions import Marker
 from goqueue.records.control import marker_of
 from goqueue.records.layout import (
+    ATTRIBUTES_POSITION,
     CODEC_MASK,
     CONTROL,
     CRC_END,
@@ -37,6 +38,7 @@ _PREFIX_BYTES = _PREFIX.size
 _FLAGS_POSITION = 3
 _BODY_SIZE = Struct(">I")
 _BODY_SIZE_POSITION = 28
+_CONTINUES_POSITION = 25
 _NS_PER_MS = 1_000_000
 _LANES = 5
 _HEADER_START = Struct(">qiibIhi")
@@ -53,7 +55,14 @@ def encode_frame(
 
     `continues`: the next frame was written in the same step. A crash must not leave one without the other.
     """
-    attributes = header.attributes
+    flags = _flags_of(header.attributes, body)
+    fields = _FIELDS.pack(base_offset, header.max_timestamp_ms * _NS_PER_MS, lane, continues, 0, len(body), 0)
+    checksum = crc32c(body[:CRC_END], crc32c(fields))
+    return _PREFIX.pack(FRAME_MAGIC, FRAME_VERSION, flags, checksum) + fields
+
+
+def _flags_of(attributes: int, body: memoryview) -> int:
+    """What a frame says of its batch."""
     flags = (
         (FLAG_COMPRESSED if attributes & CODEC_MASK else 0)
         | (FLAG_CONTROL if attributes & CONTROL else 0)
@@ -61,9 +70,15 @@ def encode_frame(
     )
     if flags & FLAG_CONTROL and marker_of(body) is Marker.COMMIT:
         flags |= FLAG_COMMIT
-    fields = _FIELDS.pack(base_offset, header.max_timestamp_ms * _NS_PER_MS, lane, continues, 0, len(body), 0)
-    checksum = crc32c(body[:CRC_END], crc32c(fields))
-    return _PREFIX.pack(FRAME_MAGIC, FRAME_VERSION, flags, checksum) + fields
+    return flags
+
+
+def has_own_flags(data: memoryview, body_start: int, body_end: int) -> bool:
+    """Whether a frame's flags are those of its batch: no checksum covers them, the batch tells them."""
+    attributes = data[body_start + ATTRIBUTES_POSITION]
+    return data[body_start - FRAME_BYTES + _FLAGS_POSITION] == _flags_of(
+        attributes, data[body_start:body_end] if attributes & CONTROL else data
+    )
 
 
 class Frame(NamedTuple):
@@ -157,6 +172,24 @@ def frame_borders(data: memoryview) -> list[tuple[int, int, int]]:
         borders.append((position, position + size, data[position + _FLAGS_POSITION]))
         position += size
     return borders
+
+
+def whole_steps(data: memoryview) -> tuple[int, int]:
+    """Where the last whole step ends in a piece of checked frames, and the offset behind; (0, -1): nowhere.
+
+    A step is what was written in one append: frames that continue, and the one that ends them.
+    """
+    position, end = 0, len(data)
+    step_end, last_position = 0, -1
+    while position < end:
+        size = FRAME_BYTES + _BODY_SIZE.unpack_from(data, position + _BODY_SIZE_POSITION)[0]
+        if not data[position + _CONTINUES_POSITION]:
+            step_end, last_position = position + size, position
+        position += size
+    if last_position < 0:
+        return 0, -1
+    fields = _HEADER_START.unpack_from(data, last_position + FRAME_BYTES)
+    return step_end, fields[0] + fields[-1] + 1
 
 
 def find_behind(data: memoryview, position: int) -> tuple[int, int] | None:

@@ -251,16 +251,11 @@ class Partition:
         self.admit_write()
         try:
             base_offset = self.log.append(batches, leader_epoch=self.leader_epoch)
-        except StorageFull as error:
-            self._tell_room(is_full=True)
-            if self._log.is_broken:
-                self._fail(error)
+        except (StorageFull, StorageFailed) as error:
+            self._note_refusal(error)
             raise
-        except StorageFailed as error:
-            if self._stopped is None and self._log.is_broken:
-                self._fail(error)
-            raise
-        self._tell_room(is_full=False)
+        if self._is_full:
+            self._tell_room(is_full=False)
         offset, count, size = base_offset, 0, 0
         now_ms = self._clock.wall_ms()
         is_decided = False
@@ -284,6 +279,34 @@ class Partition:
         if self.readers:
             self.flusher.request(self)
         return base_offset
+
+    def append_frames(self, data: memoryview) -> int:
+        """Store whole steps as another replica has them, unchanged, all or none; returns the end offset.
+
+        Raises Corrupt when they do not fit behind what is here. Nobody counts them as published here.
+        """
+        self.admit_write()
+        try:
+            frames = self.log.append_frames(data)
+        except (StorageFull, StorageFailed) as error:
+            self._note_refusal(error)
+            raise
+        if self._is_full:
+            self._tell_room(is_full=False)
+        now_ms, aborted = self._clock.wall_ms(), self._log.aborted
+        is_decided = False
+        for base_offset, _, lane, _, _, start, end, _ in frames:
+            header, body = read_header(data, start), data[start:end]
+            self._note(header, body, lane, base_offset=base_offset, seen_ms=now_ms, aborted=aborted)
+            if header.attributes & CONTROL:
+                is_decided = True
+            else:
+                self.lane_counts[lane] += header.record_count
+        end_offset, size = frames[-1].end_offset, len(data)
+        self.counters.written_bytes += size
+        self._hidden.append((end_offset, _SETS_FREE_BYTES if is_decided else size))
+        self.flusher.note_dirty(self, size)
+        return end_offset
 
     def committed(self, end_offset: int) -> "asyncio.Future[None] | None":
         """Done when everything before `end_offset` is safe; None when it is so already."""
@@ -516,6 +539,13 @@ class Partition:
                     found.append(aborted)
             offset = chunk.end_offset
         return found
+
+    def _note_refusal(self, error: StorageFull | StorageFailed) -> None:
+        """The disk has not taken what was to be written."""
+        if isinstance(error, StorageFull):
+            self._tell_room(is_full=True)
+        if self._stopped is None and self._log.is_broken:
+            self._fail(error)
 
     def _tell_room(self, *, is_full: bool) -> None:
         """One log line when the disk becomes full, and one when it takes messages again."""
