@@ -1,4 +1,4 @@
-"""Words of the cluster, as far as one node uses them: what a store holds, and what is agreed of a partition.
+"""Words of the cluster: what a store holds, who the nodes are, and what is agreed of a partition.
 
 A store maps keys to values. Each change of it has a revision, a number that only grows; a key has the
 revision of its last change. Whoever changes something says which revisions that was decided on (`Guard`), so
@@ -7,10 +7,14 @@ that nobody writes over what he has not seen.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Generic, NamedTuple, NewType, TypeVar
 
 T_co = TypeVar("T_co", covariant=True)
 NodeId = NewType("NodeId", str)
+Incarnation = NewType("Incarnation", int)
+"""One registration of a node: the revision at which it began, so a later one is greater."""
+NO_INCARNATION = Incarnation(0)
 ABSENT = 0
 """The revision of a key that is not there."""
 
@@ -54,6 +58,40 @@ class Step(Generic[T_co]):
     drops: tuple[str, ...] = ()
 
 
+class NodeState(StrEnum):
+    STARTING = "starting"
+    """It is there, and leads nothing yet."""
+    READY = "ready"
+    DRAINING = "draining"
+    """It is about to stop: others lead, and it follows for as long as it is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRecord:
+    """A node that is alive, and how to reach it: it stands in the store while the node's session lives."""
+
+    folder_id: str
+    state: NodeState = NodeState.STARTING
+    incarnation: Incarnation = NO_INCARNATION
+    """The revision that the first write of this key got; not known in that write itself."""
+    rack: str = ""
+    version: str = ""
+    peer: str = ""
+    """Addresses of its doors, as `host:port`."""
+    kafka: str = ""
+    http: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A node that belongs to the cluster, whether it is alive or not."""
+
+    folder_id: str
+    """Another one than before: the disk was replaced, and what the node had is gone."""
+    rack: str = ""
+    is_retired: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRecord:
     """Who leads a partition since which epoch, and where its copies are."""
@@ -65,5 +103,11 @@ class PartitionRecord:
     """Replicas that have everything that counts."""
     elr: tuple[NodeId, ...] = ()
     """Those that left when too few remained, and had everything then."""
+    adding: tuple[NodeId, ...] = ()
+    """Of the replicas, those that a reassignment brings."""
+    removing: tuple[NodeId, ...] = ()
+    """Of the replicas, those that go once all that are added are in sync."""
+    incarnation: Incarnation = NO_INCARNATION
+    """The leader's when it was elected: a leader that has registered anew since must be elected anew."""
     starts: int = 0
     """On one node: how often it had started when this was written. Every start since has raised the epoch."""

@@ -1,0 +1,55 @@
+"""The in-sync replicas of a partition: who is in, who is waited for, and what leaving does to the record.
+
+A leader changes the ISR by a proposal to the store, and until it hears what became of that, both may be true.
+So it waits for whoever *may* be in, and counts for `min.insync.replicas` only who *is* surely in.
+"""
+
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, replace
+
+from goqueue.core.cluster.rules import ALL_RULES, Rules
+from goqueue.model.cluster import NO_INCARNATION, NodeId, PartitionRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """A change of the record that may have been made."""
+
+    record: PartitionRecord
+    revision: int
+    """The record's when it was proposed: with a later one it has been made, or never will be."""
+
+
+def with_isr(record: PartitionRecord, isr: Iterable[NodeId], *, min_isr: int) -> PartitionRecord:
+    """The record with other replicas in sync. If too few remain, who left goes to `elr`; else it is empty."""
+    members = set(isr)
+    in_sync = ordered(record, members)
+    left = (set(record.isr) | set(record.elr)) - members
+    return replace(record, isr=in_sync, elr=() if len(in_sync) >= min_isr else ordered(record, left))
+
+
+def without_leader(record: PartitionRecord) -> PartitionRecord:
+    """The record by which a leader that resigns asks for another."""
+    return replace(record, leader=None, incarnation=NO_INCARNATION)
+
+
+def ordered(record: PartitionRecord, nodes: Set[NodeId]) -> tuple[NodeId, ...]:
+    """Nodes in the order in which the record names its replicas; the others, by name, behind."""
+    return (*(node for node in record.replicas if node in nodes), *sorted(nodes - set(record.replicas)))
+
+
+def waited_for(record: PartitionRecord, proposed: Proposed | None, rules: Rules = ALL_RULES) -> set[NodeId]:
+    """Without whom nothing counts: whoever is in sync, or may be by a proposal that is under way."""
+    members = set(record.isr)
+    if proposed is None:
+        return members
+    if rules.counts_joining_early:
+        members |= set(proposed.record.isr)
+    if not rules.counts_leaving_late:
+        members &= set(proposed.record.isr)
+    return members
+
+
+def surely_in(record: PartitionRecord, proposed: Proposed | None) -> set[NodeId]:
+    """Who is in sync whatever becomes of a proposal."""
+    return set(record.isr) if proposed is None else set(record.isr) & set(proposed.record.isr)
