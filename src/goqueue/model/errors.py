@@ -393,6 +393,42 @@ class Unknown(Unavailable):
         super().__init__(f"nobody knows whether the change was made: {reason}")
 
 
+class NodeUnreachable(Unavailable):
+    """There is no connection to the node that should answer this; it was not asked."""
+
+    code = "node_unreachable"
+
+    def __init__(self, node: str) -> None:
+        super().__init__(f"node {node} cannot be reached")
+        self.node = node
+
+
+class AnswerLost(Unavailable):
+    """The node that should answer this was asked and did not: it may have been done, or not."""
+
+    code = "answer_lost"
+
+    def __init__(self, node: str, why: str) -> None:
+        super().__init__(f"nobody knows whether node {node} has done it: {why}")
+        self.node = node
+
+
+class CallFailed(Unavailable):
+    """The node that should answer this has failed at it: its log tells more."""
+
+    code = "call_failed"
+
+
+class NodeBusy(Busy):
+    """Too much is under way to the node that should answer this: try again in a moment."""
+
+    code = "node_busy"
+
+    def __init__(self, node: str) -> None:
+        super().__init__(f"too much is under way to node {node}: try again in a moment")
+        self.node = node
+
+
 class PartitionDamaged(Unavailable):
     """Stored messages are lost; it is not written to until an operator accepts that, or repairs it."""
 

@@ -4,7 +4,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from errno import EDQUOT, ENOSPC
 from typing import NamedTuple, ParamSpec, Protocol, TypeVar
 
-from goqueue.model.cluster import Change, Guard, Loaded
+from goqueue.model.cluster import Change, Guard, Loaded, NodeId
+from goqueue.model.peers import Answered, Loss, Neighbour, Pace, Peer
+from goqueue.model.places import Command
+from goqueue.model.replication import Follow, Message
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -212,3 +215,122 @@ class Store(Protocol):
 
     async def open_session(self, ttl_ms: int) -> Session:
         """Say that one is alive, and go on saying so."""
+
+
+class Stream(Protocol):
+    """One end of a session: messages of one follower and one leader about one partition, over one connection.
+
+    What arrives is a beginning of what was sent: in order, each message whole and once, none left out. It
+    ends for both when either closes it or the connection is lost, and never comes back; another session
+    does. That a message was sent says nothing about whether it arrived: only an `Ack` does. Between streams
+    there is no order, and none between a stream and calls.
+    """
+
+    @property
+    def peer(self) -> Peer:
+        """Who is at the other end, as it is registered."""
+
+    @property
+    def session(self) -> int: ...
+
+    @property
+    def is_over(self) -> bool: ...
+
+    @property
+    def has_room(self) -> bool:
+        """Whether frames may be sent.
+
+        Less than SESSION_UNSENT_BYTES_MAX of this session and LINK_UNSENT_BYTES_MAX of its connection wait
+        to go out.
+        """
+
+    def send(self, message: Message, frames: Sequence[Buffer] = ()) -> None:
+        """Send, without waiting and without a copy: nobody may change `frames` any more.
+
+        Frames are sent only while there is room; the last of them may go beyond it. On a stream that is
+        over nothing happens.
+        """
+
+    def close(self) -> None:
+        """End it, and drop what has not gone out. The other side is told; this one's user is not."""
+
+
+class StreamUser(Protocol):
+    """Who uses one end of a session. All is called from the loop, and never from within a call of the stream.
+
+    Of one connection all streams wait while one is called: what comes is taken in at once, or kept aside.
+    """
+
+    def received(self, message: Message, frames: Buffer) -> None:
+        """A message came. `frames` may be kept; nobody else writes to it."""
+
+    def has_room_again(self) -> None:
+        """There was no room to send, and now there is."""
+
+    def ended(self) -> None:
+        """The other side has closed it, or the connection is lost. Nothing is received behind this."""
+
+
+class Link(Protocol):
+    """One connection to a node that was made from here. Lost once, it stays lost: ask for another."""
+
+    @property
+    def peer(self) -> Peer: ...
+
+    @property
+    def pace(self) -> Pace: ...
+
+    @property
+    def is_lost(self) -> bool: ...
+
+    def follow(self, message: Follow, user: StreamUser) -> Stream:
+        """Open a session by its first message. Its number must be above all that this link has had.
+
+        Raises NodeUnreachable when the link is lost.
+        """
+
+
+class PeerUser(Protocol):
+    """What other nodes want of this one. Called from the loop."""
+
+    def followed(self, stream: Stream, message: Follow) -> StreamUser | None:
+        """Another node opens a session; who shall use this end of it. None: it is closed."""
+
+    async def answer(self, caller: Peer, command: Command, tail: Buffer, *, wait_ms: int) -> Answered:
+        """What comes of a command; errors of the one tree go back as they are.
+
+        It is cancelled when the caller no longer waits, be it that it gave up or that the connection is
+        lost. Then it may have been done, as with any caller that goes away.
+        """
+
+    def lost(self, node: NodeId, loss: Loss) -> None:
+        """A connection to or from a node has ended, or none could be made. Told each time that happens."""
+
+
+class Peers(Protocol):
+    """Connections to other nodes: streams of replication, and calls. Whoever is not registered has none.
+
+    A link that is lost is made anew, with growing pauses, as long as its node is registered. The two ends
+    do not learn of a loss at the same time, and messages that were sent over an old connection may arrive
+    after a new one is up: what is received counts only in its session and epoch.
+    """
+
+    def serve(self, me: Peer, user: PeerUser) -> None:
+        """From now on be this incarnation of this node. Connections of an earlier one are cut."""
+
+    def meet(self, neighbours: Mapping[NodeId, Neighbour]) -> None:
+        """Who is registered now. Connections with any other incarnation are cut; the rest goes on."""
+
+    async def link(self, node: NodeId, pace: Pace) -> Link:
+        """The connection to a node; waits, for ever if need be, until there is one."""
+
+    async def call(
+        self, node: NodeId, command: Command, *, wait_ms: int, tail: Sequence[Buffer] = ()
+    ) -> Answered:
+        """Have a command run by another node, and wait for its answer. Raises what its verb raises, and:
+
+        NodeUnreachable: there is no connection, and nothing was sent (a first attempt is waited for).
+        NodeBusy: too much waits to go out to that node, or is under way there; nothing was done.
+        AnswerLost: the connection was lost, or the time has passed: it may have been done, or be done yet.
+        Calls are in no order, neither among each other nor with what streams carry.
+        """

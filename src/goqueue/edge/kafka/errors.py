@@ -108,6 +108,7 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     # Later, or elsewhere: these are retriable for every client.
     errors.Busy: ErrorCode.request_timed_out,
     errors.WorkshopBusy: ErrorCode.request_timed_out,
+    errors.NodeBusy: ErrorCode.request_timed_out,
     errors.TopicExists: ErrorCode.topic_already_exists,
     errors.ScheduleExists: ErrorCode.unknown_server_error,
     errors.GroupNotEmpty: ErrorCode.non_empty_group,
@@ -126,6 +127,9 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.RestoreConflict: ErrorCode.unknown_server_error,
     errors.Unavailable: ErrorCode.leader_not_available,
     errors.Unknown: ErrorCode.request_timed_out,
+    errors.NodeUnreachable: ErrorCode.request_timed_out,
+    errors.AnswerLost: ErrorCode.request_timed_out,
+    errors.CallFailed: ErrorCode.unknown_server_error,
     errors.LeaderEpochUnknown: ErrorCode.unknown_leader_epoch,
     errors.ShuttingDown: ErrorCode.not_leader_or_follower,
     errors.QuarantineNotReady: ErrorCode.leader_not_available,
