@@ -2,7 +2,7 @@
 # package registry is enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint format imports types docs walks demo sim fuzz storm soak bench bench-spark soak-spark clean
+.PHONY: help setup run stubs test check lint format imports types docs walks demo sim fuzz storm soak bench bench-spark soak-spark clean
 
 SHELL := /bin/sh
 VENV := .venv
@@ -49,6 +49,12 @@ format: $(VENV)/.ready-dev ## Rewrite the code in the house's format
 
 docs: $(VENV)/.ready-dev ## Rewrite the pages that are made from code
 	$(BIN)/python -m goqueue.node.reference_pages docs
+
+# The compiler is needed here only, so it gets an environment of its own.
+stubs: $(VENV)/.ready-dev ## Write the stubs in src/goqueue/proto anew from their .proto files
+	$(BIN)/python -m venv build/stubs
+	build/stubs/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt grpcio-tools
+	cd src && ../build/stubs/bin/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. goqueue/proto/*/*.proto
 
 walks: $(VENV)/.ready-dev ## Write the transcripts of tests/walks anew, to be reviewed as a diff
 	$(BIN)/python -m tests.walks.teller

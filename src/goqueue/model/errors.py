@@ -429,6 +429,16 @@ class NodeBusy(Busy):
         self.node = node
 
 
+class StoreUnreachable(Unavailable):
+    """What is agreed cannot be asked for or changed now: none of the store's members answers."""
+
+    code = "store_unreachable"
+
+    def __init__(self, endpoints: Sequence[str], reason: str) -> None:
+        where = f" ({', '.join(endpoints)})" if endpoints else ""
+        super().__init__(f"the store of what is agreed{where} does not answer: {reason}")
+
+
 class PartitionDamaged(Unavailable):
     """Stored messages are lost; it is not written to until an operator accepts that, or repairs it."""
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from errno import EDQUOT, ENOSPC
 from typing import NamedTuple, ParamSpec, Protocol, TypeVar
 
-from goqueue.model.cluster import Change, Guard, Loaded, NodeId
+from goqueue.model.cluster import ABSENT, Change, Guard, Loaded, NodeId
 from goqueue.model.peers import Answered, Loss, Neighbour, Pace, Peer
 from goqueue.model.places import Command
 from goqueue.model.replication import Follow, Message
@@ -187,8 +187,15 @@ class Session(Protocol):
     def is_lost(self) -> bool:
         """Whether it has ended."""
 
-    async def hold(self, key: str, value: bytes) -> int:
-        """Put a key that is absent, for as long as the session lives; its revision. Raises like `change`."""
+    async def ended(self) -> None:
+        """Return when it has ended."""
+
+    async def hold(self, key: str, value: bytes, revision: int = ABSENT) -> int:
+        """Put a key that is absent, or has this revision, for as long as the session lives.
+
+        Returns its new revision, and raises like `change`. A plain change of such a key would take it out of
+        the session.
+        """
 
     async def close(self) -> None:
         """Give up what it holds, now."""
@@ -215,6 +222,12 @@ class Store(Protocol):
 
     async def open_session(self, ttl_ms: int) -> Session:
         """Say that one is alive, and go on saying so."""
+
+    async def end_session(self, key: str, revision: int) -> None:
+        """End the session that holds a key, whosever it is, if the key has this revision.
+
+        For those who know that its owner is dead, or that is not believed any more. Raises like `change`.
+        """
 
 
 class Stream(Protocol):

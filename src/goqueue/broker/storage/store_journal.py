@@ -110,6 +110,7 @@ class StoreJournal:
         self._history: deque[Change] = deque(maxlen=HISTORY_MAX)
         """The newest changes that were told, of revisions one behind the other."""
         self._news: asyncio.Future[None] | None = None
+        self._sessions: list[HeldKeys] = []
 
     async def load(self, prefix: str) -> Loaded:
         loaded = self._keys.loaded(prefix)
@@ -146,11 +147,21 @@ class StoreJournal:
         return revision
 
     async def open_session(self, ttl_ms: int) -> "HeldKeys":
-        return HeldKeys(self)
+        session = HeldKeys(self)
+        self._sessions.append(session)
+        return session
 
-    def hold(self, puts: Mapping[str, bytes], drops: Sequence[str]) -> int:
+    async def end_session(self, key: str, revision: int) -> None:
+        self._keys.check([Guard(key, revision)])
+        for session in [session for session in self._sessions if session.holds(key)]:
+            await session.close()
+
+    def forget_session(self, session: "HeldKeys") -> None:
+        self._sessions.remove(session)
+
+    def hold(self, guards: Sequence[Guard], puts: Mapping[str, bytes], drops: Sequence[str]) -> int:
         """Change keys that do not outlive the process: a session's."""
-        self._keys.check(Guard(key, ABSENT) for key in puts)
+        self._keys.check(guards)
         revision = self._keys.revision + 1
         self._keys.change(revision, puts, drops)
         self._keys.held |= puts.keys()
@@ -190,19 +201,30 @@ class HeldKeys:
 
     def __init__(self, store: StoreJournal) -> None:
         self._store = store
-        self._keys: list[str] = []
-        self.is_lost = False
+        self._keys: dict[str, None] = {}
+        self._ended = asyncio.Event()
         self.is_doubtful = False
 
-    async def hold(self, key: str, value: bytes) -> int:
-        revision = self._store.hold({key: value}, ())
-        self._keys.append(key)
-        return revision
+    @property
+    def is_lost(self) -> bool:
+        return self._ended.is_set()
+
+    def holds(self, key: str) -> bool:
+        return key in self._keys
+
+    async def ended(self) -> None:
+        await self._ended.wait()
+
+    async def hold(self, key: str, value: bytes, revision: int = ABSENT) -> int:
+        new_revision = self._store.hold([Guard(key, revision)], {key: value}, ())
+        self._keys[key] = None
+        return new_revision
 
     async def close(self) -> None:
         if not self.is_lost:
-            self.is_lost = True
-            self._store.hold({}, self._keys)
+            self._ended.set()
+            self._store.forget_session(self)
+            self._store.hold((), {}, tuple(self._keys))
 
 
 def _changed(revision: int, puts: Mapping[str, bytes], drops: Iterable[str] = ()) -> Changed:

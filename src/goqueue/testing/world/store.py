@@ -33,6 +33,7 @@ class SimulatedStore:
         self._keys = Keys()
         self._history: list[Change] = []
         self._compacted = 0
+        self._sessions: list[SimulatedSession] = []
         self._news = asyncio.Event()
         self._back = asyncio.Event()
         self._back.set()
@@ -83,10 +84,24 @@ class SimulatedStore:
 
     async def open_session(self, ttl_ms: int) -> "SimulatedSession":
         await self._travel()
-        return SimulatedSession(self)
+        session = SimulatedSession(self)
+        self._sessions.append(session)
+        return session
 
-    def drop_held(self, keys: Sequence[str]) -> None:
+    async def end_session(self, key: str, revision: int) -> None:
+        await self._travel()
+        if self._chance.random() < self.faults.lost_questions:
+            raise Unknown("the question was lost")
+        self._keys.check([Guard(key, revision)])
+        for session in [session for session in self._sessions if session.holds(key)]:
+            session.end()
+        await self._travel()
+        if self._chance.random() < self.faults.lost_answers:
+            raise Unknown("the answer was lost")
+
+    def forget_session(self, session: "SimulatedSession", keys: Sequence[str]) -> None:
         """A session's keys go with it."""
+        self._sessions.remove(session)
         self._make({}, keys)
 
     def _make(self, puts: Mapping[str, bytes], drops: Sequence[str]) -> int:
@@ -107,16 +122,28 @@ class SimulatedSession:
 
     def __init__(self, store: SimulatedStore) -> None:
         self._store = store
-        self._keys: list[str] = []
-        self.is_lost = False
+        self._keys: dict[str, None] = {}
+        self._ended = asyncio.Event()
         self.is_doubtful = False
 
-    async def hold(self, key: str, value: bytes) -> int:
-        self._keys.append(key)
+    @property
+    def is_lost(self) -> bool:
+        return self._ended.is_set()
+
+    def holds(self, key: str) -> bool:
+        return key in self._keys
+
+    async def ended(self) -> None:
+        await self._ended.wait()
+
+    async def hold(self, key: str, value: bytes, revision: int = ABSENT) -> int:
+        was_held = key in self._keys
+        self._keys[key] = None
         try:
-            return await self._store.change([Guard(key, ABSENT)], {key: value}, ())
+            return await self._store.change([Guard(key, revision)], {key: value}, ())
         except Outdated:
-            self._keys.remove(key)
+            if not was_held:
+                del self._keys[key]
             raise
 
     async def close(self) -> None:
@@ -125,5 +152,5 @@ class SimulatedSession:
     def end(self) -> None:
         """The store no longer believes that whoever opened it is alive."""
         if not self.is_lost:
-            self.is_lost = True
-            self._store.drop_held(self._keys)
+            self._ended.set()
+            self._store.forget_session(self, tuple(self._keys))

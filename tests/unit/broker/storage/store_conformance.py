@@ -171,3 +171,37 @@ class StoreConformance:
             assert await held(store) == {}
 
         self.walk(work)
+
+    def test_a_held_key_is_changed_by_its_session_and_goes_with_it_all_the_same(self) -> None:
+        async def work(store: Store) -> None:
+            session = await store.open_session(ttl_ms=2_000)
+            first = await session.hold("states/1", b'"starting"')
+            second = await session.hold("states/1", b'"ready"', first)
+            assert second > first
+            with pytest.raises(Outdated):
+                await session.hold("states/1", b'"draining"', first)
+            assert await held(store) == {"states/1": b'"ready"'}
+            await session.close()
+            assert await held(store) == {}
+
+        self.walk(work)
+
+    def test_a_session_is_ended_by_another_who_knows_what_it_holds(self) -> None:
+        async def work(store: Store) -> None:
+            session, other = await store.open_session(ttl_ms=2_000), await store.open_session(ttl_ms=2_000)
+            first = await session.hold("nodes/1", b"1")
+            second = await session.hold("nodes/1", b"2", first)
+            kept = await other.hold("nodes/2", b"2")
+            with pytest.raises(Outdated):
+                await store.end_session("nodes/1", first)
+            assert not session.is_lost
+            await store.end_session("nodes/1", second)
+            assert await held(store) == {"nodes/2": b"2"}
+            async with asyncio.timeout(10):
+                await session.ended()
+            assert (session.is_lost, other.is_lost) == (True, False)
+            with pytest.raises(Outdated):
+                await store.end_session("nodes/1", second)
+            assert (await store.load("nodes/")).items["nodes/2"].revision == kept
+
+        self.walk(work)

@@ -1,0 +1,123 @@
+"""A connection to etcd: a channel to one of its members at a time, and the next one when that is silent.
+
+All calls and streams of a node go to the same member. So whoever notices that it does not answer (a call that
+ran into its deadline, or the keep-alive of the session) leaves it for all: a watch on a member that hangs
+would say nothing for ever, and nobody could tell that from a quiet day.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from random import Random
+
+import grpc
+
+from goqueue.model.errors import StoreUnreachable
+from goqueue.node.etcd.calls import Lost, Request, Response, Stream, Streaming, Unary
+
+DEADLINE_S = 1.0
+"""A call that is not answered within this is lost."""
+_CONNECT_S = 0.3
+"""A member that cannot be connected to within this is passed over."""
+_BACK_OFF_S = 0.1
+_BACK_OFF_MAX_S = 0.5
+
+_OPTIONS = [
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    # Connections of earlier channels to the same address are not taken over: they may be the reason to leave.
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 500),
+    # etcd closes connections that ping more often than every 5 s.
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 2_000),
+    # A proxy that the environment names is for the world outside.
+    ("grpc.enable_http_proxy", 0),
+]
+
+
+class BackOff:
+    """How long to wait before the next try: longer each time, until something worked."""
+
+    def __init__(self) -> None:
+        self._wait_s = _BACK_OFF_S
+
+    async def wait(self) -> None:
+        await asyncio.sleep(self._wait_s)
+        self._wait_s = min(2 * self._wait_s, _BACK_OFF_MAX_S)
+
+    def reset(self) -> None:
+        self._wait_s = _BACK_OFF_S
+
+
+class Connection:
+    def __init__(self, endpoints: Sequence[str], chance: Random) -> None:
+        self._endpoints = list(endpoints)
+        chance.shuffle(self._endpoints)  # so that not all nodes are at the first
+        self._channel: grpc.aio.Channel | None = None
+        self._connecting = asyncio.Lock()
+
+    async def ask(self, method: Unary[Request, Response], request: Request) -> Response:
+        """The answer to a call. Raises StoreUnreachable if it was not sent, else Refused or Lost."""
+        begun_s = asyncio.get_running_loop().time()
+        channel = await self._connected()
+        left_s = begun_s + DEADLINE_S - asyncio.get_running_loop().time()
+        try:
+            return await method(channel, request, timeout_s=max(left_s, _CONNECT_S))
+        except Lost:
+            await self.leave(channel)
+            raise
+
+    async def ask_again(self, method: Unary[Request, Response], request: Request) -> Response:
+        """The same for a question that may be put twice, which is put to the next member when it was lost."""
+        try:
+            return await self.ask(method, request)
+        except Lost:
+            pass
+        try:
+            return await self.ask(method, request)
+        except Lost as lost:
+            raise StoreUnreachable(self._endpoints, str(lost)) from lost
+
+    async def begin(self, method: Streaming[Request, Response]) -> Stream[Request, Response]:
+        """Begin a stream. Raises StoreUnreachable."""
+        return method.begin(await self._connected())
+
+    async def leave(self, channel: grpc.aio.Channel) -> None:
+        """Go to the next member if this is still the one talked to: its calls and streams end as lost."""
+        if channel is self._channel:
+            self._endpoints.append(self._endpoints.pop(0))
+            await self.close()
+
+    async def close(self) -> None:
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            await channel.close()
+
+    async def _connected(self) -> grpc.aio.Channel:
+        """A channel that is ready: one is looked for until the deadline."""
+        channel = self._channel
+        if channel is not None and channel.get_state() is grpc.ChannelConnectivity.READY:
+            return channel
+        async with self._connecting:
+            try:
+                async with asyncio.timeout(DEADLINE_S):
+                    return await self._connect()
+            except TimeoutError:
+                raise StoreUnreachable(self._endpoints, "no connection") from None
+
+    async def _connect(self) -> grpc.aio.Channel:
+        back_off = BackOff()
+        while True:
+            for _ in self._endpoints:
+                if self._channel is None:
+                    self._channel = grpc.aio.insecure_channel(self._endpoints[0], options=_OPTIONS)
+                channel = self._channel
+                try:
+                    async with asyncio.timeout(_CONNECT_S):
+                        await channel.channel_ready()
+                    return channel
+                except TimeoutError:
+                    await self.leave(channel)
+            await back_off.wait()
