@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, NamedTuple, NewType, TypeVar
+from uuid import UUID
 
 T_co = TypeVar("T_co", covariant=True)
 NodeId = NewType("NodeId", str)
@@ -109,5 +110,30 @@ class PartitionRecord:
     """Of the replicas, those that go once all that are added are in sync."""
     incarnation: Incarnation = NO_INCARNATION
     """The leader's when it was elected: a leader that has registered anew since must be elected anew."""
+    resigned: NodeId | None = None
+    """Who led last and asked for another leader: it is elected again only if there is nobody else."""
     starts: int = 0
     """On one node: how often it had started when this was written. Every start since has raised the epoch."""
+
+
+class OrderKind(StrEnum):
+    UNCLEAN = "unclean"
+    """Let any replica lead that is alive, whatever it lacks; only a person decides that."""
+    REASSIGN = "reassign"
+    """Move a partition to other nodes."""
+    CANCEL = "cancel"
+    """Let a partition stay where it was before it was being moved."""
+    DECOMMISSION = "decommission"
+    """Move all that a node holds to others, and retire it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What somebody wants done, until it is; fields that its kind has no use for are as they stand here."""
+
+    kind: OrderKind
+    topic_id: UUID | None = None
+    partition: int = -1
+    replicas: tuple[NodeId, ...] = ()
+    """Where the partition is to be, who should lead first."""
+    node: NodeId | None = None

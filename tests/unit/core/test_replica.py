@@ -1,5 +1,7 @@
 """A replica's rules, one by one; the random search holds them together."""
 
+from dataclasses import replace
+
 from goqueue.core.cluster.replica import Role
 from goqueue.model.cluster import Incarnation
 from goqueue.model.replication import (
@@ -133,11 +135,11 @@ def test_a_leader_that_loses_its_tail_resigns_and_never_leads_again_in_that_epoc
     desk.logs[A].cut_to(0)
     after = desk.replicas[A].reopened(now_ms=0)
 
-    assert effects == [Resigned(1), ProposeRecord(led_by(None), 5)]
+    assert effects == [Resigned(1), ProposeRecord(replace(led_by(None), resigned=A), 5)]
     assert after == []
     desk.take_record(led_by(A, isr=(A, B)), 6, A)
     assert desk.replicas[A].role is Role.RESIGNED
-    assert desk.proposals(A) == [ProposeRecord(led_by(None, isr=(A, B)), 6)]
+    assert desk.proposals(A) == [ProposeRecord(replace(led_by(None, isr=(A, B)), resigned=A), 6)]
     desk.take_record(led_by(B, epoch=2), 7, A)
     assert desk.taken(A)[0] == BecameFollower(2, B)
 

@@ -28,9 +28,18 @@ def with_isr(record: PartitionRecord, isr: Iterable[NodeId], *, min_isr: int) ->
     return replace(record, isr=in_sync, elr=() if len(in_sync) >= min_isr else ordered(record, left))
 
 
+def min_isr_of(record: PartitionRecord, asked: int = 0) -> int:
+    """How many must be in sync: as asked for, never more than there are copies; else 2 of three, or 1.
+
+    Copies that are still being added do not count: a partition that grows would stand still meanwhile.
+    """
+    copies = len(record.replicas) - len(record.adding)
+    return max(1, min(asked or (2 if copies > 2 else 1), copies))
+
+
 def without_leader(record: PartitionRecord) -> PartitionRecord:
     """The record by which a leader that resigns asks for another."""
-    return replace(record, leader=None, incarnation=NO_INCARNATION)
+    return replace(record, leader=None, incarnation=NO_INCARNATION, resigned=record.leader)
 
 
 def ordered(record: PartitionRecord, nodes: Set[NodeId]) -> tuple[NodeId, ...]:

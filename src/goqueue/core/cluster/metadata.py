@@ -14,7 +14,20 @@ from uuid import UUID
 
 from goqueue.core.cluster import values
 from goqueue.core.cluster.values import Topic, encode, name_key, part_key, topic_key
-from goqueue.model.cluster import ABSENT, Change, Guard, Loaded, NodeId, PartitionRecord, Step
+from goqueue.model.cluster import (
+    ABSENT,
+    NO_INCARNATION,
+    Change,
+    Guard,
+    Incarnation,
+    Loaded,
+    Member,
+    NodeId,
+    NodeRecord,
+    Order,
+    PartitionRecord,
+    Step,
+)
 from goqueue.model.errors import InvalidPartitionCount, TopicExists, TopicNotFound
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.settings import TopicSettings
@@ -40,7 +53,12 @@ class Metadata:
         self.journals: set[str] = set()
         self.producer_ids_end = 1
         self.is_commit_mark_kept = False
-        self._records: dict[tuple[UUID, int], PartitionRecord] = {}
+        self.nodes: dict[NodeId, NodeRecord] = {}
+        self.members: dict[NodeId, Member] = {}
+        self.controller: NodeId | None = None
+        self.orders: dict[str, Order] = {}
+        self.records: dict[tuple[UUID, int], PartitionRecord] = {}
+        """Of partitions that have one of their own, by topic id and number."""
         self._revisions: dict[str, int] = {}
         self._gone: list[TopicName] = []
 
@@ -73,8 +91,16 @@ class Metadata:
 
     def record(self, topic: Topic, number: int) -> PartitionRecord:
         """Who leads a partition; without a record of its own it is the one node, since the topic was made."""
-        found = self._records.get((topic.topic_id, number))
+        found = self.records.get((topic.topic_id, number))
         return self._alone(1, topic.starts_before + 1) if found is None else found
+
+    def incarnation(self, node: NodeId) -> Incarnation:
+        """Which registration of a node there is; NO_INCARNATION: it is not alive."""
+        record = self.nodes.get(node)
+        if record is None:
+            return NO_INCARNATION
+        # Until the node has written it down, there has been one write, whose revision it is.
+        return record.incarnation or Incarnation(self._revisions[values.node_key(node)])
 
     def epoch(self, topic: Topic, number: int) -> int:
         """The epoch that a partition is in; 1 when its topic has just been made."""
@@ -146,7 +172,7 @@ class Metadata:
 
     def remove_topic(self, topic: Topic) -> Step[None]:
         """The folder of a deleted topic is gone too: its name is free again."""
-        keys = [part_key(*place) for place in self._records if place[0] == topic.topic_id]
+        keys = [part_key(*place) for place in self.records if place[0] == topic.topic_id]
         name, key = name_key(topic.name), topic_key(topic.topic_id)
         return Step(None, (self.guard(name), self.guard(key)), {}, (name, key, *keys))
 
@@ -175,7 +201,15 @@ class Metadata:
         if key.startswith(values.TOPICS):
             self._put_topic(values.decode_topic(value))
         elif key.startswith(values.PARTS):
-            self._records[values.parsed_part_key(key)] = values.decode_part(value)
+            self.records[values.parsed_part_key(key)] = values.decode_part(value)
+        elif key.startswith(values.NODES):
+            self.nodes[NodeId(key.removeprefix(values.NODES))] = values.decode_node(value)
+        elif key.startswith(values.MEMBERS):
+            self.members[NodeId(key.removeprefix(values.MEMBERS))] = values.decode_member(value)
+        elif key.startswith(values.ORDERS):
+            self.orders[key.removeprefix(values.ORDERS)] = values.decode_order(value)
+        elif key == values.CONTROLLER:
+            self.controller = values.decode_controller(value).node
         elif key.startswith(values.JOURNALS):
             self.journals.add(key.removeprefix(values.JOURNALS))
         elif key == values.PRODUCER_IDS:
@@ -203,7 +237,15 @@ class Metadata:
             # A name is dropped with its topic, once the folder is gone.
             self.deleted.pop(TopicName(key.removeprefix(values.NAMES)), None)
         elif key.startswith(values.PARTS):
-            self._records.pop(values.parsed_part_key(key), None)
+            self.records.pop(values.parsed_part_key(key), None)
+        elif key.startswith(values.NODES):
+            self.nodes.pop(NodeId(key.removeprefix(values.NODES)), None)
+        elif key.startswith(values.MEMBERS):
+            self.members.pop(NodeId(key.removeprefix(values.MEMBERS)), None)
+        elif key.startswith(values.ORDERS):
+            self.orders.pop(key.removeprefix(values.ORDERS), None)
+        elif key == values.CONTROLLER:
+            self.controller = None
 
 
 def _check_partition_count(partitions: int, partitions_max: int) -> None:

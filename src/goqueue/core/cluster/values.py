@@ -9,6 +9,13 @@ producer_ids            up to where ids were set aside
 folder/journals/{name}  one node: a journal that has begun, so that its absence is noticed
 folder/commit_mark      one node: the folder was written by a broker that keeps to the commit mark
 tenants/{id}, usage/{id}   what the access room knows of tenants
+
+Several nodes have these as well, and no `starts` and no `folder/`:
+
+members/{node}          a node that belongs to the cluster, alive or not
+nodes/{node}            a node that is alive; goes with its session
+controller              the node that decides; goes with its session
+orders/{id}             what somebody has ordered and is not done yet
 """
 
 from dataclasses import dataclass
@@ -17,7 +24,7 @@ from uuid import UUID
 
 import msgspec
 
-from goqueue.model.cluster import PartitionRecord
+from goqueue.model.cluster import Member, NodeId, NodeRecord, Order, PartitionRecord
 from goqueue.model.ids import TopicName
 from goqueue.model.settings import TopicSettings
 
@@ -27,6 +34,10 @@ NAMES = "names/"
 TOPICS = "topics/"
 PARTS = "parts/"
 PRODUCER_IDS = "producer_ids"
+MEMBERS = "members/"
+NODES = "nodes/"
+CONTROLLER = "controller"
+ORDERS = "orders/"
 JOURNALS = "folder/journals/"
 COMMIT_MARK = "folder/commit_mark"
 
@@ -53,6 +64,8 @@ class Topic:
     """How often the node had started before the life in which the topic was made."""
     is_deleted: bool = False
     """Gone for everybody; its folder is still to be removed, and its name is not free before."""
+    replication: int = 1
+    """How many copies of each partition were asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +73,13 @@ class ProducerIds:
     end: int
     taken_by: str = ""
     """Another one each time, so that whoever asked knows his own block when an answer was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSeat:
+    """Who decides for all."""
+
+    node: NodeId
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +92,10 @@ decode_cluster = msgspec.json.Decoder(Cluster).decode
 decode_starts = msgspec.json.Decoder(Starts).decode
 decode_topic = msgspec.json.Decoder(Topic).decode
 decode_part = msgspec.json.Decoder(PartitionRecord).decode
+decode_member = msgspec.json.Decoder(Member).decode
+decode_node = msgspec.json.Decoder(NodeRecord).decode
+decode_controller = msgspec.json.Decoder(ControllerSeat).decode
+decode_order = msgspec.json.Decoder(Order).decode
 decode_producer_ids = msgspec.json.Decoder(ProducerIds).decode
 
 
@@ -94,3 +118,15 @@ def part_key(topic_id: UUID, number: int) -> str:
 def parsed_part_key(key: str) -> tuple[UUID, int]:
     topic_id, _, number = key.removeprefix(PARTS).partition("/")
     return UUID(topic_id), int(number)
+
+
+def member_key(node: NodeId) -> str:
+    return MEMBERS + node
+
+
+def node_key(node: NodeId) -> str:
+    return NODES + node
+
+
+def order_key(order_id: str) -> str:
+    return ORDERS + order_id

@@ -1,0 +1,227 @@
+"""What the controller decides: from the image to changes, and from nothing else.
+
+Each change is guarded by the controller's own seat, so that one who was replaced decides nothing any more; by
+the records it rests on; and by the registration of whoever it elects. What turns out to be outdated is
+decided anew with the next image, so nothing here is remembered.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from uuid import UUID
+
+from goqueue.core.cluster import values
+from goqueue.core.cluster.elections import Alive, candidates, elect, elect_unclean, fit_record
+from goqueue.core.cluster.isr import min_isr_of
+from goqueue.core.cluster.metadata import Metadata
+from goqueue.core.cluster.moves import begin_move, cancel_move, finish_move, is_moving
+from goqueue.core.cluster.placement import Placement
+from goqueue.core.cluster.values import Topic, encode, member_key, node_key, order_key, part_key
+from goqueue.model.cluster import Guard, NodeId, NodeState, Order, OrderKind, PartitionRecord, Step
+from goqueue.model.ids import INTERNAL_PREFIX
+
+MOVES_MAX = 20
+"""So many partitions move at a time: each copies its whole log."""
+INTERNAL_REPLICAS = 3
+IMBALANCE_MAX = 0.1
+"""Which share of the partitions that a node should lead may be led by others."""
+PUTS_MAX = 60
+"""So many keys are changed together; a store refuses more than 128 operations, guards among them."""
+
+Place = tuple[UUID, int]
+
+
+def decide(image: Metadata, *, balances: bool = False) -> list[Step[None]]:
+    """What is to be changed now. `balances`: also give partitions back to who should lead them."""
+    deciding = _Deciding(image)
+    deciding.fit()
+    deciding.carry_out_orders()
+    deciding.grow_internal_topics()
+    if balances:
+        deciding.balance()
+    return deciding.steps()
+
+
+def bundle(steps: Iterable[Step[None]]) -> Iterator[Step[None]]:
+    """Steps put together, as many as fit into one change."""
+    guards: dict[str, Guard] = {}
+    puts: dict[str, bytes] = {}
+    drops: list[str] = []
+    for step in steps:
+        if puts and len(puts) + len(drops) + len(step.puts) + len(step.drops) > PUTS_MAX:
+            yield Step(None, tuple(guards.values()), dict(puts), tuple(drops))
+            guards, puts, drops = {}, {}, []
+        guards |= {guard.key: guard for guard in step.guards}
+        puts |= step.puts
+        drops += step.drops
+    if puts or drops:
+        yield Step(None, tuple(guards.values()), puts, tuple(drops))
+
+
+def new_records(
+    image: Metadata, topic: Topic, numbers: Iterable[int]
+) -> Iterator[tuple[int, PartitionRecord]]:
+    """Records of partitions that are to be: all replicas are in sync, as there is nothing to have yet."""
+    nodes = alive_nodes(image)
+    placement = Placement(placeable(image), image.records.values())
+    for number in numbers:
+        replicas = placement.place(topic.topic_id, number, topic.replication)
+        record = PartitionRecord(leader=None, epoch=0, replicas=replicas, isr=replicas)
+        yield number, elect(record, replicas[0], nodes)
+
+
+def alive_nodes(image: Metadata) -> dict[NodeId, Alive]:
+    return {node: Alive(image.incarnation(node), record.state) for node, record in image.nodes.items()}
+
+
+def placeable(image: Metadata) -> dict[NodeId, str]:
+    """The racks of all nodes that may get something new."""
+    leaving = {order.node for order in image.orders.values() if order.kind is OrderKind.DECOMMISSION}
+    return {
+        node: record.rack
+        for node, record in image.nodes.items()
+        if record.state is NodeState.READY and node not in leaving and not _is_retired(image, node)
+    }
+
+
+def _is_retired(image: Metadata, node: NodeId) -> bool:
+    member = image.members.get(node)
+    return member is not None and member.is_retired
+
+
+class _Deciding:
+    """One decision: the image, and what shall become of its records."""
+
+    def __init__(self, image: Metadata) -> None:
+        self._image = image
+        self._nodes = alive_nodes(image)
+        self._records = {place: record for place, record in image.records.items() if place[0] in image.names}
+        self._changed: dict[Place, PartitionRecord] = {}
+        self._with_order: dict[Place, list[str]] = {}
+        """Orders that are done with the record of a partition."""
+        self._more: list[Step[None]] = []
+        self._moving = sum(map(is_moving, self._records.values()))
+        self._placement: Placement | None = None
+
+    def fit(self) -> None:
+        """Leaders and ISRs for the nodes that are there; moves that have come to their end."""
+        for place, record in self._records.items():
+            fitted = fit_record(record, self._nodes, min_isr=min_isr_of(record))
+            finished = finish_move(fitted, self._nodes)
+            self._moving -= is_moving(fitted) and not is_moving(finished)
+            self._change(place, finished)
+
+    def carry_out_orders(self) -> None:
+        for order_id, order in sorted(self._image.orders.items()):
+            if order.kind is OrderKind.DECOMMISSION:
+                self._decommission(order_id, order)
+            else:
+                self._carry_out(order_id, order)
+
+    def grow_internal_topics(self) -> None:
+        """Internal topics get their copies by themselves as nodes come: nobody has to know a setting."""
+        wanted = min(INTERNAL_REPLICAS, len(placeable(self._image)))
+        for place, record in self._records.items():
+            lacking = wanted - len(record.replicas)
+            if lacking <= 0 or not self._image.names[place[0]].startswith(INTERNAL_PREFIX):
+                continue
+            if not is_moving(self._now(place)) and self._moving < MOVES_MAX:
+                chosen = self._placing().choose(*place, lacking, self._now(place).replicas)
+                self._move(place, (*self._now(place).replicas, *chosen))
+
+    def balance(self) -> None:
+        """Let who should lead do so, where too much is led by others."""
+        elsewhere: dict[NodeId, list[Place]] = {}
+        wanted: Counter[NodeId] = Counter()
+        for place in self._records:
+            record = self._now(place)
+            preferred = record.replicas[0]
+            wanted[preferred] += 1
+            if record.leader != preferred and not is_moving(record):
+                elsewhere.setdefault(preferred, []).append(place)
+        for preferred, places in elsewhere.items():
+            if len(places) <= IMBALANCE_MAX * wanted[preferred]:
+                continue
+            for place in places:
+                if preferred in candidates(self._now(place), self._nodes):
+                    self._change(place, elect(self._now(place), preferred, self._nodes))
+
+    def steps(self) -> list[Step[None]]:
+        """All that was decided; a step for each partition, as each can be outdated by itself."""
+        return [*map(self._step, self._changed), *self._more]
+
+    def _step(self, place: Place) -> Step[None]:
+        key, record, image = part_key(*place), self._changed[place], self._image
+        guards = [image.guard(values.CONTROLLER), image.guard(key)]
+        if record.leader is not None and record.epoch != self._records[place].epoch:
+            guards.append(image.guard(node_key(record.leader)))
+        drops = [order_key(order_id) for order_id in self._with_order.get(place, ())]
+        guards += map(image.guard, drops)
+        return Step(None, tuple(guards), {key: encode(record)}, tuple(drops))
+
+    def _carry_out(self, order_id: str, order: Order) -> None:
+        assert order.topic_id is not None, "such an order names a partition"
+        place = (order.topic_id, order.partition)
+        if place not in self._records:
+            self._drop_order(order_id)
+            return
+        record = self._now(place)
+        match order.kind:
+            case OrderKind.UNCLEAN:
+                if record.leader is None:
+                    self._change(place, elect_unclean(record, self._nodes))
+                    if self._now(place).leader is None:
+                        return  # None of its replicas is there: the order stands.
+            case OrderKind.CANCEL:
+                self._change(place, cancel_move(record, self._nodes))
+            case _:
+                if not is_moving(record) and self._moving >= MOVES_MAX:
+                    return
+                self._move(place, order.replicas)
+        if self._now(place) == self._records[place]:
+            self._drop_order(order_id)
+        else:
+            self._with_order.setdefault(place, []).append(order_id)
+
+    def _decommission(self, order_id: str, order: Order) -> None:
+        """Move what a node holds, as much as may move at a time; when nothing is left, it is retired."""
+        assert order.node is not None, "such an order names a node"
+        held = [place for place in self._records if order.node in self._now(place).replicas]
+        for place in held:
+            replicas = self._now(place).replicas
+            if is_moving(self._now(place)) or self._moving >= MOVES_MAX:
+                continue
+            (*chosen,) = self._placing().choose(*place, 1, replicas)
+            if chosen or len(replicas) > 1:
+                self._move(place, tuple(node for node in (*replicas, *chosen) if node != order.node))
+        member = self._image.members.get(order.node)
+        if not held and member is not None:
+            image, key, drop = self._image, member_key(order.node), order_key(order_id)
+            guards = (image.guard(values.CONTROLLER), image.guard(key), image.guard(drop))
+            self._more.append(Step(None, guards, {key: encode(replace(member, is_retired=True))}, (drop,)))
+        elif not held:
+            self._drop_order(order_id)
+
+    def _move(self, place: Place, replicas: tuple[NodeId, ...]) -> None:
+        record = self._now(place)
+        self._moving += not is_moving(record)
+        self._change(place, begin_move(record, replicas))
+
+    def _drop_order(self, order_id: str) -> None:
+        key = order_key(order_id)
+        guards = (self._image.guard(values.CONTROLLER), self._image.guard(key))
+        self._more.append(Step(None, guards, {}, (key,)))
+
+    def _now(self, place: Place) -> PartitionRecord:
+        return self._changed.get(place) or self._records[place]
+
+    def _change(self, place: Place, record: PartitionRecord) -> None:
+        if record != self._records[place]:
+            self._changed[place] = record
+        else:
+            self._changed.pop(place, None)
+
+    def _placing(self) -> Placement:
+        if self._placement is None:
+            self._placement = Placement(placeable(self._image), self._image.records.values())
+        return self._placement

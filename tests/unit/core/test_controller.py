@@ -1,0 +1,299 @@
+"""What the controller decides when nodes come, go and drain, and when somebody orders something."""
+
+from dataclasses import replace
+from uuid import UUID
+
+from goqueue.core.cluster import values
+from goqueue.core.cluster.controller import MOVES_MAX, PUTS_MAX, bundle, decide, new_records
+from goqueue.core.cluster.values import Topic, node_key, part_key
+from goqueue.model.cluster import Guard, NodeId, NodeState, Order, OrderKind
+from goqueue.model.ids import TopicName
+from goqueue.model.settings import TopicSettings
+from tests.unit.core.cluster_world import A, B, C, ClusterWorld, D
+
+
+def world_of(*nodes: NodeId) -> ClusterWorld:
+    world = ClusterWorld()
+    for node in nodes:
+        world.register(node)
+    return world
+
+
+def test_nothing_is_decided_where_everything_is_as_it_should_be() -> None:
+    world = world_of(A, B, C)
+    world.add_topic("orders", world.led_by(A, A, B, C))
+
+    assert world.decide() == 0
+
+
+def test_when_a_leader_is_gone_the_first_replica_in_sync_that_is_ready_leads() -> None:
+    world = world_of(A, B, C)
+    orders = world.add_topic("orders", world.led_by(A, A, B, C))
+    world.change_state(B, NodeState.STARTING)
+    world.leave(A)
+
+    world.decide()
+
+    record = world.record(orders)
+    assert (record.leader, record.epoch, record.isr, record.elr) == (C, 5, (B, C), ())
+    assert record.incarnation == world.image.incarnation(C)
+    assert world.decide() == 0
+
+
+def test_an_election_rests_on_the_seat_the_record_and_the_registration_of_who_is_elected() -> None:
+    world = world_of(A, B, C)
+    orders = world.add_topic("orders", world.led_by(A, A, B, C))
+    world.leave(A)
+
+    (step,) = decide(world.image)
+
+    keys = (values.CONTROLLER, part_key(orders.topic_id, 0), node_key(B))
+    assert step.guards == tuple(map(world.image.guard, keys))
+    assert all(isinstance(guard, Guard) and guard.revision for guard in step.guards)
+
+
+def test_a_follower_that_is_gone_leaves_the_isr_and_the_epoch_stays() -> None:
+    world = world_of(A, B, C)
+    orders = world.add_topic("orders", world.led_by(A, A, B, C))
+    world.leave(C)
+
+    world.decide()
+
+    assert world.record(orders) == replace(world.led_by(A, A, B, C), isr=(A, B))
+
+
+def test_who_leaves_too_few_behind_may_still_be_elected() -> None:
+    world = world_of(A, B, C)
+    orders = world.add_topic("orders", replace(world.led_by(A, A, B, C), isr=(A, B)))
+    world.leave(B)
+    world.decide()
+    assert (world.record(orders).isr, world.record(orders).elr) == ((A,), (B,))
+    world.leave(A)
+    world.decide()
+    assert (world.record(orders).leader, world.record(orders).isr) == (None, (A,))
+
+    world.register(B)
+    world.decide()
+
+    record = world.record(orders)
+    assert (record.leader, record.isr, record.elr) == (B, (B,), (A,))
+    assert record.epoch == 6
+
+
+def test_the_last_in_sync_stays_in_the_isr_and_leads_when_it_is_back() -> None:
+    world = world_of(A)
+    orders = world.add_topic("orders", world.led_by(A, A))
+    world.leave(A)
+    world.decide()
+    assert (world.record(orders).leader, world.record(orders).epoch, world.record(orders).isr) == (
+        None,
+        5,
+        (A,),
+    )
+    assert world.decide() == 0
+
+    world.register(A)
+    world.decide()
+
+    assert (world.record(orders).leader, world.record(orders).epoch) == (A, 6)
+
+
+def test_a_node_that_has_registered_anew_leads_only_by_a_new_election() -> None:
+    world = world_of(A)
+    orders = world.add_topic("orders", world.led_by(A, A))
+    world.register(A)
+
+    world.decide()
+
+    assert (world.record(orders).leader, world.record(orders).epoch) == (A, 5)
+    assert world.record(orders).incarnation == world.image.incarnation(A)
+
+
+def test_a_draining_node_hands_over_and_stays_in_sync() -> None:
+    world = world_of(A, B, C)
+    orders = world.add_topic("orders", world.led_by(A, A, B, C), world.led_by(A, A))
+    world.change_state(A, NodeState.DRAINING)
+
+    world.decide()
+
+    assert (world.record(orders).leader, world.record(orders).epoch, world.record(orders).isr) == (
+        B,
+        5,
+        (A, B, C),
+    )
+    assert world.record(orders, 1) == world.led_by(A, A)
+    assert world.decide() == 0
+
+
+def test_a_leader_that_has_resigned_leads_again_only_if_there_is_nobody_else() -> None:
+    world = world_of(A, B)
+    resigned = replace(world.led_by(A, A, B), leader=None, resigned=A)
+    orders = world.add_topic("orders", resigned, replace(resigned, isr=(A,)))
+
+    world.decide()
+
+    assert (world.record(orders).leader, world.record(orders).resigned) == (B, None)
+    assert (world.record(orders, 1).leader, world.record(orders, 1).resigned) == (A, None)
+
+
+def test_only_an_order_lets_a_replica_lead_that_may_lack_something() -> None:
+    world = world_of(A, B)
+    orders = world.add_topic("orders", replace(world.led_by(A, A, B), isr=(A,)))
+    world.leave(A)
+    world.decide()
+    assert world.record(orders).leader is None
+
+    world.order("1", Order(kind=OrderKind.UNCLEAN, topic_id=orders.topic_id, partition=0))
+    world.decide()
+
+    assert (world.record(orders).leader, world.record(orders).isr) == (B, (B,))
+    assert world.image.orders == {}
+
+
+def test_an_unclean_order_waits_for_a_replica_and_does_nothing_where_somebody_leads() -> None:
+    world = world_of(A, B)
+    orders = world.add_topic("orders", world.led_by(A, A), world.led_by(B, B))
+    world.leave(A)
+    for number in range(2):
+        world.order(str(number), Order(kind=OrderKind.UNCLEAN, topic_id=orders.topic_id, partition=number))
+
+    world.decide()
+
+    assert list(world.image.orders) == ["0"]
+    assert world.record(orders, 1) == world.led_by(B, B)
+
+
+def test_preferred_leaders_lead_again_where_too_much_is_led_by_others() -> None:
+    world = world_of(A, B)
+    led = [world.led_by(A, A, B)] * 9 + [world.led_by(B, A, B)]
+    orders = world.add_topic("orders", *led)
+    assert world.decide(balances=True) == 0
+
+    world.set_record(orders, world.led_by(B, A, B))
+    assert world.decide() == 0
+    world.decide(balances=True)
+
+    assert {world.record(orders, number).leader for number in range(10)} == {A}
+    assert world.record(orders, 9).epoch == 5
+
+
+def test_internal_topics_get_their_copies_as_nodes_come() -> None:
+    world = world_of(A)
+    records = [world.led_by(A, A)] * (MOVES_MAX + 5)
+    offsets = world.add_topic("__offsets", *records)
+    orders = world.add_topic("orders", world.led_by(A, A))
+    world.register(B)
+    world.register(C)
+    world.register(D)
+
+    world.decide()
+
+    assert len(world.record(offsets).replicas) == 3
+    assert world.record(offsets).adding == world.record(offsets).replicas[1:]
+    assert world.record(orders).replicas == (A,)
+    moving = [number for number in range(len(records)) if world.record(offsets, number).adding]
+    assert len(moving) == MOVES_MAX
+    for number in moving:
+        record = world.record(offsets, number)
+        world.set_record(offsets, replace(record, isr=record.replicas), number)
+    world.decide()
+    world.decide()
+    assert all(len(world.record(offsets, number).replicas) == 3 for number in range(len(records)))
+    assert world.record(offsets).adding == ()
+
+
+def test_a_partition_moves_once_all_who_come_are_in_sync() -> None:
+    world = world_of(A, B, C, D)
+    orders = world.add_topic("orders", world.led_by(A, A, B))
+    world.order("1", Order(kind=OrderKind.REASSIGN, topic_id=orders.topic_id, partition=0, replicas=(C, D)))
+
+    world.decide()
+
+    record = world.record(orders)
+    assert (record.replicas, record.adding, record.removing) == ((C, D, A, B), (C, D), (A, B))
+    assert (record.leader, record.isr, world.image.orders) == (A, (A, B), {})
+    world.set_record(orders, replace(record, isr=(C, A, B)))
+    assert world.decide() == 0
+
+    world.set_record(orders, replace(record, isr=(C, D, A, B)))
+    world.decide()
+
+    record = world.record(orders)
+    assert (record.replicas, record.isr, record.adding, record.removing) == ((C, D), (C, D), (), ())
+    assert (record.leader, record.epoch) == (C, 5)
+
+
+def test_a_move_that_is_cancelled_leaves_the_partition_where_it_was() -> None:
+    world = world_of(A, B, C)
+    orders = world.add_topic("orders", world.led_by(A, A, B))
+    world.order("1", Order(kind=OrderKind.REASSIGN, topic_id=orders.topic_id, partition=0, replicas=(C, B)))
+    world.decide()
+
+    world.order("2", Order(kind=OrderKind.CANCEL, topic_id=orders.topic_id, partition=0))
+    world.decide()
+
+    record = world.record(orders)
+    assert (set(record.replicas), record.adding, record.removing) == ({A, B}, (), ())
+    assert (record.leader, record.epoch, world.image.orders) == (A, 4, {})
+
+
+def test_a_move_does_not_end_with_nobody_who_has_everything() -> None:
+    world = world_of(A, B)
+    moving = replace(world.led_by(A, A, B), replicas=(B, A), isr=(A,), removing=(A,))
+    orders = world.add_topic("orders", moving)
+
+    world.decide()
+
+    assert world.record(orders) == moving
+
+
+def test_a_node_is_retired_when_all_it_held_has_moved() -> None:
+    world = world_of(A, B, C)
+    orders = world.add_topic("orders", world.led_by(C, C, A), world.led_by(A, A, B))
+    world.order("1", Order(kind=OrderKind.DECOMMISSION, node=C))
+    world.decide()
+    record = world.record(orders)
+    assert (record.replicas, record.adding, record.removing) == ((A, B, C), (B,), (C,))
+    assert world.record(orders, 1) == world.led_by(A, A, B)
+
+    world.set_record(orders, replace(record, isr=(A, B, C)))
+    world.decide()
+    assert (world.record(orders).replicas, world.record(orders).leader) == ((A, B), A)
+    world.decide()
+
+    assert world.image.members[C].is_retired
+    assert world.image.orders == {}
+
+
+def test_orders_for_partitions_that_are_gone_are_dropped() -> None:
+    world = world_of(A)
+    world.order("1", Order(kind=OrderKind.CANCEL, topic_id=UUID(int=9), partition=0))
+    world.order("2", Order(kind=OrderKind.DECOMMISSION, node=NodeId("unknown")))
+
+    world.decide()
+
+    assert world.image.orders == {}
+
+
+def test_new_partitions_lie_on_nodes_that_are_ready_and_stay() -> None:
+    world = world_of(A, B, C, D)
+    world.change_state(C, NodeState.DRAINING)
+    world.order("1", Order(kind=OrderKind.DECOMMISSION, node=D))
+    topic = Topic(TopicName("orders"), UUID(int=5), 4, TopicSettings(), 0, replication=3)
+
+    records = dict(new_records(world.image, topic, range(4)))
+
+    assert all(set(record.replicas) == set(record.isr) == {A, B} for record in records.values())
+    assert sorted(str(record.leader) for record in records.values()) == ["a", "a", "b", "b"]
+    assert all(record.epoch == 1 for record in records.values())
+
+
+def test_many_steps_are_made_in_few_changes_that_a_store_takes() -> None:
+    world = world_of(A, B)
+    world.add_topic("orders", *[world.led_by(A, A, B)] * 130)
+    world.leave(A)
+
+    changes = list(bundle(decide(world.image)))
+
+    assert [len(change.puts) for change in changes] == [PUTS_MAX, PUTS_MAX, 10]
+    assert all(len(change.puts) + len(change.guards) <= 128 for change in changes)
