@@ -37,6 +37,8 @@ class Agreement:
         self.on_topics_gone: Callable[[list[TopicName]], None] = lambda _: None
         """Called in the turn in which the image loses topics, so that nobody sees one without the other."""
         self.on_tenants_changed: Callable[[], None] = lambda: None
+        self.listeners: list[Callable[[], None]] = []
+        """Called whenever the image has changed."""
 
     async def load(self) -> None:
         """Begin with what the store holds."""
@@ -84,19 +86,19 @@ class Agreement:
                 revision = await self._store.change(step.guards, step.puts, step.drops)
             except Outdated as outdated:
                 failed = outdated
-                await self._reached(outdated.revision)
+                await self.reached(outdated.revision)
             except Unknown as unknown:
                 failed = unknown
                 loaded = await self._store.load("")
-                await self._reached(loaded.revision)
+                await self.reached(loaded.revision)
                 if _is_made(step, loaded):
                     return step.value
             else:
-                await self._reached(revision)
+                await self.reached(revision)
                 return step.value
         raise failed
 
-    async def _reached(self, revision: int) -> None:
+    async def reached(self, revision: int) -> None:
         """Return when the image is not older than a revision."""
         if revision > self._metadata.revision:
             if self._stopped is not None:
@@ -132,6 +134,8 @@ class Agreement:
         self._wake()
 
     def _wake(self) -> None:
+        for listener in self.listeners:
+            listener()
         while self._waiting and self._waiting[0][0] <= self._metadata.revision:
             _, _, waiter = self._waiting.pop(0)
             if not waiter.done():

@@ -439,6 +439,12 @@ class StoreUnreachable(Unavailable):
         super().__init__(f"the store of what is agreed{where} does not answer: {reason}")
 
 
+class CannotJoin(Fenced):
+    """This node cannot be part of the cluster as it is: its folder, its id or the cluster is wrong."""
+
+    code = "cannot_join"
+
+
 class PartitionDamaged(Unavailable):
     """Stored messages are lost; it is not written to until an operator accepts that, or repairs it."""
 

@@ -131,6 +131,7 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.AnswerLost: ErrorCode.request_timed_out,
     errors.CallFailed: ErrorCode.unknown_server_error,
     errors.StoreUnreachable: ErrorCode.request_timed_out,
+    errors.CannotJoin: ErrorCode.unknown_server_error,
     errors.LeaderEpochUnknown: ErrorCode.unknown_leader_epoch,
     errors.ShuttingDown: ErrorCode.not_leader_or_follower,
     errors.QuarantineNotReady: ErrorCode.leader_not_available,
