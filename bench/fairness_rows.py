@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
@@ -25,11 +25,18 @@ from bench.kafka_rows import create_topic
 from bench.measured import Row, at_most, percentile, reported
 from bench.queue_rows import Connection
 from bench.raw_client import RawClient, batch_of, fetch_request_of_many, produce_request_to_many
+from goqueue.broker.topics.verbs import create_topic as create_wide
+from goqueue.edge.kafka.config import KafkaConfig
+from goqueue.model.settings import BrokerConfig
+from goqueue.model.topics import CreateTopic
+from goqueue.testing.world.holds import longest_hold_by_others
 from tests.doors.http.running_door import RunningDoor
+from tests.doors.kafka.door_thread import DoorThread
 from tests.integration.running_broker import RunningBroker
 
 HOLD_MS_MAX = 20
 PROBE_S = 3.0
+SOON_S = 2.0
 INTERVAL_S = 0.001
 FRAMES = "/topics/bulk/partitions/0/frames?max_bytes=50000000"
 MESSAGES = "/topics/bulk/partitions/0/messages?limit=1000"
@@ -37,8 +44,13 @@ TRACES = "/traces?limit=1000"
 SEARCH = "/traces/search?limit=1000&status=completed"
 WIDE, WIDE_COUNT = "wide", 10_000
 WAITED, WAITING_COUNT = "waited", 2_000
+_ARRIVING_COUNT = 20
+BAD_RECEIPTS_COUNT = 60_000
 _PROBED = json.dumps({"messages": [{"value": "x" * 100}], "acks": "leader"}).encode()
 _TEN_THOUSAND = json.dumps({"messages": [{"key": f"key-{n}", "value": "x" * 100} for n in range(10_000)]})
+_BAD_RECEIPTS = json.dumps(
+    {"receipt_handles": [f"bulk:0:{number}:1:0123456789abcdef" for number in range(BAD_RECEIPTS_COUNT)]}
+)
 _MILLION = b'{"messages":[' + b",".join([b'{"value":""}'] * 1_000_000) + b"]}"
 
 
@@ -74,6 +86,9 @@ class Client:
         self.kafka.send(request)
         self.kafka.receive()
 
+    def ack_in_vain(self) -> None:
+        self.http.post("/messages/ack", content=_BAD_RECEIPTS)
+
     def swallow(self, path: str) -> None:
         """Read a reply to its end as cheaply as can be: the client must not take what the probe needs."""
         host, port = self._http.removeprefix("http://").split(":")
@@ -94,8 +109,10 @@ class Client:
         """Polls that wait for one topic, by the numbers of their sockets."""
         poll = f"{self._join('crowd', WAITED)}&limit=1&timeout=60s"
         polls = [Connection(self._http) for _ in range(WAITING_COUNT)]
-        for connection in polls:
+        for number, connection in enumerate(polls):
             connection.send("GET", poll)
+            if number % _ARRIVING_COUNT == 0:
+                self.get("/livez")  # thousands of requests at once are another matter
         return poll, {connection.fileno(): connection for connection in polls}
 
     def wake_one(self) -> None:
@@ -171,17 +188,45 @@ def holds() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder, RunningDoor(Path(folder)) as door:
         _fill(door.url)
         client = Client(door.url, "")
-        return [
-            at_most(
-                f"fairness: longest hold of the loop by one of {offender.what}",
-                door.longest_hold(lambda ask=offender.ask: ask(client)),  # type: ignore[misc]  # a default binds it
-                "ms",
-                HOLD_MS_MAX,
-                "CPU of one turn of the loop, the best of three requests",
-            )
+        rows = [
+            _hold_row(offender.what, door.longest_hold(partial(offender.ask, client)))
             for offender in OFFENDERS
             if offender.is_of_one_request
         ]
+        bad_receipts = f"acks of {BAD_RECEIPTS_COUNT:,} receipts that are none"
+        rows.append(_hold_row(bad_receipts, door.longest_hold(client.ack_in_vain)))
+    return [*rows, *_kafka_holds()]
+
+
+def _kafka_holds() -> list[Row]:
+    with tempfile.TemporaryDirectory() as folder:
+        door = DoorThread(Path(folder), BrokerConfig(), KafkaConfig())
+        try:
+            door.run(create_wide(door.broker, CreateTopic(name=WIDE, partitions=WIDE_COUNT)))
+            client = Client("", door.address)
+
+            def produce_and_wait() -> None:
+                client.exchange(client.produce)
+                time.sleep(SOON_S)  # what was written is then made safe, and that is part of it
+
+            asked = {"Produce to": produce_and_wait, "Fetch of": lambda: client.exchange(client.fetch)}
+            produce_and_wait()  # the files of 10,000 partitions are made by the first one
+            return [
+                _hold_row(f"{what} {WIDE_COUNT:,} partitions", longest_hold_by_others(door.run, ask))
+                for what, ask in asked.items()
+            ]
+        finally:
+            door.close()
+
+
+def _hold_row(what: str, hold_ms: float) -> Row:
+    return at_most(
+        f"fairness: longest hold of the loop by one of {what}",
+        hold_ms,
+        "ms",
+        HOLD_MS_MAX,
+        "CPU of one turn of the loop, the best of three requests",
+    )
 
 
 def _fill(address: str) -> None:

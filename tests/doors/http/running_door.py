@@ -17,7 +17,7 @@ from goqueue.model.settings import BrokerConfig
 from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
 from goqueue.node.threads import WorkerThreads
-from goqueue.testing.world.holds import HoldWatch
+from goqueue.testing.world.holds import longest_hold_by_others
 from goqueue.testing.world.workshop import WorkshopAtHand
 
 T = TypeVar("T")
@@ -65,12 +65,7 @@ class RunningDoor:
 
     def longest_hold(self, work: Callable[[], object], *, runs: int = 3) -> float:
         """For how many ms of CPU what clients do holds the loop in one piece, in the best of some runs."""
-        holds = []
-        for _ in range(runs):
-            watch = self.run(_begun_watch())
-            work()
-            holds.append(self.run(_ended_watch(watch)))
-        return min(holds)
+        return longest_hold_by_others(self.run, work, runs=runs)
 
     async def _open(self) -> None:
         self.broker = await open_broker(
@@ -86,13 +81,3 @@ class RunningDoor:
     async def _close(self) -> None:
         await self.door.stop()
         await close_broker(self.broker)
-
-
-async def _begun_watch() -> HoldWatch:
-    watch = HoldWatch()
-    watch.begin()
-    return watch
-
-
-async def _ended_watch(watch: HoldWatch) -> float:
-    return watch.end()

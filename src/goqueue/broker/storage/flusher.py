@@ -33,8 +33,8 @@ _ON_LOOP_BYTES = 64 * KiB
 """A round up to this size is written on the loop, as messages are: that costs less than to wake a thread."""
 _SHARE_MAX = 200
 """So many partitions a worker takes at once: the loop prepares their flushes in about a millisecond."""
-_ROUND_MAX = 1_000
-"""So many partitions a round takes: the loop prepares it, and tells of its end, in less than 5 ms each."""
+_ROUND_MAX = 300
+"""So many partitions a round takes: the loop prepares it, and tells of its end, in 2 ms each."""
 _CHECKPOINT_SHARE = 8
 """So many files are synced at once that nobody waits for: the disk serves the rounds in between."""
 _LONE_BYTES = 32 * KiB
@@ -81,7 +81,12 @@ class Flusher:
         """How long those flushes have taken that ended with a recovery point."""
         # A little earlier than promised: the fsync itself takes time too.
         self._delay_s = interval_ms / 1000 * 0.8
-        self._wanted: dict[Partition, Aim] = {}
+        self._for_log: dict[Partition, None] = {}
+        """Those that a round of the commit log is to take, whoever has waited longest first."""
+        self._for_files: dict[Partition, Aim] = {}
+        """Those that are to reach their own files."""
+        self._again: dict[Partition, Aim] = {}
+        """Those that somebody waits for though a flush of them is under way: they come next."""
         self._to_sync: dict[Partition, None] = {}
         """What nobody waits for, but the commit log: it wants to use a file again."""
         self._checkpoint: asyncio.Future[list[Flushed]] | None = None
@@ -140,7 +145,7 @@ class Flusher:
     async def drain(self) -> None:
         """Flush all that is dirty and wait for it."""
         self._flush_dirty()
-        while self._under_way or self._wanted or self._upkeep is not None:
+        while self._under_way or self._is_wanted or self._upkeep is not None:
             self._begin_all()
             if self._upkeep is not None:
                 await asyncio.wait([self._upkeep])
@@ -178,31 +183,50 @@ class Flusher:
         if self._under_way:
             await asyncio.wait(self._under_way)
 
+    @property
+    def _is_wanted(self) -> bool:
+        return bool(self._for_log or self._for_files)
+
     def _want(self, partition: Partition, aim: Aim) -> None:
-        self._wanted[partition] = max(self._wanted.get(partition, aim), aim)
+        self._line_up(partition, aim)
         self._start()
+
+    def _line_up(self, partition: Partition, aim: Aim) -> None:
+        """Let a partition wait where it is served; a higher aim that it had stays."""
+        if partition in self._in_flight:
+            self._again[partition] = max(self._again.get(partition, aim), aim)
+        elif partition in self._for_files:
+            self._for_files[partition] = max(self._for_files[partition], aim)
+        elif aim is Aim.COMMITTED:
+            self._for_log[partition] = None
+        else:
+            self._for_log.pop(partition, None)
+            self._for_files[partition] = aim
 
     def _flush_dirty(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         for partition in self._dirty:
-            self._wanted.setdefault(partition, Aim.COMMITTED)
+            self._line_up(partition, Aim.COMMITTED)
         self._dirty.clear()
         self._dirty_bytes = 0
         self._start()
 
     def _start(self) -> None:
         # A turn later: what is asked for at the same time shares a round.
-        if self._starting is None and (self._wanted or self._to_sync):
+        if self._starting is None and (self._for_log or self._for_files or self._to_sync):
             self._starting = asyncio.get_running_loop().call_soon(self._begin_all)
 
     def _begin_all(self) -> None:
         self._starting = None
-        is_log_free = self._round is None and self._upkeep is None and self._commit_log.is_on
-        if is_log_free and (work := self._take_small()):
+        if not self._commit_log.is_on:
+            self._for_files.update(dict.fromkeys(self._for_log, Aim.SYNCED))
+            self._for_log.clear()
+        is_log_free = self._round is None and self._upkeep is None
+        if is_log_free and self._for_log and (work := self._take_small()):
             self._begin_round(work)
-        while self._wanted and self._free_workers() and (work := self._take_direct()):
+        while self._for_files and self._free_workers() and (work := self._take_direct()):
             self._begin_sync(work)
         may_check = self._to_sync and self._checkpoint is None and self._free_workers()
         if may_check and (work := self._take_unwaited()):
@@ -242,7 +266,7 @@ class Flusher:
         room_bytes = self._commit_log.round_bytes_max
         small = self._ready_for_log()
         for partition in self._worth_logging(small):
-            del self._wanted[partition]
+            del self._for_log[partition]
             flush = partition.begin_logged()
             if flush.has_work:  # else the last flush has covered it
                 self._dirty.pop(partition, None)
@@ -256,12 +280,13 @@ class Flusher:
 
     def _ready_for_log(self) -> list[Partition]:
         """Those that have waited longest, as many as a round takes."""
-        small = (
-            partition
-            for partition, aim in self._wanted.items()
-            if aim is Aim.COMMITTED and partition not in self._in_flight and partition.is_small
-        )
-        return list(islice(small, _ROUND_MAX))
+        ready = list(islice(self._for_log, _ROUND_MAX))
+        small = [partition for partition in ready if partition.is_small]
+        if len(small) < len(ready):
+            for partition in ready:
+                if not partition.is_small:  # it has grown while it waited
+                    self._line_up(partition, Aim.SYNCED)
+        return small
 
     def _worth_logging(self, small: list[Partition]) -> list[Partition]:
         """Those for which a share of a round costs less than a sync of their own; the others get that."""
@@ -272,41 +297,38 @@ class Flusher:
         small.sort(key=_unlogged_bytes)
         while small and total > bound:
             largest = small.pop()
-            self._wanted[largest] = Aim.SYNCED
+            self._line_up(largest, Aim.SYNCED)
             total -= largest.unlogged_bytes
             bound -= _SHARE_BYTES
         return small
 
     def _take_direct(self) -> list[tuple[Partition, Flush]]:
         """A worker's share of what is to reach the partitions' own files."""
-        ready = [
-            p for p, aim in self._wanted.items() if p not in self._in_flight and not self._is_for_log(p, aim)
-        ]
         work: list[tuple[Partition, Flush]] = []
-        for partition in ready:
-            flush = partition.begin_flush(with_snapshot=self._wanted.pop(partition) is Aim.RECOVERY_POINT)
+        share = min(-(-len(self._for_files) // _WORKERS), _SHARE_MAX)
+        for partition in list(islice(self._for_files, share)):
+            flush = partition.begin_flush(with_snapshot=self._for_files.pop(partition) is Aim.RECOVERY_POINT)
             # None: it has stopped. And what was asked for during the last flush that may have covered.
             if flush is not None and flush.has_work:
                 self._dirty.pop(partition, None)
                 work.append((partition, flush))
-                if len(work) * _WORKERS >= len(ready) or len(work) >= _SHARE_MAX:
-                    break
+        if not work:
+            self._start()  # no sync will end and have those looked at who were left out
         return work
 
     def _take_unwaited(self) -> list[tuple[Partition, Flush]]:
         """A few of those that the commit log wants to forget."""
         work: list[tuple[Partition, Flush]] = []
-        for partition in [p for p in self._to_sync if p not in self._in_flight][:_CHECKPOINT_SHARE]:
+        idle = (p for p in self._to_sync if p not in self._in_flight and p not in self._for_files)
+        for partition in list(islice(idle, _CHECKPOINT_SHARE)):
             del self._to_sync[partition]
+            self._for_log.pop(partition, None)  # whoever waits for a round has what this makes safe
             flush = partition.begin_flush(with_snapshot=False)
             if flush is not None and flush.has_work:
                 work.append((partition, flush))
             elif flush is not None:
                 self._let_go(partition, flush.end_offset)  # it was opened anew, and synced by that
         return work
-
-    def _is_for_log(self, partition: Partition, aim: Aim) -> bool:
-        return aim is Aim.COMMITTED and partition.is_small and self._commit_log.is_on
 
     # A flush is over. No pause in these: one that is not told of may not be followed by the next.
 
@@ -349,7 +371,11 @@ class Flusher:
 
     def _leave(self, work: Work, under_way: "asyncio.Future[Any]") -> int:
         """It is under way no more; when it began."""
-        self._in_flight.difference_update(partition for partition, _ in work)
+        self._in_flight.difference_update([partition for partition, _ in work])
+        if self._again:
+            for partition, _ in work:
+                if (aim := self._again.pop(partition, None)) is not None:
+                    self._line_up(partition, aim)
         return self._under_way.pop(under_way)
 
     def _end_logged(self, work: Work, file_number: int, took_ns: int) -> None:

@@ -11,9 +11,10 @@ well, and what was measured is told as it would have been had that one taken its
 import asyncio
 import gc
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from operator import itemgetter
 from random import Random
+from typing import Any
 
 HOLD_MS_MAX = 30.0
 """What tests let one request hold the loop for: the rule says 20, and a busy machine measures half more."""
@@ -82,3 +83,25 @@ async def longest_hold(work: Callable[[], Awaitable[object]], *, runs: int = 3) 
         finally:
             holds.append(watch.end())
     return min(holds)
+
+
+def longest_hold_by_others(
+    run: Callable[[Coroutine[Any, Any, Any]], Any], work: Callable[[], object], *, runs: int = 3
+) -> float:
+    """The same for what clients do outside of the loop; `run` does something inside and waits for it."""
+    holds: list[float] = []
+    for _ in range(runs):
+        watch: HoldWatch = run(_begun_watch())
+        work()
+        holds.append(run(_ended_watch(watch)))
+    return min(holds)
+
+
+async def _begun_watch() -> HoldWatch:
+    watch = HoldWatch()
+    watch.begin()
+    return watch
+
+
+async def _ended_watch(watch: HoldWatch) -> float:
+    return watch.end()

@@ -12,7 +12,7 @@ from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Lane, Message
 from goqueue.model.ports import P, T, Threads
-from goqueue.model.settings import TopicSettings
+from goqueue.model.settings import MiB, TopicSettings
 from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
 from goqueue.records.batch import encode
@@ -123,5 +123,35 @@ def test_many_partitions_share_a_few_lanes(tmp_path: Path) -> None:
         await asyncio.gather(*waiters)
 
         assert len(threads.held) == 6  # some had two partitions
+
+    asyncio.run(walk())
+
+
+def test_who_waits_for_a_round_is_served_by_a_sync_that_comes_first(tmp_path: Path) -> None:
+    """A partition is in one flush at a time, also when the commit log wants to forget it."""
+
+    async def walk() -> None:
+        threads = HeldThreads()
+        commit_log = CommitLog(FolderDisk(tmp_path), draw_salt=lambda: 1, file_bytes=MiB, files_max=8)
+        commit_log.make_folder()
+        flusher = Flusher(threads, SystemClock(), commit_log, interval_ms=60_000)
+        first, second = (open_partition(tmp_path, number, flusher) for number in range(2))
+        in_round = put(first)
+        await until(lambda: len(threads.held) == 1)
+        waits = put(second)
+        flusher._to_sync[second] = None
+        await until(lambda: len(threads.held) == 2)
+        behind = put(second)
+
+        threads.release(0)
+        await in_round
+        await asyncio.sleep(0.01)
+        assert len(threads.held) == 2, "a round has begun beside a sync of the same partition"
+        threads.release(1)
+        await waits
+        assert not behind.done()
+        await until(lambda: len(threads.held) == 3)
+        threads.release(2)
+        await behind
 
     asyncio.run(walk())
