@@ -65,10 +65,10 @@ class ActiveSegment(Segment):
         self.end_offset = offsets.stop
         self.size = position + frame_bytes
 
-    def cut(self) -> int:
+    def cut(self, *, is_forced: bool = False) -> int:
         """Cut the file behind the last good frame; returns how many bytes went."""
         surplus = self.file.size() - self.size
-        if surplus > 0:
+        if surplus > 0 or is_forced:
             self.file.truncate(self.size)
         return surplus
 

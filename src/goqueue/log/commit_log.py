@@ -17,6 +17,7 @@ from contextlib import suppress
 from errno import ENOSPC
 from itertools import groupby
 from operator import itemgetter
+from uuid import UUID
 
 from goqueue.log.commit_rounds import (
     ROUND_HEADER_BYTES,
@@ -29,6 +30,7 @@ from goqueue.log.commit_rounds import (
     next_salt,
     round_bytes,
     scan_rounds,
+    voiding,
 )
 from goqueue.model.errors import CommitLogDamaged
 from goqueue.model.ports import Disk, PlacedFile
@@ -189,7 +191,16 @@ class CommitLog:
                 file.close()
         return found
 
-    def commit(self, pieces: Sequence[Piece]) -> int:
+    def void(self, folder: str, topic_id: UUID) -> None:
+        """Never put back what lies here of a partition: its own files have it, and are about to be cut.
+
+        OSError: that cannot be had now, and the partition must not be cut. This may take one file more than
+        there should be: whoever cuts has nobody else to turn to.
+        """
+        if self._numbers:
+            self.commit([voiding(folder, topic_id)], files_max=len(self._numbers) + 1)
+
+    def commit(self, pieces: Sequence[Piece], *, files_max: int | None = None) -> int:
         """Make a round safe; the number of the file that holds it.
 
         NoRoomForRound: sync the partitions' own files instead. A round that failed may be on the disk or not;
@@ -197,10 +208,10 @@ class CommitLog:
         """
         needed = round_bytes(pieces)
         if self._active is None or self._position + needed > self._active_bytes:
-            self._begin_file(needed)
+            self._begin_file(needed, files_max)
         if not self._is_written(pieces, needed):
             # A new file says that the old one's end counts for nothing, and takes the same round.
-            self._begin_file(needed)
+            self._begin_file(needed, files_max)
             if not self._is_written(pieces, needed):
                 raise NoRoomForRound("two files of the commit log have failed, one behind the other")
         return self._numbers[-1]
@@ -270,9 +281,9 @@ class CommitLog:
     def close(self) -> None:
         self._drop_active()
 
-    def _begin_file(self, room_bytes: int) -> None:
+    def _begin_file(self, room_bytes: int, files_max: int | None = None) -> None:
         """Begin another file, which ends what the one before may hold."""
-        if len(self._numbers) >= self._files_max:
+        if len(self._numbers) >= (self._files_max if files_max is None else files_max):
             raise NoRoomForRound("all files of the commit log are in use")
         number = self._next_file
         self._next_file += 1

@@ -37,6 +37,11 @@ class Piece(NamedTuple):
     data: bytes
 
 
+def voiding(folder: str, topic_id: UUID) -> Piece:
+    """A piece without bytes: what rounds before it hold of that partition is not put back any more."""
+    return Piece(folder, topic_id, 0, 0, 0, b"")
+
+
 class FoundPiece(NamedTuple):
     """A piece that a scan has met: its bytes are those from `start` to `end` of the commit log's file."""
 
@@ -47,6 +52,10 @@ class FoundPiece(NamedTuple):
     end_offset: int
     start: int
     end: int
+
+    @property
+    def is_voiding(self) -> bool:
+        return self.start == self.end
 
 
 class FoundRounds(NamedTuple):

@@ -119,6 +119,11 @@ class PartitionLog:
         return active.end_offset if active is not None else self._empty_base
 
     @property
+    def first_offset(self) -> int:
+        """Where its files begin: a batch begins there, and the start is there or within that segment."""
+        return self._segments.all[0].base_offset if self._segments.all else self._empty_base
+
+    @property
     def size_bytes(self) -> int:
         return sum(segment.size for segment in self._segments.all)
 
@@ -245,14 +250,13 @@ class PartitionLog:
     def read_steps(self, offset: int, max_bytes: int, *, read_bytes: ReadBytes) -> Chunk:
         """For another replica: whole appends from an offset on, as they lie in the file, about `max_bytes`.
 
-        Up to what is written, be it committed or not. At least one append, however large.
+        Up to what is written, be it committed or not, and from `first_offset` on: batches travel whole. At
+        least one append, however large.
         """
         pieces: list[memoryview] = []
         size = 0
         while True:
-            chunk = self.read(
-                offset, max_bytes, end_offset=self.end_offset, read_bytes=read_bytes, framed=True
-            )
+            chunk = self._read(offset, max_bytes, self.end_offset, read_bytes, framed=True)
             if not chunk.batches:
                 assert not pieces, "an append lies whole in one segment"
                 return chunk
@@ -275,6 +279,11 @@ class PartitionLog:
         """
         if not self.start_offset <= offset <= end_offset:
             raise OffsetOutOfRange(offset, start_offset=self.start_offset, end_offset=end_offset)
+        return self._read(offset, max_bytes, end_offset, read_bytes, framed=framed)
+
+    def _read(
+        self, offset: int, max_bytes: int, end_offset: int, read_bytes: ReadBytes, *, framed: bool
+    ) -> Chunk:
         if offset == end_offset:
             return Chunk([], [], 0, offset)
         segment = self._segments.holding(offset)
@@ -313,6 +322,20 @@ class PartitionLog:
         self.flushed_offset = self._synced_offset = end_offset
         self._reader.forget()
         self.move_start(max(self.start_offset, self._segments.all[0].base_offset))
+
+    def begin_anew(self, offset: int) -> None:
+        """Let go of everything, and go on at an offset that is not before the end. Save a snapshot next."""
+        assert offset >= self.end_offset, "what lies behind the offset must have been cut"
+        active = self._segments.active
+        if active is None:
+            self._empty_base = offset
+        elif active.size or active.base_offset != offset:
+            self._segments.begin(offset)
+        self.epochs = []
+        self.flushed_offset = self._synced_offset = offset
+        self._unlogged.clear()
+        self._reader.forget()
+        self.move_start(offset)
 
     def split(self, from_offset: int, until_offset: int, *, piece_bytes: int) -> list[int]:
         """Offsets between the two at which batches begin, about so many bytes apart. Waits for the disk."""

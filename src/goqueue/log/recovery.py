@@ -64,6 +64,8 @@ class Recovered:
     """What was aborted before the recovery point must be told by the batches."""
     point_offset: int = 0
     """The end offset of the recovery point that was taken."""
+    is_start_lowered: bool = False
+    """The log was cut before its start, which the recovery points still name."""
     damage: Damage | None = None
     owner: UUID | None = None
     """Whose the folder is, as far as it tells."""
@@ -97,7 +99,8 @@ def recover(
     `vouched_end`: up to there the commit log vouches for it, which has been put into the files already.
 
     After a failed fsync `end_limit` is where the disk's last word was: what lies behind it may look
-    good in memory and yet be lost, so it is cut off.
+    good in memory and yet be lost, so it is cut off. It is also how a log is cut (`log/cutting.py`). What
+    was written in one step goes together, so it may end before the limit.
     """
     snapshots = load_snapshots(disk, folder)
     owner = owner_of(snapshots)
@@ -152,6 +155,10 @@ def recover(
         problem = ""
         break
     _tell_losses(disk, folder, recovered, vouched_end, accepted, problem)
+    if end_limit != NO_LIMIT and recovered.damage is None and recovered.active is not None:
+        # A sync that failed may have left an earlier cut undone on the disk, though the OS shows it done.
+        recovered.active.cut(is_forced=True)
+        recovered.active.file.sync()
     return recovered
 
 
@@ -171,7 +178,8 @@ def _tell_losses(
         lost.append((recovered.start_offset, segments[0].base_offset))
     for segment, follower in pairwise(segments):
         gap = (segment.end_offset, follower.base_offset)
-        if gap[0] < gap[1] and accepted.get(gap[1]) != gap[0]:
+        # What lies before the start was given up: a log that was begun anew behind it had a gap there.
+        if gap[0] < gap[1] and gap[1] > recovered.start_offset and accepted.get(gap[1]) != gap[0]:
             lost.append(gap)
     if vouched_end is not None and end_offset < vouched_end:
         lost.append((end_offset, vouched_end))
@@ -189,7 +197,9 @@ def _tell_losses(
         return
     if recovered.damage is not None:
         recovered.safe_offset = recovered.active.end_offset
-    recovered.start_offset = min(recovered.start_offset, recovered.active.end_offset)
+    if recovered.start_offset > recovered.active.end_offset:
+        recovered.start_offset = recovered.active.end_offset
+        recovered.is_start_lowered = True
 
 
 def find_bases(disk: Disk, folder: str) -> list[int]:
@@ -319,7 +329,7 @@ def _check_tail(segment: ActiveSegment, recovered: Recovered, on_batch: OnBatch,
     step: list[tuple[Frame, int, memoryview]] = []
 
     def follow(piece: memoryview, frame: Frame, position: int) -> bool:
-        if frame.base_offset >= end_limit:
+        if frame.end_offset > end_limit:
             return True
         step.append((frame, position, piece[frame.body_start : frame.body_end]))
         if not frame.continues:

@@ -1,7 +1,9 @@
 """Redo: what the commit log holds of a partition is put into its files, before they are read.
 
 A piece is bytes and their place, so doing it twice is doing it once. What a recovery point vouches for needs
-no piece: it was synced before. Nothing is ever cut here: behind a piece may lie what was synced directly.
+no piece: it was synced before. Nothing is ever cut here: behind a piece may lie what was synced directly. A
+piece without bytes says that those before it count for nothing: the log was about to be cut, and its own
+files had everything (`log/cutting.py`).
 """
 
 from collections.abc import Sequence
@@ -22,8 +24,8 @@ def redo(disk: Disk, folder: str, topic_id: UUID, pieces: Sequence[PieceBytes]) 
     vouched_end = vouched_offset(disk, folder)
     own = [
         (piece, data)
-        for piece, data in pieces
-        if piece.topic_id == topic_id and (vouched_end is None or piece.end_offset > vouched_end)
+        for piece, data in _since_voided([found for found in pieces if found[0].topic_id == topic_id])
+        if vouched_end is None or piece.end_offset > vouched_end
     ]
     names = set(disk.list(folder))
     for piece, data in own:
@@ -40,3 +42,9 @@ def redo(disk: Disk, folder: str, topic_id: UUID, pieces: Sequence[PieceBytes]) 
         finally:
             file.close()
     return max((piece.end_offset for piece, _ in own), default=None)
+
+
+def _since_voided(own: Sequence[PieceBytes]) -> Sequence[PieceBytes]:
+    """The pieces of a partition that still count."""
+    voided = [at for at, (piece, _) in enumerate(own) if piece.is_voiding]
+    return own[voided[-1] + 1 :] if voided else own

@@ -52,6 +52,13 @@ class Snapshot:
 
 def save_snapshot(disk: Disk, folder: str, snapshot: Snapshot) -> None:
     """Write a recovery point and forget those before the last two."""
+    put_snapshot(disk, folder, snapshot)
+    for name in _names(disk, folder)[:-KEPT_COUNT]:
+        disk.remove(f"{folder}/{name}")
+
+
+def put_snapshot(disk: Disk, folder: str, snapshot: Snapshot) -> None:
+    """Write a recovery point beside those there are."""
     body = msgspec.json.encode(
         {
             "end_offset": snapshot.end_offset,
@@ -68,27 +75,29 @@ def save_snapshot(disk: Disk, folder: str, snapshot: Snapshot) -> None:
         }
     )
     disk.replace(f"{folder}/{snapshot.end_offset:020d}{SUFFIX}", _CHECKSUM.pack(crc32c(body)) + body)
-    for name in _names(disk, folder)[:-KEPT_COUNT]:
-        disk.remove(f"{folder}/{name}")
 
 
 def begin_at(disk: Disk, folder: str, offset: int, *, topic_id: UUID | None = None) -> None:
     """Let a partition that is still to be opened for the first time begin at an offset, without messages."""
-    save_snapshot(
-        disk,
-        folder,
-        Snapshot(
-            end_offset=offset,
-            segment_base=offset,
-            position=0,
-            start_offset=offset,
-            epochs=(),
-            max_timestamp_ms=-1,
-            indexes=(Checksum(0, 0), Checksum(0, 0)),
-            aborted=Checksum(0, 0),
-            producers=None,
-            topic_id=topic_id,
-        ),
+    save_snapshot(disk, folder, nothing_before(offset, start_offset=offset, topic_id=topic_id))
+
+
+def nothing_before(
+    segment_base: int, *, start_offset: int, topic_id: UUID | None, gaps: Sequence[tuple[int, int]] = ()
+) -> Snapshot:
+    """A recovery point that knows nothing: all is told by the batches from the start of a segment on."""
+    return Snapshot(
+        end_offset=segment_base,
+        segment_base=segment_base,
+        position=0,
+        start_offset=start_offset,
+        epochs=(),
+        max_timestamp_ms=-1,
+        indexes=(Checksum(0, 0), Checksum(0, 0)),
+        aborted=Checksum(0, 0),
+        producers=None,
+        gaps=gaps,
+        topic_id=topic_id,
     )
 
 

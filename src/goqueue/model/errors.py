@@ -352,6 +352,81 @@ class LeaderEpochUnknown(Unavailable):
     code = "leader_epoch_unknown"
 
 
+class NotLeader(Unavailable):
+    """This node does not lead the partition: refresh your metadata, and ask the one that does."""
+
+    code = "not_leader"
+
+    def __init__(self, topic: str, partition: int, leader: str | None = None) -> None:
+        who = f"{leader} does" if leader else "nobody does now"
+        super().__init__(f"this node does not lead {topic}/{partition}; {who}")
+        self.topic = topic
+        self.partition = partition
+        self.leader = leader
+
+
+class NoLeader(Unavailable):
+    """No replica of the partition can lead it now: try again in a moment."""
+
+    code = "no_leader"
+
+    def __init__(self, topic: str, partition: int) -> None:
+        super().__init__(f"{topic}/{partition} has no leader now")
+        self.topic = topic
+        self.partition = partition
+
+
+class NotCoordinator(Unavailable):
+    """Another node coordinates this group or transaction: find it, and ask there."""
+
+    code = "not_coordinator"
+
+
+class CoordinatorLoading(Unavailable):
+    """This node has just become the coordinator and reads what it has to know: try again in a moment."""
+
+    code = "coordinator_loading"
+
+
+class NotController(Unavailable):
+    """Another node decides for the cluster: find it, and ask there."""
+
+    code = "not_controller"
+
+
+class NotEnoughReplicas(Unavailable):
+    """Fewer replicas are in sync than a write with acks=all asks for; nothing was written."""
+
+    code = "not_enough_replicas"
+
+    def __init__(self, topic: str, partition: int) -> None:
+        super().__init__(f"too few replicas of {topic}/{partition} are in sync; nothing was written")
+        self.topic = topic
+        self.partition = partition
+
+
+class NotEnoughReplicasAfterAppend(Unavailable):
+    """It was written here, and then too few replicas were in sync: it may come to count, or not."""
+
+    code = "not_enough_replicas_after_append"
+
+    def __init__(self, topic: str, partition: int) -> None:
+        super().__init__(f"too few replicas of {topic}/{partition} are in sync; what was written may be lost")
+        self.topic = topic
+        self.partition = partition
+
+
+class OffsetNotAvailable(Unavailable):
+    """A new leader does not know yet how far messages count: try again in a moment."""
+
+    code = "offset_not_available"
+
+    def __init__(self, topic: str, partition: int) -> None:
+        super().__init__(f"the leader of {topic}/{partition} is new and does not know its commit mark yet")
+        self.topic = topic
+        self.partition = partition
+
+
 class NotSupported(Invalid):
     """A request that this version does not serve."""
 

@@ -8,6 +8,7 @@ from collections import Counter
 from functools import partial
 from typing import Protocol
 
+from goqueue.testing.rooms.copy_simulation import simulate_copies
 from goqueue.testing.rooms.delay_simulation import simulate_delays
 from goqueue.testing.rooms.knowledge_simulation import simulate_knowledge
 from goqueue.testing.rooms.queue_simulation import simulate_queue
@@ -33,6 +34,7 @@ RUNS: dict[str, Run] = {
     "transactions": simulate_transactions,
     "sinks": simulate_sinks,
     "knowledge": simulate_knowledge,
+    "copies": simulate_copies,
 }
 """What can be put to the test: the log with its groups, or one room."""
 

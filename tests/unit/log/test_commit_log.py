@@ -274,3 +274,46 @@ def disk_of(log: CommitLog) -> SimulatedDisk:
     disk = log._disk
     assert isinstance(disk, SimulatedDisk)
     return disk
+
+
+def test_what_was_voided_is_not_put_back_and_what_came_later_is(disk: SimulatedDisk) -> None:
+    disk.make_folder(FOLDER)
+    begin_at(disk, FOLDER, 0, topic_id=TOPIC)
+    log = opened(disk)
+    log.commit([piece(b"old")])
+    log.void(FOLDER, TOPIC)
+    log.commit([piece(b"ne")])
+
+    disk = disk.crash()
+    assert redo(disk, FOLDER, TOPIC, opened(disk).left_of(FOLDER)) == 1
+    assert disk.read_whole(f"{FOLDER}/{0:020d}.log") == b"ne"
+
+
+def test_voiding_one_partition_leaves_the_others(disk: SimulatedDisk) -> None:
+    disk.make_folder(OTHER)
+    log = opened(disk)
+    log.commit([piece(b"a", folder=OTHER)])
+    log.void(FOLDER, TOPIC)
+    log.void(OTHER, UUID(int=8))
+
+    disk = disk.crash()
+    assert redo(disk, OTHER, TOPIC, opened(disk).left_of(OTHER)) == 1
+
+
+def test_voiding_finds_room_where_rounds_do_not(disk: SimulatedDisk) -> None:
+    log = opened(disk, files_max=1)
+    log.commit([piece(bytes(3_900))])
+    with pytest.raises(NoRoomForRound):
+        log.commit([piece(bytes(100))])
+
+    log.void(FOLDER, TOPIC)
+
+    assert len(log.paths) == 2
+
+
+def test_an_empty_commit_log_has_nothing_to_void(disk: SimulatedDisk) -> None:
+    log = opened(disk)
+
+    log.void(FOLDER, TOPIC)
+
+    assert log.paths == []

@@ -129,8 +129,16 @@ class Flusher:
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._delay_s, self._flush_dirty)
 
+    async def void(self, partition: Partition) -> None:
+        """Return when the commit log never puts back what it has of a partition, which is about to be cut.
+
+        Its own files have all of it, and no flush of it is under way. Raises OSError.
+        """
+        await self._keep_up(partial(self._commit_log.void, partition.folder, partition.topic_id))
+        self.forget(partition)
+
     def forget(self, partition: Partition) -> None:
-        """Its topic is gone for good: the commit log need not keep anything of it."""
+        """It is gone for good, or all in its own files: the commit log need not keep anything of it."""
         self._to_sync.pop(partition, None)
         for partitions in self._held.values():
             partitions.pop(partition, None)

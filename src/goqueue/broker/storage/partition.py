@@ -25,6 +25,7 @@ from goqueue.core.transactions.producers import Producers
 from goqueue.log.aborted_index import AbortedIndex
 from goqueue.log.commit_log import CommitLog, PieceBytes
 from goqueue.log.commit_rounds import NO_TOPIC
+from goqueue.log.cutting import let_go_points
 from goqueue.log.damage import Damage, put_aside
 from goqueue.log.file_shelf import FileShelf
 from goqueue.log.flush import Flush
@@ -226,12 +227,14 @@ class Partition:
             # A process that was killed has left it: from now on its absence is damage, so it must be durable.
             self._disk.sync_folder(self.folder)
         is_own = recovered.owner == self._topic_id
-        if recovered.is_new or recovered.sealed or self._log.is_dirty or not is_own:
+        # What a recovery point says of the start would hide what comes next.
+        must_save = recovered.is_new or is_taken_over or recovered.is_start_lowered
+        if must_save or recovered.sealed or self._log.is_dirty or not is_own:
             # What is served from now on must survive the next power failure too. And a partition is never
             # without a recovery point: its absence later means damage, not youth.
             flush = self._log.begin_flush(producers=self._snapshot(), with_snapshot=True)
             error = flush.run()
-            if error is not None and (recovered.is_new or is_taken_over):
+            if error is not None and must_save:
                 raise error
             self._log.finish_flush(flush, is_snapshot_saved=error is None)
         return recovered
@@ -440,6 +443,61 @@ class Partition:
         self.leader_epoch = leader_epoch
         self._stopped = None
 
+    def pause(self, error: GoQueueError) -> None:
+        """Stop for a while, to be cut: whoever waits or comes hears `error`. Then `cut`, `end_pause`."""
+        self._confirmed_offset = self._log.flushed_offset
+        self._stopped = error
+        self._release(error)
+
+    def sync(self) -> None:
+        """While it is paused: bring all of it into its own files. Waits for the disk; raises OSError."""
+        flush = self._log.begin_flush()
+        flush.run()
+        self._log.finish_flush(flush)
+
+    def cut(self, end_offset: int) -> None:
+        """While it is paused: drop what lies behind an offset. It ends earlier if a step goes across that.
+
+        All of it is in its own files, and the commit log has forgotten it (`cutting.py` in this room).
+        Waits for the disk; raises OSError.
+        """
+        now = self._log
+        if end_offset >= now.end_offset:
+            return
+        self._close_log()
+        let_go_points(
+            self._disk,
+            self.folder,
+            end_offset,
+            start_offset=min(now.start_offset, end_offset),
+            gaps=now.gaps,
+            topic_id=self._topic_id,
+        )
+        self._open((), end_limit=end_offset)
+
+    def begin(self, offset: int) -> None:
+        """Drop everything, and begin at an offset that is not before the end. Waits for the disk too."""
+        self._restore(None)
+        self._log.begin_anew(offset)
+        self._save_point()
+        self.commit_mark = self._log.flushed_offset
+
+    def end_pause(self, why: GoQueueError, error: OSError | None = None) -> None:
+        """Go back to work, or stop and be opened anew. Raises what keeps it from work."""
+        if self._stopped is why:
+            self._stopped = None
+            if error is not None:
+                # A flush that was under way when the pause began may have made more safe than the log knows.
+                confirmed_offset = self._confirmed_offset
+                self._fail(storage_error(error, f"cut of {self.source}"))
+                self._confirmed_offset = max(confirmed_offset, self._confirmed_offset)
+        if self._stopped is not None:
+            raise self._stopped
+
+    @property
+    def topic_id(self) -> UUID:
+        return self._topic_id
+
     def declare_lost(self, reason: str, end_offset: int) -> None:
         """Stop writing: messages up to an offset were there once, and are not any more."""
         self._log.declare_lost(reason, end_offset)
@@ -453,15 +511,19 @@ class Partition:
             if damage is not None and damage.owner is not None:
                 self._begin_anew(damage.owner)
             self._log.accept_loss(end_offset)
-            flush = self._log.begin_flush(producers=self._snapshot(), with_snapshot=True)
-            error = flush.run()
-            if error is not None:
-                raise error
+            self._save_point()
         except OSError:
             self._log.damage = damage
             raise
-        self._log.finish_flush(flush)
         self.commit_mark = self._log.flushed_offset
+
+    def _save_point(self) -> None:
+        """Make all of it safe, with a recovery point. Waits for the disk; raises OSError."""
+        flush = self._log.begin_flush(producers=self._snapshot(), with_snapshot=True)
+        error = flush.run()
+        if error is not None:
+            raise error
+        self._log.finish_flush(flush)
 
     def _begin_anew(self, owner: UUID) -> None:
         """Put another topic's folder aside, and open an empty one with what the commit log has of this."""

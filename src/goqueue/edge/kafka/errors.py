@@ -134,6 +134,14 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.CannotJoin: ErrorCode.unknown_server_error,
     errors.LeaderEpochUnknown: ErrorCode.unknown_leader_epoch,
     errors.ShuttingDown: ErrorCode.not_leader_or_follower,
+    errors.NotLeader: ErrorCode.not_leader_or_follower,
+    errors.NoLeader: ErrorCode.leader_not_available,
+    errors.NotCoordinator: ErrorCode.not_coordinator,
+    errors.CoordinatorLoading: ErrorCode.coordinator_load_in_progress,
+    errors.NotController: ErrorCode.not_controller,
+    errors.NotEnoughReplicas: ErrorCode.not_enough_replicas,
+    errors.NotEnoughReplicasAfterAppend: ErrorCode.not_enough_replicas_after_append,
+    errors.OffsetNotAvailable: ErrorCode.offset_not_available,
     errors.QuarantineNotReady: ErrorCode.leader_not_available,
     errors.JobLost: ErrorCode.leader_not_available,
     errors.StorageFailed: ErrorCode.kafka_storage_error,
@@ -145,6 +153,7 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.Corrupt: ErrorCode.corrupt_message,
 }
 
+_OF_COORDINATORS = (errors.NotCoordinator, errors.CoordinatorLoading)
 _TEXT_CHARACTERS_MAX = 1_000
 """Texts quote what the client sent, and an old string field holds at most 32,767 bytes."""
 
@@ -156,7 +165,7 @@ def kafka_code(error: errors.GoQueueError) -> ErrorCode:
 
 def coordinator_code(error: errors.GoQueueError) -> ErrorCode:
     """The same for requests about groups: what clients of a group try again is an absent coordinator."""
-    if isinstance(error, errors.Unavailable):
+    if isinstance(error, errors.Unavailable) and not isinstance(error, _OF_COORDINATORS):
         return ErrorCode.coordinator_not_available
     return kafka_code(error)
 
