@@ -188,11 +188,16 @@ class PartitionLog:
         """Offsets that are lost between segments: first and end of each run."""
         return self._segments.gaps
 
-    def append(self, batches: Sequence[CheckedBatch], *, leader_epoch: int) -> int:
-        """Write batches at the end, all or none; returns the first one's base offset."""
+    def append(
+        self, batches: Sequence[CheckedBatch], *, leader_epoch: int, written: list[Buffer] | None = None
+    ) -> int:
+        """Write batches at the end, all or none; returns the first one's base offset.
+
+        `written`: takes the bytes, as they lie in the file now.
+        """
         assert not self.is_broken, "a broken log must be opened anew"
         base_offset = offset = self.end_offset
-        buffers: list[Buffer] = []
+        buffers: list[Buffer] = [] if written is None else written
         last = len(batches) - 1
         for at, (header, body, lane) in enumerate(batches):
             patch(body, base_offset=offset, leader_epoch=leader_epoch)

@@ -2,8 +2,9 @@
 
 Appends happen at once on the loop; whoever wants to be sure awaits `committed`. Readers see what lies before
 the commit mark, which is on the disk: so nothing that names an offset, be it an ack, a lease or a committed
-offset, is ever safe before the message is. `_move_mark` alone moves it, and wakes who waits for it. When the
-disk fails, the partition stops, tells everyone who waits, and is opened anew from what the disk confirmed.
+offset, is ever safe before the message is. `move_mark` alone moves it, and wakes who waits for it; where
+there are other replicas (`copies`), when they have it too. When the disk fails, the partition stops, tells
+everyone who waits, and is opened anew from what the disk confirmed.
 """
 
 import asyncio
@@ -37,7 +38,7 @@ from goqueue.log.snapshot import load_snapshots, owner_of
 from goqueue.model.errors import Corrupt, GoQueueError, PartitionDamaged, StorageFailed, StorageFull
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Lane
-from goqueue.model.ports import Clock, Disk
+from goqueue.model.ports import Buffer, Clock, Disk
 from goqueue.model.settings import TopicSettings
 from goqueue.model.transactions import AbortedTransaction, Isolation, OpenInPartition
 from goqueue.records.control import marker_of
@@ -57,6 +58,26 @@ class FlushRequests(Protocol):
     def request_snapshot(self, partition: "Partition") -> None: ...
 
     def note_dirty(self, partition: "Partition", size: int) -> None: ...
+
+
+class Copies(Protocol):
+    """The other replicas of a partition, where it has any: they say how far its commit mark may go."""
+
+    @property
+    def can_commit(self) -> bool:
+        """Whether what is written now may come to count without anybody's help."""
+
+    def admit_append(self) -> None:
+        """Raises NotLeader where the partition is not led."""
+
+    def admit_all(self) -> None:
+        """Raises NotEnoughReplicas where a write with acks=all would not be answered."""
+
+    def written(self, base_offset: int, end_offset: int, buffers: Sequence[Buffer]) -> None:
+        """Something was appended here, in one step; the bytes as they lie in the file."""
+
+    def flushed(self) -> None:
+        """More of the log is on the disk."""
 
 
 class Partition:
@@ -87,6 +108,8 @@ class Partition:
         self.readers: dict[ReadWaiter, None] = {}
         """Who waits for more, in the order they came."""
         self.flusher: FlushRequests
+        self.copies: Copies | None = None
+        """None: there is only this one, and what its disk has counts."""
         self.account: Account | None = None
         """The tenant that owns the topic, if one does."""
         self.telemetry: PartitionTelemetry | None = None
@@ -182,8 +205,16 @@ class Partition:
             recovered = self._read_files(end_limit, must_exist, vouched_end)
         # All that was found is on the disk by now. After a failure that is what was confirmed before it, so
         # the mark does not go back.
-        self.commit_mark = self._log.flushed_offset
+        self._set_mark()
         return recovered
+
+    def _set_mark(self) -> None:
+        """The log was opened, or is another one."""
+        if self.copies is None:
+            self.commit_mark = self._log.flushed_offset
+        else:
+            # What lies behind what was known to count is for the leader to say.
+            self.commit_mark = max(min(self.commit_mark, self._log.end_offset), self._log.start_offset)
 
     def _owner(self) -> UUID | None:
         """Whose the folder is, as far as it tells."""
@@ -252,8 +283,13 @@ class Partition:
     def append(self, batches: Sequence[CheckedBatch]) -> int:
         """Store batches, all or none; returns the base offset of the first."""
         self.admit_write()
+        copies = self.copies
+        written: list[Buffer] | None = None
+        if copies is not None:
+            copies.admit_append()
+            written = []
         try:
-            base_offset = self.log.append(batches, leader_epoch=self.leader_epoch)
+            base_offset = self.log.append(batches, leader_epoch=self.leader_epoch, written=written)
         except (StorageFull, StorageFailed) as error:
             self._note_refusal(error)
             raise
@@ -281,6 +317,8 @@ class Partition:
         self.flusher.note_dirty(self, size)
         if self.readers:
             self.flusher.request(self)
+        if copies is not None and written is not None:
+            copies.written(base_offset, offset, written)
         return base_offset
 
     def append_frames(self, data: memoryview) -> int:
@@ -320,8 +358,13 @@ class Partition:
         return self._wait_for_mark(end_offset, self._clock.monotonic_ns())
 
     def commit_written(self) -> "asyncio.Future[None] | None":
-        """A reader's: done when all that is written by now can be seen; None when it can already."""
-        return self._wait_for_mark(self._hidden[-1][0], None) if self._hidden else None
+        """A reader's: done when all that is written by now can be seen; None when it can already.
+
+        Or when that is in the hands of replicas that are not there: no reader waits for those.
+        """
+        if not self._hidden or (self.copies is not None and not self.copies.can_commit):
+            return None
+        return self._wait_for_mark(self._hidden[-1][0], None)
 
     def _wait_for_mark(self, end_offset: int, asked_ns: int | None) -> "asyncio.Future[None]":
         waiter = asyncio.get_running_loop().create_future()
@@ -396,7 +439,10 @@ class Partition:
         self._log.finish_flush(flush, is_snapshot_saved=snapshot_error is None)
         if self.telemetry is not None and self._log.flushed_offset > safe_offset:
             self.telemetry.flushed(safe_offset, self._log.flushed_offset, self._clock.wall_us())
-        self._move_mark(self._log.flushed_offset)
+        if self.copies is None:
+            self.move_mark(self._log.flushed_offset)
+        else:
+            self.copies.flushed()
         if flush.snapshot is not None:
             refusal = None
             if snapshot_error is not None:
@@ -407,10 +453,10 @@ class Partition:
             self._snapshot_begun = []
         if self._snapshot_waiters:
             self.flusher.request_snapshot(self)
-        if self._commit_waiters:
+        if self._commit_waiters and not self._log.is_safe:
             self.flusher.request(self)
 
-    def _move_mark(self, offset: int) -> None:
+    def move_mark(self, offset: int) -> None:
         """What lies before an offset is safe: show it, and wake those who wait for that."""
         self.commit_mark = offset
         now_ns = self._clock.monotonic_ns()
@@ -480,7 +526,7 @@ class Partition:
         self._restore(None)
         self._log.begin_anew(offset)
         self._save_point()
-        self.commit_mark = self._log.flushed_offset
+        self._set_mark()
 
     def end_pause(self, why: GoQueueError, error: OSError | None = None) -> None:
         """Go back to work, or stop and be opened anew. Raises what keeps it from work."""
@@ -497,6 +543,13 @@ class Partition:
     @property
     def topic_id(self) -> UUID:
         return self._topic_id
+
+    def refuse_waiters(self, error: GoQueueError) -> None:
+        """What publishers wait for may never count: they hear it, and readers look again."""
+        for _, waiter, _ in self._commit_waiters:
+            answer(waiter, error)
+        self._commit_waiters.clear()
+        tell_in_turn(self.readers, ReadWaiter.wake)
 
     def declare_lost(self, reason: str, end_offset: int) -> None:
         """Stop writing: messages up to an offset were there once, and are not any more."""

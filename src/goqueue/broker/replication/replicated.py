@@ -1,0 +1,428 @@
+"""A partition with replicas elsewhere: its machine decides, and here it is done.
+
+The machine (`core/cluster/replica.py`) hears of records, messages and of the log, and answers with effects;
+they are carried out in order, those that wait for the disk or the store in tasks. The commit mark is the
+machine's: what the disk has here is only one of the voices. While the log is cut or opened anew, the
+partition refuses everything, and the machine says nothing.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from goqueue.broker.replication.follower import Links, Receiver
+from goqueue.broker.replication.leader import Sender
+from goqueue.broker.replication.records import propose
+from goqueue.broker.storage.cutting import Cutter
+from goqueue.broker.storage.flusher import Flusher
+from goqueue.broker.storage.partition import Partition
+from goqueue.core.cluster.replica import Replica
+from goqueue.core.cluster.values import part_key
+from goqueue.model.cluster import NodeId, PartitionRecord
+from goqueue.model.errors import (
+    Corrupt,
+    GoQueueError,
+    NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
+    NotLeader,
+    StorageFull,
+)
+from goqueue.model.peers import Peer
+from goqueue.model.ports import Buffer, Clock, Store, Stream, Threads
+from goqueue.model.replication import (
+    Ack,
+    BecameFollower,
+    BecameLeader,
+    BeginAt,
+    CommitMarkMoved,
+    CutTo,
+    Effect,
+    Follow,
+    Following,
+    FollowLater,
+    Frames,
+    MoveStart,
+    ProposeRecord,
+    Resigned,
+    Send,
+    WriteFrames,
+)
+
+log = logging.getLogger(__name__)
+_NEWS_S = 0.005
+"""A mark that has moved is told with the next frames, or after this."""
+_LATER_S = 0.1
+"""A follower that was refused, or lost its leader, asks again after this."""
+_NO_ROOM_S = 1.0
+"""The same where its disk is full."""
+_NS_PER_MS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What all partitions of a node share."""
+
+    clock: Clock
+    threads: Threads
+    flusher: Flusher
+    cutter: Cutter
+    store: Store
+    links: Links
+    sessions: Iterator[int]
+    """Numbers that grow, none of which is used twice while the node runs."""
+    lag_max_ms: int
+
+    def now_ms(self) -> int:
+        return self.clock.monotonic_ns() // _NS_PER_MS
+
+
+class ReplicaLogOf:
+    """A partition's log as its machine sees it. It starts where batches begin, so that they travel whole."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+
+    @property
+    def start_offset(self) -> int:
+        return self._partition.log.first_offset
+
+    @property
+    def end_offset(self) -> int:
+        return self._partition.log.end_offset
+
+    @property
+    def flushed_offset(self) -> int:
+        return self._partition.log.flushed_offset
+
+    @property
+    def last_epoch(self) -> int:
+        return self._partition.log.last_epoch
+
+    def epoch_end(self, leader_epoch: int) -> tuple[int, int]:
+        return self._partition.log.epoch_end(leader_epoch)
+
+
+class Replicated:
+    """One replica of a partition, in one registration of its node."""
+
+    def __init__(self, partition: Partition, me: Peer, around: Surroundings, *, min_isr: int) -> None:
+        self.partition = partition
+        self._me = me
+        self._around = around
+        self.machine = Replica(
+            me.node,
+            me.incarnation,
+            partition.topic_id,
+            partition.source.partition,
+            ReplicaLogOf(partition),
+            sessions=around.sessions,
+            commit_mark=partition.commit_mark,
+            min_isr=min_isr,
+            lag_max_ms=around.lag_max_ms,
+        )
+        self._key = part_key(partition.topic_id, partition.source.partition)
+        self._senders: dict[NodeId, Sender] = {}
+        self._receiver: Receiver | None = None
+        self._is_leader = False
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._timers: dict[str, asyncio.TimerHandle | asyncio.Handle] = {}
+        self._is_closed = False
+
+    @property
+    def is_leader(self) -> bool:
+        return self._is_leader
+
+    @property
+    def leader(self) -> NodeId | None:
+        return self.machine.leader
+
+    def take_record(self, record: PartitionRecord, revision: int) -> None:
+        """The store has this record of the partition."""
+        had_enough = self.machine.has_enough_replicas
+        self._carry_out(self.machine.take_record(record, revision, now_ms=self._around.now_ms()))
+        if had_enough and self._is_leader and not self.machine.has_enough_replicas:
+            self.partition.refuse_waiters(NotEnoughReplicasAfterAppend(*self.partition.source))
+
+    def take_min_isr(self, min_isr: int) -> None:
+        """The topic's setting has changed."""
+        self._carry_out(self.machine.take_min_isr(min_isr))
+
+    def tick(self) -> None:
+        """Every second or so."""
+        self._carry_out(self.machine.tick(now_ms=self._around.now_ms()))
+        if self._is_leader:
+            self._tell_news()
+
+    def resign(self) -> None:
+        """Make way for another leader."""
+        self._carry_out(self.machine.resign())
+
+    def close(self) -> None:
+        """This registration is over, or the node stops: nothing of it is heard any more."""
+        self._is_closed = True
+        self._is_leader = False
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        for task in tuple(self._tasks):
+            task.cancel()
+        self._drop_streams()
+
+    # What the partition tells: see `Copies`.
+
+    @property
+    def can_commit(self) -> bool:
+        return self.machine.has_enough_replicas
+
+    def admit_append(self) -> None:
+        if not self._is_leader:
+            raise NotLeader(*self.partition.source, self.machine.leader)
+
+    def admit_all(self) -> None:
+        self.admit_append()
+        if not self.machine.has_enough_replicas:
+            raise NotEnoughReplicas(*self.partition.source)
+
+    def written(self, base_offset: int, end_offset: int, buffers: Sequence[Buffer]) -> None:
+        for sender in tuple(self._senders.values()):
+            sender.push(base_offset, end_offset, buffers)
+        if not self._senders:
+            self._carry_out(self.machine.log_moved())
+
+    def flushed(self) -> None:
+        self._carry_out(self.machine.log_moved())
+
+    def failed(self) -> None:
+        """The disk has failed the partition, which has stopped: it is opened anew, and leads no more."""
+        if not self._is_closed:
+            self._carry_out(self.machine.resign(is_reopening=True))
+            self._drop_streams()
+            self._begin(self._reopen())
+
+    # What other nodes say.
+
+    def followed(self, stream: Stream, message: Follow) -> Sender | None:
+        """Another node asks to follow."""
+        sender = Sender(self, stream, self._around.threads)
+        effects = self.machine.follow(
+            stream.peer.node, stream.peer.incarnation, message, now_ms=self._around.now_ms()
+        )
+        if not effects:
+            return None
+        if (before := self._senders.pop(sender.node, None)) is not None:
+            before.close()
+        for effect in effects:
+            if isinstance(effect, Send) and isinstance(effect.message, Following):
+                sender.answer(effect.message)
+            else:
+                self._do(effect)
+        offset = self.machine.next_offset(sender.node)
+        if offset is not None and not stream.is_over:
+            self._senders[sender.node] = sender
+            sender.go(offset)
+        return sender
+
+    def acknowledged(self, sender: Sender, ack: Ack) -> None:
+        peer = sender.stream.peer
+        self._carry_out(self.machine.ack(peer.node, peer.incarnation, ack, now_ms=self._around.now_ms()))
+
+    def lost_follower(self, sender: Sender) -> None:
+        if self._senders.get(sender.node) is sender:
+            del self._senders[sender.node]
+            self._carry_out(self.machine.disconnected(sender.node))
+
+    def cannot_read(self, error: GoQueueError) -> None:
+        """What followers need cannot be read: another replica may have it."""
+        log.error("replica_unreadable partition=%s reason=%s", self.partition.source, error)
+        if isinstance(error, Corrupt):
+            self.resign()
+
+    def heard(self, receiver: Receiver, message: Following | Frames, frames: Buffer) -> None:
+        if receiver is not self._receiver:
+            return
+        leader = receiver.stream.peer.node
+        if isinstance(message, Following):
+            self._carry_out(self.machine.following(leader, message))
+            return
+        for effect in self.machine.frames(leader, message):
+            if isinstance(effect, WriteFrames):
+                self._write(memoryview(frames))
+            else:
+                self._do(effect)
+
+    def lost_leader(self, receiver: Receiver) -> None:
+        if receiver is self._receiver:
+            self._receiver = None
+            self._carry_out(self.machine.disconnected(receiver.stream.peer.node))
+            self._later("follow", _LATER_S, self._follow_anew)
+
+    def _write(self, data: memoryview) -> None:
+        """Store what the leader sent, and ask for a round of the disk."""
+        partition = self.partition
+        try:
+            partition.append_frames(data)
+        except Corrupt as error:
+            log.error("frames_refused partition=%s reason=%s", partition.source, error)
+            self._drop_receiver()
+            self._later("follow", _LATER_S, self._follow_anew)
+        except StorageFull:
+            self._drop_receiver()
+            self._later("follow", _NO_ROOM_S, self._follow_anew)
+        except GoQueueError as error:
+            log.warning("frames_not_stored partition=%s reason=%s", partition.source, error)
+            self._drop_receiver()
+        else:
+            partition.flusher.request(partition)
+            if "ack" not in self._timers:
+                # Once a turn, whatever has come in it.
+                self._timers["ack"] = asyncio.get_running_loop().call_soon(self._acknowledge)
+
+    def _acknowledge(self) -> None:
+        del self._timers["ack"]
+        if not self.machine.is_reopening:
+            self._carry_out(self.machine.log_moved())
+
+    def _follow_anew(self) -> None:
+        self._carry_out(self.machine.begin_session())
+
+    # Effects.
+
+    def _carry_out(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            self._do(effect)
+
+    def _do(self, effect: Effect) -> None:
+        if self._is_closed:
+            return
+        match effect:
+            case Send(target, message):
+                self._say(target, message)
+            case CommitMarkMoved(offset):
+                self.partition.move_mark(offset)
+                if self._senders:
+                    self._later("news", _NEWS_S, self._tell_news)
+            case MoveStart(start_offset):
+                own = self.partition.log
+                if own.start_offset < start_offset <= own.end_offset:
+                    own.move_start(start_offset)
+            case ProposeRecord():
+                self._begin(self._propose(effect))
+            case BecameLeader(epoch, begun_at):
+                self._drop_streams()
+                self._is_leader, self.partition.leader_epoch = True, epoch
+                log.info("leading partition=%s epoch=%d from=%d", self.partition.source, epoch, begun_at)
+            case BecameFollower(epoch, leader):
+                self.partition.leader_epoch = epoch
+                self._stop_leading(leader)
+            case Resigned(epoch):
+                log.warning("resigned partition=%s epoch=%d", self.partition.source, epoch)
+                self._stop_leading(None)
+            case CutTo(end_offset):
+                self._begin(self._cut(end_offset))
+            case BeginAt(start_offset):
+                self._begin(self._begin_at(start_offset))
+            case FollowLater():
+                self._later("follow", _LATER_S, self._follow_anew)
+
+    def _say(self, target: NodeId, message: object) -> None:
+        if isinstance(message, Follow):
+            self._ask(target, message)
+        elif isinstance(message, Ack) and self._receiver is not None:
+            self._receiver.stream.send(message)
+
+    def _ask(self, leader: NodeId, message: Follow) -> None:
+        """Open a session. Without a connection one is waited for, and then the question is asked anew."""
+        self._drop_receiver()
+        link = self._around.links.at_hand(leader)
+        if link is None:
+            self._around.links.tell_when_there(leader, self._follow_if_idle)
+            return
+        receiver = Receiver(self)
+        self._receiver = receiver
+        receiver.stream = link.follow(message, receiver)
+
+    def _follow_if_idle(self) -> None:
+        if self._receiver is None and not self._is_closed:
+            self._follow_anew()
+
+    def _stop_leading(self, leader: NodeId | None) -> None:
+        was_leader, self._is_leader = self._is_leader, False
+        self._drop_streams()
+        if was_leader:
+            self.partition.refuse_waiters(NotLeader(*self.partition.source, leader))
+
+    def _tell_news(self) -> None:
+        if self._is_leader:
+            for sender in tuple(self._senders.values()):
+                sender.tell()
+
+    def _drop_streams(self) -> None:
+        self._drop_receiver()
+        senders, self._senders = self._senders, {}
+        for sender in senders.values():
+            sender.close()
+
+    def _drop_receiver(self) -> None:
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            receiver.close()
+
+    async def _propose(self, proposal: ProposeRecord) -> None:
+        found = await propose(self._around.store, self._key, proposal)
+        if found is None:
+            self._carry_out(self.machine.refused(proposal))
+        else:
+            self.take_record(*found)
+
+    async def _cut(self, end_offset: int) -> None:
+        log.info("cut partition=%s end_offset=%d", self.partition.source, end_offset)
+        await self._around.cutter.cut_to(self.partition, end_offset, why=self._not_leader())
+        self._carry_out(self.machine.reopened(now_ms=self._around.now_ms()))
+
+    async def _begin_at(self, start_offset: int) -> None:
+        log.info("begun_anew partition=%s start_offset=%d", self.partition.source, start_offset)
+        await self._around.cutter.begin_at(self.partition, start_offset, why=self._not_leader())
+        self._carry_out(self.machine.reopened(now_ms=self._around.now_ms()))
+
+    async def _reopen(self) -> None:
+        """Open a partition anew that has stopped, as often as it takes."""
+        partition, around = self.partition, self._around
+        while partition.is_failed:
+            try:
+                # A flush of it that is under way may yet succeed, and what it made safe is not cut.
+                await around.flusher.wait_under_way()
+                await around.flusher.seal()
+                await around.threads.run(partition.reopen)
+            except OSError as error:
+                log.error("partition_reopen_failed partition=%s reason=%s", partition.source, error)
+                await asyncio.sleep(_NO_ROOM_S)
+                continue
+            if partition.is_failed:
+                partition.resume(leader_epoch=partition.leader_epoch)
+                self._carry_out(self.machine.reopened(now_ms=around.now_ms()))
+
+    def _not_leader(self) -> NotLeader:
+        return NotLeader(*self.partition.source, self.machine.leader)
+
+    def _later(self, what: str, delay_s: float, do: Callable[[], None]) -> None:
+        """Do something once, after a while; what is asked for meanwhile is the same."""
+        if what not in self._timers and not self._is_closed:
+
+            def act() -> None:
+                del self._timers[what]
+                do()
+
+            self._timers[what] = asyncio.get_running_loop().call_later(delay_s, act)
+
+    def _begin(self, work: Coroutine[object, object, None]) -> None:
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(self._seen_to(work))
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
+
+    async def _seen_to(self, work: Coroutine[object, object, None]) -> None:
+        try:
+            await work
+        except GoQueueError as error:
+            # The partition has stopped, and is opened anew, or its topic is gone.
+            log.warning("replica_interrupted partition=%s reason=%s", self.partition.source, error)

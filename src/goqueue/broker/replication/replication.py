@@ -1,0 +1,126 @@
+"""All partitions of a node that have replicas elsewhere: what the store says of them, and their time.
+
+What the store says reaches each replica in the order of its revisions. A node that has lost its session and
+registers anew is another one to the others: its replicas begin from nothing, and lead nothing of before.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Iterator
+from uuid import UUID
+
+from goqueue.broker.replication.follower import Links
+from goqueue.broker.replication.replicated import Replicated, Surroundings
+from goqueue.broker.storage.cutting import Cutter
+from goqueue.broker.storage.flusher import Flusher
+from goqueue.broker.storage.partition import Partition
+from goqueue.core.cluster.values import PARTS, decode_part, parsed_part_key
+from goqueue.model.cluster import PartitionRecord
+from goqueue.model.errors import Compacted
+from goqueue.model.peers import Peer
+from goqueue.model.ports import Clock, Peers, Store, Stream, StreamUser, Threads
+from goqueue.model.replication import Follow
+
+LAG_MAX_MS = 10_000
+"""`replica.lag.max.ms`: a follower that has not caught up for so long leaves the ISR."""
+_TICK_S = 1.0
+_Place = tuple[UUID, int]
+
+
+class Replication:
+    def __init__(
+        self,
+        me: Peer,
+        *,
+        clock: Clock,
+        threads: Threads,
+        flusher: Flusher,
+        store: Store,
+        peers: Peers,
+        lag_max_ms: int = LAG_MAX_MS,
+    ) -> None:
+        self._me = me
+        self._store = store
+        self._links = Links(peers)
+        self._around = Surroundings(
+            clock=clock,
+            threads=threads,
+            flusher=flusher,
+            cutter=Cutter(flusher, threads),
+            store=store,
+            links=self._links,
+            sessions=itertools.count(1),
+            lag_max_ms=lag_max_ms,
+        )
+        self._replicas: dict[_Place, Replicated] = {}
+        self._records: dict[_Place, tuple[PartitionRecord, int]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def __iter__(self) -> Iterator[Replicated]:
+        return iter(self._replicas.values())
+
+    def find(self, topic_id: UUID, number: int) -> Replicated | None:
+        return self._replicas.get((topic_id, number))
+
+    def add(self, partition: Partition, *, min_isr: int) -> Replicated:
+        """Take a partition in: it follows nobody, and leads nothing, until a record says more."""
+        place = (partition.topic_id, partition.source.partition)
+        replica = Replicated(partition, self._me, self._around, min_isr=min_isr)
+        partition.copies = self._replicas[place] = replica
+        if (known := self._records.get(place)) is not None:
+            replica.take_record(*known)
+        return replica
+
+    def drop(self, partition: Partition) -> None:
+        """It is no replica any more, or its topic is gone."""
+        replica = self._replicas.pop((partition.topic_id, partition.source.partition), None)
+        if replica is not None:
+            replica.close()
+
+    def begin(self) -> None:
+        """Follow what the store says, and let time pass."""
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._follow_records()), loop.create_task(self._pass_time())]
+
+    def failed(self, partition: Partition) -> None:
+        """The disk has failed a partition."""
+        replica = self._replicas.get((partition.topic_id, partition.source.partition))
+        if replica is not None:
+            replica.failed()
+
+    def followed(self, stream: Stream, message: Follow) -> StreamUser | None:
+        """Another node opens a session: see `PeerUser`."""
+        replica = self._replicas.get((message.topic_id, message.partition))
+        return None if replica is None else replica.followed(stream, message)
+
+    def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for replica in self._replicas.values():
+            replica.close()
+        self._links.close()
+
+    async def _follow_records(self) -> None:
+        while True:
+            loaded = await self._store.load(PARTS)
+            for key, item in loaded.items.items():
+                self._take(key, item.value, item.revision)
+            try:
+                async for change in self._store.follow(PARTS, loaded.revision):
+                    for key, value in change.puts.items():
+                        self._take(key, value, change.revision)
+            except Compacted:
+                continue  # what is there now says it all
+
+    def _take(self, key: str, value: bytes, revision: int) -> None:
+        place = parsed_part_key(key)
+        record = decode_part(value)
+        self._records[place] = (record, revision)
+        if (replica := self._replicas.get(place)) is not None:
+            replica.take_record(record, revision)
+
+    async def _pass_time(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK_S)
+            for replica in tuple(self._replicas.values()):
+                replica.tick()

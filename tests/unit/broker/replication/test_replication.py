@@ -1,0 +1,338 @@
+"""Replicas of a partition on several nodes: what counts is on all of them, whoever leads, whatever fails."""
+
+import asyncio
+
+import pytest
+
+from goqueue.model.errors import (
+    GoQueueError,
+    NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
+    NotLeader,
+)
+from goqueue.model.settings import KiB
+from tests.unit.broker.replication.nodes import A, B, C, Village, live, until
+
+
+async def three(village: Village) -> None:
+    """Three replicas, all in sync, led by the first."""
+    await village.start(A, B, C)
+    await village.elect(A, isr=[A, B, C])
+
+
+def test_what_is_published_is_on_every_replica_byte_for_byte() -> None:
+    async def story(village: Village) -> None:
+        await three(village)
+        for number in range(20):
+            await village[A].publish(b"%d" % number)
+
+        assert village[A].frames == village[B].frames == village[C].frames
+        assert all(village[node].partition.log.flushed_offset == 20 for node in (A, B, C))
+        await until(lambda: village[B].partition.commit_mark == village[C].partition.commit_mark == 20)
+        assert village[B].values == [b"%d" % number for number in range(20)]
+        assert village[B].partition.log.epochs == [(1, 0)]
+
+    live(story)
+
+
+def test_nothing_counts_before_all_that_are_in_sync_have_it() -> None:
+    async def story(village: Village) -> None:
+        await three(village)
+        await village[A].publish(b"first")
+        village.network.part(A, C)
+
+        published = asyncio.ensure_future(village[A].publish(b"second"))
+        await until(lambda: village[B].partition.log.flushed_offset == 2)
+        await asyncio.sleep(0.5)
+        assert not published.done()
+        assert village[A].partition.commit_mark == 1
+        village.network.join()
+        await published
+
+        assert village[C].partition.log.flushed_offset == 2
+
+    live(story)
+
+
+def test_an_append_is_taken_by_the_leader_alone() -> None:
+    async def story(village: Village) -> None:
+        await three(village)
+
+        with pytest.raises(NotLeader) as refused:
+            village[B].append(b"x")
+
+        assert refused.value.leader == A
+
+    live(story)
+
+
+def test_a_leader_that_dies_is_followed_by_one_that_has_all_that_was_acknowledged() -> None:
+    async def story(village: Village) -> None:
+        await three(village)
+        acknowledged = []
+        for number in range(10):
+            await village[A].publish(b"%d" % number)
+            acknowledged.append(b"%d" % number)
+        village[A].append(b"not acknowledged")
+        village.stop(A)
+
+        await village.elect(B, isr=[B, C])
+        await village[B].publish(b"new")
+
+        assert village[B].values[:10] == acknowledged
+        assert village[B].values[-1] == b"new"
+        assert village[B].frames == village[C].frames
+
+    live(story)
+
+
+def test_a_tail_that_nobody_else_has_is_cut_when_its_node_comes_back() -> None:
+    async def story(village: Village) -> None:
+        await three(village)
+        await village[A].publish(b"shared")
+        village.network.part(A, B)
+        village.network.part(A, C)
+        for number in range(5):
+            village[A].append(b"diverged %d" % number)
+        await until(lambda: village[A].partition.log.flushed_offset == 6)
+        village.stop(A, has_power=True)
+        village.network.join()
+        await village.elect(B, isr=[B, C])
+        await village[B].publish(b"other")
+
+        await village.start(A)
+        await village.alike(A, B, C)
+        await village.in_sync(A, B, C)
+
+        await until(lambda: village[A].values == [b"shared", b"other"])
+        assert village[A].partition.log.epochs == [(1, 0), (2, 1)]
+
+    live(story)
+
+
+def test_a_replaced_leader_that_is_alive_follows_and_tells_those_who_wait() -> None:
+    async def story(village: Village) -> None:
+        await three(village)
+        await village[A].publish(b"shared")
+        village.network.part(A, B)
+        village.network.part(A, C)
+        waiting = asyncio.ensure_future(village[A].publish(b"lost"))
+        await asyncio.sleep(0.05)
+        await village.elect(B, isr=[B, C])
+
+        with pytest.raises(NotLeader):
+            await waiting
+
+        village.network.join()
+        await village[B].publish(b"other")
+        await village.alike(A, B, C)
+        assert village[A].partition.log.last_epoch == 2
+
+    live(story)
+
+
+def test_too_few_in_sync_refuse_before_the_append_and_behind_it() -> None:
+    async def story(village: Village) -> None:
+        await village.start(A, B, C)
+        await village.elect(A, isr=[A, B])
+        village.network.part(A, B)
+        village.network.part(A, C)
+        waiting = asyncio.ensure_future(village[A].publish(b"waits"))
+        await asyncio.sleep(0.05)
+        record = await village.record()
+
+        village[A].replica.take_record(
+            type(record)(
+                leader=A,
+                epoch=record.epoch,
+                replicas=record.replicas,
+                isr=(A,),
+                elr=(B,),
+                incarnation=record.incarnation,
+            ),
+            10_000,
+        )
+
+        with pytest.raises(NotEnoughReplicasAfterAppend):
+            await waiting
+        with pytest.raises(NotEnoughReplicas):
+            await village[A].publish(b"refused")
+        assert village[A].partition.log.end_offset == 1
+        village[A].append(b"acks=leader is taken, and not shown")
+        await until(lambda: village[A].partition.log.flushed_offset == 2)
+        assert village[A].values == []
+
+    live(story)
+
+
+def test_a_slow_follower_leaves_and_comes_back() -> None:
+    async def story(village: Village) -> None:
+        await three(village)
+        await village[A].publish(b"0")
+        village.network.part(A, C)
+        published = asyncio.ensure_future(village[A].publish(b"1"))
+
+        await village.in_sync(A, B)
+        await published
+        for number in range(2, 30):
+            await village[A].publish(b"%d" % number)
+        assert village[C].partition.log.end_offset == 1
+        village.network.join()
+
+        await village.in_sync(A, B, C)
+        assert village[C].frames == village[A].frames
+
+    live(story)
+
+
+def test_a_leader_that_reaches_nobody_resigns_where_too_few_would_be_left() -> None:
+    async def story(village: Village) -> None:
+        await three(village)
+        village.network.part(A, B)
+        village.network.part(A, C)
+        waiting = asyncio.ensure_future(village[A].publish(b"x"))
+
+        with pytest.raises(NotLeader):
+            await waiting
+
+        while (await village.record()).leader is not None:
+            await asyncio.sleep(0.05)
+        assert not village[A].replica.is_leader
+
+    live(story)
+
+
+def test_a_follower_far_behind_catches_up_from_the_disk() -> None:
+    async def story(village: Village) -> None:
+        await village.start(A, B)
+        await village.elect(A, isr=[A, B])
+        for number in range(60):
+            await village[A].publish(b"%d" % number * 2_000, b"more")
+        await village.start(C)
+
+        await village.in_sync(A, B, C)
+
+        assert village[C].frames == village[A].frames
+        assert village[C].partition.log.segment_count > 1
+
+    live(story)
+
+
+def test_a_follower_behind_the_start_begins_there() -> None:
+    async def story(village: Village) -> None:
+        await three(village)
+        await village[A].publish(b"0")
+        village.stop(C)
+        await village.elect(A, isr=[A, B])
+        for number in range(1, 60):
+            await village[A].publish(b"%d" % number * 2_000)
+        village[A].partition.log.move_start(50)
+        assert village[A].partition.log.first_offset > 1
+        await village.start(C)
+
+        await village.in_sync(A, B, C)
+
+        log = village[C].partition.log
+        assert log.first_offset == village[A].partition.log.first_offset
+        assert village[C].frames == village[A].frames
+        await until(lambda: log.start_offset == 50)
+        await until(lambda: village[C].values == village[A].values)
+
+    live(story, Village(segment_bytes=16 * KiB))
+
+
+def test_followers_follow_the_start_of_the_leader() -> None:
+    async def story(village: Village) -> None:
+        await three(village)
+        for number in range(10):
+            await village[A].publish(b"%d" % number)
+
+        village[A].partition.log.move_start(7)
+
+        await until(
+            lambda: village[B].partition.log.start_offset == village[C].partition.log.start_offset == 7
+        )
+        assert village[B].values == [b"7", b"8", b"9"]
+
+    live(story)
+
+
+def test_a_leader_whose_disk_fails_resigns_and_follows() -> None:
+    async def story(village: Village) -> None:
+        await three(village)
+        await village[A].publish(b"0")
+        village[A].disk.faults.fail_syncs(1, under="logs/orders")
+        with pytest.raises(GoQueueError):
+            await village[A].publish(bytes(100_000))
+
+        while (await village.record()).leader is not None:
+            await asyncio.sleep(0.05)
+        await village.elect(B, isr=[B, C])
+        await village[B].publish(b"1")
+        await village.in_sync(A, B, C)
+
+        assert village[A].frames == village[B].frames
+
+    live(story)
+
+
+def test_a_follower_whose_disk_fails_comes_back() -> None:
+    async def story(village: Village) -> None:
+        await three(village)
+        await village[A].publish(b"0")
+        village[B].disk.faults.fail_syncs(1, under="logs/orders")
+
+        await village[A].publish(bytes(100_000))
+
+        assert village[B].frames == village[A].frames
+
+    live(story)
+
+
+def test_all_lose_power_and_come_back_with_all_that_was_acknowledged() -> None:
+    async def story(village: Village) -> None:
+        await three(village)
+        for number in range(10):
+            await village[A].publish(b"%d" % number)
+        for node in (A, B, C):
+            village.stop(node)
+        await village.start(A, B, C)
+
+        await village.elect(C, isr=[A, B, C])
+
+        await until(lambda: village[C].values == [b"%d" % number for number in range(10)])
+        await village[C].publish(b"10")
+        await village.alike(A, B, C)
+
+    live(story)
+
+
+def test_a_leader_that_starts_again_does_not_go_on_in_its_epoch() -> None:
+    async def story(village: Village) -> None:
+        await three(village)
+        await village[A].publish(b"0")
+        village.stop(A, has_power=True)
+        await village.start(A)
+        await asyncio.sleep(1)
+
+        assert not village[A].replica.is_leader
+        with pytest.raises(NotLeader):
+            village[A].append(b"x")
+
+    live(story)
+
+
+def test_what_is_not_committed_is_not_shown_by_a_replica_that_starts() -> None:
+    async def story(village: Village) -> None:
+        await three(village)
+        await village[A].publish(b"0")
+        village.network.part(A, B)
+        village.network.part(A, C)
+        village[A].append(b"uncommitted")
+        await until(lambda: village[A].partition.log.flushed_offset == 2)
+        village.stop(A, has_power=True)
+        await village.start(A)
+
+        assert village[A].values == []
+
+    live(story)
