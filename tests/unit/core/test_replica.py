@@ -8,6 +8,7 @@ from goqueue.model.replication import (
     Ack,
     BecameFollower,
     BecameLeader,
+    BeginAt,
     CommitMarkMoved,
     CutTo,
     ProposeRecord,
@@ -227,3 +228,42 @@ def test_a_new_leader_knows_the_mark_when_it_has_reached_where_it_began() -> Non
     desk.take_record(led_by(A, epoch=2, isr=(A, B), replicas=(A, B)), 5, B)
 
     assert desk.replicas[A].is_mark_known
+
+
+def test_a_follower_that_shares_nothing_with_the_leader_begins_at_its_start_in_one_step() -> None:
+    others = ListedLog([Entry(2, number) for number in range(9)])
+    desk = Desk(A, B, logs={A: ListedLog([Entry(3, 20)], start_offset=2), B: others})
+
+    desk.take_record(led_by(A, epoch=4, isr=(A, B), replicas=(A, B)), 5)
+
+    assert [effect for effect in desk.taken(B) if isinstance(effect, CutTo | BeginAt)] == [BeginAt(2)]
+
+
+def test_a_refused_proposal_that_is_not_the_one_under_way_changes_nothing() -> None:
+    desk = Desk(A, B, C, min_isr=1)
+    desk.cut_off = {C}
+    desk.take_record(led_by(A, isr=(A,)), 5)
+    (first,) = desk.proposals(A)
+    desk.take_record(led_by(A, isr=(A,)), 6, A)
+    (second,) = desk.proposals(A)
+    assert (first.record, first.revision, second.revision) == (second.record, 5, 6)
+    desk.append(A, 1)
+    desk.flush(A)
+
+    desk.carry_out(A, desk.replicas[A].refused(first))
+
+    assert desk.replicas[A].commit_mark == 0
+    desk.carry_out(A, desk.replicas[A].refused(second))
+    assert desk.replicas[A].commit_mark == 1
+
+
+def test_a_follower_whose_next_frames_were_given_up_begins_anew() -> None:
+    desk = Desk(A, B, min_isr=1, logs={A: ListedLog([Entry(1, number) for number in range(4)])})
+    desk.take_record(led_by(A, epoch=2, isr=(A,), replicas=(A, B)), 5)
+
+    desk.logs[A].move_start(3)
+    desk.flush(A)
+    desk.pump(A)
+
+    assert desk.logs[B].start_offset == 3
+    assert desk.logs[B].entries == [Entry(1, 3)]

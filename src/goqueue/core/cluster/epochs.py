@@ -27,6 +27,10 @@ def compare(log: ReplicaLog, follow: Follow, *, by_epoch: bool = True) -> Compar
     epoch, end_offset = epoch_end(log, follow.last_epoch)
     if not by_epoch:
         epoch, end_offset = follow.last_epoch, log.end_offset
+    if epoch == NO_EPOCH:
+        # All that both may have lies before the leader's start. Beginning there is one step; a cut to nothing
+        # would leave a replica for a while that could be elected and use old offsets again.
+        return Compared(Answer.BEGIN)
     if epoch == follow.last_epoch and follow.end_offset <= end_offset:
         return Compared(Answer.GO)
     return Compared(Answer.CUT, epoch, end_offset)

@@ -5,19 +5,11 @@ So it waits for whoever *may* be in, and counts for `min.insync.replicas` only w
 """
 
 from collections.abc import Iterable, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from goqueue.core.cluster.rules import ALL_RULES, Rules
 from goqueue.model.cluster import NO_INCARNATION, NodeId, PartitionRecord
-
-
-@dataclass(frozen=True, slots=True)
-class Proposed:
-    """A change of the record that may have been made."""
-
-    record: PartitionRecord
-    revision: int
-    """The record's when it was proposed: with a later one it has been made, or never will be."""
+from goqueue.model.replication import ProposeRecord
 
 
 def with_isr(record: PartitionRecord, isr: Iterable[NodeId], *, min_isr: int) -> PartitionRecord:
@@ -42,12 +34,26 @@ def without_leader(record: PartitionRecord) -> PartitionRecord:
     return replace(record, leader=None, incarnation=NO_INCARNATION, resigned=record.leader)
 
 
+def without_copy(record: PartitionRecord, node: NodeId) -> PartitionRecord:
+    """The record of a partition of which a node has lost its copy, written by that node before it registers.
+
+    It may leave the ISR empty, though not what was acknowledged: others that had everything may be in `elr`.
+    """
+    return replace(
+        without_leader(record) if record.leader == node else record,
+        isr=tuple(member for member in record.isr if member != node),
+        elr=tuple(member for member in record.elr if member != node),
+    )
+
+
 def ordered(record: PartitionRecord, nodes: Set[NodeId]) -> tuple[NodeId, ...]:
     """Nodes in the order in which the record names its replicas; the others, by name, behind."""
     return (*(node for node in record.replicas if node in nodes), *sorted(nodes - set(record.replicas)))
 
 
-def waited_for(record: PartitionRecord, proposed: Proposed | None, rules: Rules = ALL_RULES) -> set[NodeId]:
+def waited_for(
+    record: PartitionRecord, proposed: ProposeRecord | None, rules: Rules = ALL_RULES
+) -> set[NodeId]:
     """Without whom nothing counts: whoever is in sync, or may be by a proposal that is under way."""
     members = set(record.isr)
     if proposed is None:
@@ -59,6 +65,6 @@ def waited_for(record: PartitionRecord, proposed: Proposed | None, rules: Rules 
     return members
 
 
-def surely_in(record: PartitionRecord, proposed: Proposed | None) -> set[NodeId]:
+def surely_in(record: PartitionRecord, proposed: ProposeRecord | None) -> set[NodeId]:
     """Who is in sync whatever becomes of a proposal."""
     return set(record.isr) if proposed is None else set(record.isr) & set(proposed.record.isr)

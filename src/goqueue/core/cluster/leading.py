@@ -7,18 +7,21 @@ Neither moves while too few are surely in sync. What is known of a follower belo
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from goqueue.core.cluster.isr import Proposed, surely_in, waited_for, with_isr
+from goqueue.core.cluster.isr import surely_in, waited_for, with_isr
 from goqueue.core.cluster.rules import Rules
 from goqueue.model.cluster import Incarnation, NodeId, PartitionRecord
 from goqueue.model.replication import (
     Ack,
+    Answer,
     CommitMarkMoved,
     Effect,
     Follow,
+    Following,
     Frames,
     ProposeRecord,
     ReplicaLog,
     SeenMarkMoved,
+    Send,
 )
 
 
@@ -69,7 +72,7 @@ class Leading:
         self._min_isr = min_isr
         self._begun_ms = now_ms
         self._rules = rules
-        self._proposed: Proposed | None = None
+        self._proposed: ProposeRecord | None = None
         self._newest: dict[NodeId, tuple[Incarnation, int]] = {}
         """The newest session that was heard of, of each follower: what is older is late."""
         self.followers: dict[NodeId, Follower] = {}
@@ -95,11 +98,15 @@ class Leading:
 
     def refused(self, proposal: ProposeRecord) -> list[Effect]:
         """A proposal never will be made, though the record is as it was: its node has come anew."""
-        if self._proposed is None or self._proposed.record != proposal.record:
+        if self._proposed != proposal:
             return []
         self._proposed = None
         if proposal.joining is not None:
-            self.forget(proposal.joining[0])
+            node, incarnation = proposal.joining
+            follower = self.followers.get(node)
+            # It may have come anew already; its new session is none of those that are over.
+            if follower is not None and follower.incarnation == incarnation:
+                self.forget(node)
         return self.advance()
 
     def is_late(self, sender: NodeId, incarnation: Incarnation, session: int) -> bool:
@@ -153,6 +160,17 @@ class Leading:
             commit_mark=commit_mark,
             start_offset=self._log.start_offset,
         )
+
+    def drop_behind_start(self) -> list[Effect]:
+        """Followers that were to get what has been given up since: they begin anew, at the start."""
+        effects: list[Effect] = []
+        start_offset = self._log.start_offset
+        for node, follower in tuple(self.followers.items()):
+            if follower.sent_offset < start_offset:
+                self.forget(node)
+                begin = Following(session=follower.session, answer=Answer.BEGIN, start_offset=start_offset)
+                effects.append(Send(node, begin))
+        return effects
 
     def advance(self) -> list[Effect]:
         """Move the marks as far as they may, and propose whom the ISR can take in."""
@@ -221,8 +239,9 @@ class Leading:
 
     def _proposing(self, isr: set[NodeId], joining: tuple[NodeId, Incarnation] | None) -> ProposeRecord:
         record = with_isr(self.record, isr, min_isr=self._min_isr)
-        self._proposed = Proposed(record, self._revision)
-        return ProposeRecord(record, self._revision, joining if self._rules.guards_incarnation else None)
+        guard = joining if self._rules.guards_incarnation else None
+        self._proposed = ProposeRecord(record, self._revision, guard)
+        return self._proposed
 
     def _keep_pace(self, node: NodeId, now_ms: int) -> Pace:
         end_offset = self._log.end_offset

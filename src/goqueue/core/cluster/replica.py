@@ -253,9 +253,9 @@ class Replica:
         return []
 
     def log_moved(self) -> list[Effect]:
-        """Something was written, by an append or from frames, or has become durable."""
+        """Something was written, by an append or from frames, has become durable, or was given up."""
         if self._leading is not None:
-            return self._noted(self._leading.advance())
+            return [*self._leading.drop_behind_start(), *self._noted(self._leading.advance())]
         return [*self._moved_mark(), *self._ack()]
 
     def tick(self, *, now_ms: int) -> list[Effect]:
@@ -274,6 +274,8 @@ class Replica:
 
     def resign(self, *, is_reopening: bool = False) -> list[Effect]:
         """Lead no more: before a log that lost its tail, or was cut, is opened anew, or to make way."""
+        if not self._rules.resigns:
+            return []
         self.is_reopening = self.is_reopening or is_reopening
         if self._leading is None or self.record is None:
             return []

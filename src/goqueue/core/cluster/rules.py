@@ -29,6 +29,8 @@ class Rules:
     """The seen mark is what every in-sync replica has written, not what the leader has."""
     empties_elr_first: bool = True
     """Nothing counts while the record still lets somebody lead who is not in sync."""
+    resigns: bool = True
+    """A leader whose log loses its tail does not go on in that epoch."""
     leads_once: bool = True
     """A node that has registered anew does not go on in an epoch that it led before."""
 
