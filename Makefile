@@ -2,7 +2,7 @@
 # package registry is enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run stubs test check lint format imports types docs walks demo sim fuzz storm soak bench bench-spark soak-spark clean
+.PHONY: help setup run cluster stubs test check lint format imports types docs walks demo sim fuzz storm soak bench bench-spark soak-spark clean
 
 SHELL := /bin/sh
 VENV := .venv
@@ -22,6 +22,9 @@ setup: $(VENV)/.ready-dev ## Make the working tree ready: a virtual environment 
 
 run: $(VENV)/.ready-run ## Start the broker (settings: docs/settings.md)
 	@exec $(BIN)/goqueue $(ARGS)
+
+cluster: $(VENV)/.ready-cluster ## Start three nodes and an etcd on this machine: make cluster ARGS="--nodes 5"
+	@exec $(BIN)/goqueue up $(ARGS)
 
 demo: $(VENV)/.ready-spark ## See a broker, two pipelines and an Iceberg table at work, in a minute
 	@exec $(BIN)/python -m examples.demo
@@ -103,8 +106,13 @@ $(VENV)/.ready-spark: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP_INSTALL) -e ".[spark]"
 	@touch $(VENV)/.ready-run $@
 
+$(VENV)/.ready-cluster: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing what several brokers need"
+	@$(PIP_INSTALL) -e ".[cluster]"
+	@touch $(VENV)/.ready-run $@
+
 # What the tests need includes what broker and pipelines need, so all stamps are fresh after this.
 $(VENV)/.ready-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing what the broker and its tests need"
 	@$(PIP_INSTALL) -e ".[dev]"
-	@touch $(VENV)/.ready-run $(VENV)/.ready-spark $@
+	@touch $(VENV)/.ready-run $(VENV)/.ready-spark $(VENV)/.ready-cluster $@

@@ -105,8 +105,8 @@ class Broker:
     """What all nodes agree on."""
     agreement: Agreement
     """The way to change that. `metadata` and `tenants` are its image."""
-    journal: StateJournal[Any]
-    """Where one node keeps the store."""
+    journal: StateJournal[Any] | None
+    """Where one node keeps the store; None: it is one of several, which have it elsewhere."""
     tenants: Tenants
     sinks: SinkState
     transactions: TransactionJournals = field(init=False)
@@ -132,10 +132,10 @@ class Broker:
     tasks: dict["asyncio.Task[None]", None] = field(default_factory=dict)
     changes: dict["asyncio.Task[Any]", None] = field(default_factory=dict)
     change_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    failure: "asyncio.Future[StorageFailed]" = field(
+    failure: "asyncio.Future[GoQueueError]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
-    """Set when a journal is lost: the broker takes no more work, and its process should start anew."""
+    """Set when it cannot go on: the broker takes no more work, and its process should start anew."""
 
     @property
     def cluster_id(self) -> str:
@@ -187,7 +187,7 @@ class Broker:
         partitions = [journal.partition for journal in self.coordinator.journals]
         partitions += [journal.partition for journal in self.transactions]
         partitions += [self.delays.store.journal.partition, self.schemas.journal.partition]
-        return [*partitions, self.journal.partition]
+        return partitions if self.journal is None else [*partitions, self.journal.partition]
 
     def count_topics(self) -> None:
         """Topics have come, gone or grown: tenants and groups follow."""
@@ -301,10 +301,13 @@ class Broker:
         await self.threads.run(journal.replay)
         await self._note_journal(journal.partition)
 
+    def _is_store(self, partition: Partition) -> bool:
+        return self.journal is not None and partition is self.journal.partition
+
     async def _open_journal_partition(self, partition: Partition) -> None:
         """Refuses a journal that is damaged: without what it held the broker would break its word."""
         left = ""
-        if partition is self.journal.partition:
+        if self._is_store(partition):
             must_exist = await self.threads.run(has_logs, self.disk)
             if not must_exist:
                 left = await self.threads.run(left_beside_logs, self.disk)
@@ -327,14 +330,18 @@ class Broker:
     async def _note_journal(self, partition: Partition) -> None:
         """Remember that there is this journal, so that its absence is noticed."""
         name = str(partition.source)
-        if partition is not self.journal.partition and name not in self.metadata.journals:
+        if not self._is_store(partition) and name not in self.metadata.journals:
             await self.agreement.make(lambda: self.metadata.begin_journal(name))
 
     def stop_for(self, reason: str) -> None:
         """A journal is lost: what is in memory may differ from the disk, and only a new start tells."""
+        self.end(StorageFailed(f"a journal of the broker has failed: {reason}"))
+
+    def end(self, error: GoQueueError) -> None:
+        """Take no more work, for a reason that only a new start, or a person, can do something about."""
         self.is_open = False
         if not self.failure.done():
-            self.failure.set_result(StorageFailed(f"a journal of the broker has failed: {reason}"))
+            self.failure.set_result(error)
         for reader in tuple(self.waiting_reads):
             reader.wake()
 

@@ -15,13 +15,21 @@ from goqueue.core.access.tenants import Tenants
 from goqueue.core.access.values import tenant_dropped, tenant_put, usage_put
 from goqueue.core.cluster.metadata import Metadata
 from goqueue.model.cluster import Change, Loaded, Step
-from goqueue.model.errors import Compacted, GoQueueError, Outdated, StorageFailed, Unknown
+from goqueue.model.errors import (
+    Compacted,
+    GoQueueError,
+    Outdated,
+    StorageFailed,
+    StoreUnreachable,
+    Unknown,
+)
 from goqueue.model.ids import TopicName
 from goqueue.model.ports import Store
 
 T = TypeVar("T")
 TRIES_MAX = 10
 """So often a step is decided on anew when others were quicker."""
+_PAUSE_S = 0.5
 
 
 class Agreement:
@@ -71,7 +79,14 @@ class Agreement:
                 async for change in self._store.follow("", self._metadata.revision):
                     self._take(change)
             except Compacted:
-                await self.load()
+                await self._load_anew()
+
+    async def _load_anew(self) -> None:
+        while True:
+            try:
+                return await self.load()
+            except StoreUnreachable:
+                await asyncio.sleep(_PAUSE_S)  # a store that is away comes back
 
     async def make(self, decide: Callable[[], Step[T]]) -> T:
         """Make a change, decided on anew when what it rests on has changed meanwhile.

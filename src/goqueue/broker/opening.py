@@ -36,7 +36,7 @@ from goqueue.log.commit_log import COMMIT_FOLDER, CommitLog
 from goqueue.log.file_shelf import FileShelf
 from goqueue.model.errors import CommitLogDamaged, ShuttingDown
 from goqueue.model.ids import TopicName, TopicPartition
-from goqueue.model.ports import Clock, Disk, Threads, Workshop
+from goqueue.model.ports import Clock, Disk, Store, Threads, Workshop
 from goqueue.model.running_time import RunningTime
 from goqueue.model.settings import BrokerConfig
 
@@ -54,8 +54,12 @@ async def open_broker(
     workshop: Workshop,
     chance: random.Random | None = None,
     reserve: Reserve | None = None,
+    shared: Store | None = None,
 ) -> Broker:
-    """Open a data folder: the journal first, then every partition it speaks of."""
+    """Open a data folder: the journal first, then every partition it speaks of.
+
+    `shared`: what is agreed is kept there, since this node is one of several.
+    """
     broker = _put_together(
         config,
         disk,
@@ -64,9 +68,11 @@ async def open_broker(
         workshop,
         chance or random.SystemRandom(),
         reserve or Reserve(disk, threads, size_bytes=0),
+        shared,
     )
     await threads.run(broker.commit_log.open)
-    await broker.open_journal(broker.journal)
+    if broker.journal is not None:
+        await broker.open_journal(broker.journal)
     await broker.agreement.load()
     if COMMIT_FOLDER in broker.metadata.journals and broker.commit_log.is_new:
         raise CommitLogDamaged(COMMIT_FOLDER, "the folder was removed: all is missing")
@@ -82,7 +88,7 @@ async def open_broker(
 
 async def _open_all(broker: Broker) -> None:
     """Open all that the metadata speak of, and begin to work."""
-    config, journal, metadata = broker.config, broker.journal, broker.metadata
+    config, metadata = broker.config, broker.metadata
     agreement = broker.agreement
     if not metadata.cluster_id:
         cluster_id = "".join(broker.chance.choices(_CLUSTER_ID_LETTERS, k=22))
@@ -90,7 +96,8 @@ async def _open_all(broker: Broker) -> None:
     if COMMIT_FOLDER not in metadata.journals:
         await agreement.make(lambda: metadata.begin_journal(COMMIT_FOLDER))
     await agreement.make(metadata.note_start)
-    journal.partition.leader_epoch = broker.coordinator_epoch
+    if broker.journal is not None:
+        broker.journal.partition.leader_epoch = broker.coordinator_epoch
     await broker.open_journal(broker.schemas.journal)
     await broker.transactions.open({SINKS_JOURNAL, *await _numbers(broker, TRANSACTIONS_TOPIC)})
     broker.telemetry = Telemetry(
@@ -98,7 +105,8 @@ async def _open_all(broker: Broker) -> None:
     )
     for _, topic in sorted(metadata.deleted.items()):
         await remove_folder(broker, topic)
-    await journal.shorten()
+    if broker.journal is not None:
+        await broker.journal.shorten()
     topics = list(metadata.topics.values())
     numbers = [(topic, number) for topic in topics for number in range(topic.partitions)]
     partitions = await broker.open_partitions(numbers, must_exist=True)
@@ -162,6 +170,7 @@ def _put_together(
     workshop: Workshop,
     chance: random.Random,
     reserve: Reserve,
+    shared: Store | None,
 ) -> Broker:
     """A broker with all its rooms, which has read nothing yet."""
     metadata = Metadata(config.node_id)
@@ -194,7 +203,9 @@ def _put_together(
         partition.counters = counters.topic(topic)
         return partition
 
-    store = StoreJournal(journal_partition(METADATA_TOPIC))
+    own = StoreJournal(journal_partition(METADATA_TOPIC)) if shared is None else None
+    store = shared or own
+    assert store is not None
     broker = Broker(
         config=config,
         disk=disk,
@@ -210,7 +221,7 @@ def _put_together(
         health=Health(clock, reserve),
         store=store,
         agreement=Agreement(store, metadata, tenants),
-        journal=store.journal,
+        journal=None if own is None else own.journal,
         tenants=tenants,
         sinks=SinkState(sinks, disk),
         schemas=SchemaState(journal_partition(SCHEMAS_TOPIC), config.schemas),

@@ -34,6 +34,24 @@ from goqueue.node.config_values import Address
 from goqueue.node.tracing.config import TraceExportConfig
 
 T = TypeVar("T")
+SECRET_CHARACTERS_MIN = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterConfig:
+    """What a node needs to know to be one of several."""
+
+    name: str
+    etcd: tuple[Address, ...]
+    peer_listener: Address
+    peer_advertised: Address | None
+    http_advertised: Address | None
+    rack: str
+    session_ms: int
+    quorum: int
+    secret: str
+    replication: int
+    """How many copies a topic gets when nobody says; 0: three, or as many as there are nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +71,14 @@ class NodeConfig:
     http_listener: Address | None
     http: HttpConfig
     trace_export: TraceExportConfig
+    cluster: ClusterConfig | None = None
+    """None: this node is alone."""
+
+    @property
+    def kafka_address(self) -> Address | None:
+        """Where Kafka clients are told to connect, where that is not where the door listens."""
+        host, port = self.kafka.advertised_host, self.kafka.advertised_port
+        return None if host is None or port is None else Address(host, port)
 
 
 class ConfigProblems(Exception):
@@ -129,6 +155,7 @@ def _build(reader: _Reader) -> NodeConfig:
         http_listener=http_listener,
         http=_http(reader, broker.limits),
         trace_export=_trace_export(reader),
+        cluster=_cluster(reader, kafka_listener, http_listener),
     )
 
 
@@ -317,6 +344,36 @@ def _listeners(reader: _Reader) -> tuple[Address | None, Address | None]:
             f"{http} is taken by {table.KAFKA_LISTENER.variable}={kafka}; give each door its own port",
         )
     return kafka, http
+
+
+def _cluster(reader: _Reader, *others: Address | None) -> ClusterConfig | None:
+    peers = reader(table.PEER_LISTENER)
+    reader(table.CLUSTER_PEERS)  # only checked: nodes find each other through the store
+    config = ClusterConfig(
+        name=reader(table.CLUSTER_NAME),
+        etcd=reader(table.CLUSTER_ETCD),
+        peer_listener=peers,
+        peer_advertised=reader(table.CLUSTER_ADVERTISE),
+        http_advertised=reader(table.CLUSTER_CLIENT_ADVERTISE),
+        rack=reader(table.CLUSTER_RACK),
+        session_ms=reader(table.CLUSTER_SESSION_MS),
+        quorum=reader(table.CLUSTER_QUORUM),
+        secret=reader(table.CLUSTER_SECRET),
+        replication=reader(table.TOPICS_REPLICATION),
+    )
+    if not reader(table.CLUSTER_ENABLED):
+        return None
+    for other in others:
+        if other is not None and peers.clashes_with(other):
+            reader.note(table.PEER_LISTENER, f"{peers} is taken by another door; give each its own port")
+    if config.secret and len(config.secret) < SECRET_CHARACTERS_MIN:
+        reader.note(table.CLUSTER_SECRET, f"it has fewer than {SECRET_CHARACTERS_MIN} characters")
+    elif not config.secret and not peers.is_loopback:
+        reader.note(
+            table.CLUSTER_SECRET,
+            f"other machines can reach {table.PEER_LISTENER.variable}={peers}; nodes need a secret then",
+        )
+    return config
 
 
 def _http(reader: _Reader, limits: Limits) -> HttpConfig:

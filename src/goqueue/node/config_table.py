@@ -14,6 +14,8 @@ from typing import Generic, TypeVar
 from goqueue.model.settings import KiB
 from goqueue.node.config_values import (
     Address,
+    address,
+    addresses,
     advertised,
     folder,
     host_names,
@@ -24,7 +26,9 @@ from goqueue.node.config_values import (
     one_of,
     origins,
     share,
+    short_name,
     size,
+    store_endpoints,
     switch,
     whole_number,
 )
@@ -574,6 +578,81 @@ WORKSHOP_IDLE_MS: Setting[int] = Setting(
     read=whole_number(least=0, most=_INT32_MAX),
     help="How long a helper process without work stays.",
 )
+CLUSTER_ENABLED: Setting[bool] = Setting(
+    name="CLUSTER_ENABLED",
+    default="false",
+    read=switch,
+    help="Whether this node is one of several. The other settings of a cluster mean nothing without it.",
+)
+CLUSTER_ETCD: Setting[tuple[Address, ...]] = Setting(
+    name="CLUSTER_ETCD",
+    default="127.0.0.1:2379",
+    read=store_endpoints,
+    help="The members of etcd through which nodes agree, host:port, separated by commas.",
+)
+CLUSTER_NAME: Setting[str] = Setting(
+    name="CLUSTER_NAME",
+    default="goqueue",
+    read=short_name,
+    help="Several clusters may share an etcd: each has its keys below `/goqueue/{name}/`.",
+)
+PEER_LISTENER: Setting[Address] = Setting(
+    name="LISTENERS_INTERNAL",
+    default="127.0.0.1:7000",
+    read=address,
+    help="Where other nodes of the cluster connect, host:port. Beyond this machine only with a secret.",
+)
+CLUSTER_ADVERTISE: Setting[Address | None] = Setting(
+    name="CLUSTER_ADVERTISE",
+    default="",
+    read=advertised,
+    help="The host:port by which other nodes reach this one, when it is not the one listened on.",
+)
+CLUSTER_CLIENT_ADVERTISE: Setting[Address | None] = Setting(
+    name="CLUSTER_CLIENT_ADVERTISE",
+    default="",
+    read=advertised,
+    help="The host:port of the HTTP door that others are told, when it is not the one listened on.",
+)
+CLUSTER_PEERS: Setting[tuple[Address, ...]] = Setting(
+    name="CLUSTER_PEERS",
+    default="",
+    read=addresses,
+    help="Other nodes, host:port, separated by commas. It may be left empty: nodes find each other through "
+    "etcd.",
+)
+CLUSTER_QUORUM: Setting[int] = Setting(
+    name="CLUSTER_QUORUM",
+    default="2",
+    read=whole_number(least=1, most=10_000),
+    help="So many nodes are waited for before the cluster makes what it needs itself.",
+)
+CLUSTER_RACK: Setting[str] = Setting(
+    name="CLUSTER_RACK",
+    default="",
+    read=str.strip,
+    help="What this node shares with others that fail together: a machine, a rack, a zone. Copies of a "
+    "partition lie in different ones.",
+)
+CLUSTER_SESSION_MS: Setting[int] = Setting(
+    name="CLUSTER_SESSION_MS",
+    default="2000",
+    read=whole_number(least=1_000, most=60_000),
+    help="A node that etcd has not heard of for so long is not alive; whole seconds, rounded up.",
+)
+CLUSTER_SECRET: Setting[str] = Setting(
+    name="CLUSTER_SECRET",
+    default="",
+    read=str,
+    help="Known to all nodes and to nobody else, at least 16 characters: who does not know it is no node.",
+)
+TOPICS_REPLICATION: Setting[int] = Setting(
+    name="TOPICS_REPLICATION",
+    default="0",
+    read=whole_number(least=0, most=100),
+    help="In a cluster: how many copies a topic gets when its creator does not say. 0: three, or as many as "
+    "there are nodes.",
+)
 
 SETTINGS: tuple[Setting[object], ...] = (
     DATA_FOLDER,
@@ -655,6 +734,18 @@ SETTINGS: tuple[Setting[object], ...] = (
     WORKSHOP_WAITING_MAX,
     WORKSHOP_WAIT_MS,
     WORKSHOP_IDLE_MS,
+    CLUSTER_ENABLED,
+    CLUSTER_ETCD,
+    CLUSTER_NAME,
+    PEER_LISTENER,
+    CLUSTER_ADVERTISE,
+    CLUSTER_CLIENT_ADVERTISE,
+    CLUSTER_PEERS,
+    CLUSTER_QUORUM,
+    CLUSTER_RACK,
+    CLUSTER_SESSION_MS,
+    CLUSTER_SECRET,
+    TOPICS_REPLICATION,
 )
 
 _FALSE_WORDS = frozenset({"", "false", "no", "off", "0"})
@@ -673,12 +764,6 @@ UNSERVED: tuple[Unserved, ...] = (
         name="LISTENERS_GRPC", what="the gRPC door", off_values=frozenset({"", "off", "127.0.0.1:9000"})
     ),
     Unserved(name="GRPC_REFLECTION", what="the gRPC door", off_values=_FALSE_WORDS),
-    Unserved(name="LISTENERS_INTERNAL", what="a cluster", off_values=frozenset({"", "off", ":7000"})),
-    Unserved(name="CLUSTER_ENABLED", what="a cluster", off_values=_FALSE_WORDS),
-    Unserved(name="CLUSTER_PEERS", what="a cluster"),
-    Unserved(name="CLUSTER_ADVERTISE", what="a cluster"),
-    Unserved(name="CLUSTER_CLIENT_ADVERTISE", what="a cluster"),
-    Unserved(name="CLUSTER_QUORUM", what="a cluster", off_values=frozenset({"", "2"})),
     *(Unserved(name=f"TLS_{suffix}", what="TLS", off_values=off) for suffix, off in _TLS),
     *(
         Unserved(name=f"CLUSTER_TLS_{suffix}", what="TLS in a cluster", off_values=off)

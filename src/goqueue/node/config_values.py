@@ -34,6 +34,14 @@ class Address(NamedTuple):
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
     def clashes_with(self, other: "Address") -> bool:
         """Whether two doors cannot both listen: the same port on the same, or on every, interface."""
         if self.port != other.port or self.port == 0:
@@ -117,6 +125,31 @@ def advertised(text: str) -> Address | None:
     if told.host in _WILDCARDS or told.port == 0:
         raise ValueError(f"{text!r} is not an address a client can connect to; name a host and a port")
     return told
+
+
+def addresses(text: str) -> tuple[Address, ...]:
+    """A comma list of host:port."""
+    found = tuple(address(word) for word in text.split(",") if word.strip())
+    for told in found:
+        if told.host in _WILDCARDS or told.port == 0:
+            raise ValueError(f"{told} is not an address to connect to; name a host and a port")
+    return found
+
+
+def store_endpoints(text: str) -> tuple[Address, ...]:
+    """A comma list of members of etcd, host:port; `http://` before it is what etcd's own tools write."""
+    if "https://" in text:
+        raise ValueError("etcd is not asked over TLS in this version; name a plain address, host:port")
+    found = addresses(",".join(word.strip().removeprefix("http://") for word in text.split(",")))
+    if not found:
+        raise ValueError("no address of etcd is named; write host:port, separated by commas")
+    return found
+
+
+def short_name(text: str) -> str:
+    if not _HOST_NAME.fullmatch(text.strip()):
+        raise ValueError(f"{text!r} is not a name; use letters, digits, dots, dashes and underscores")
+    return text.strip()
 
 
 def host_names(text: str) -> tuple[str, ...]:

@@ -25,12 +25,18 @@ _REFUSED = 1
 _START_BYTES = MiB
 """More than a start writes before it can serve."""
 _PIPELINES = "pipelines"
+_UP = "up"
 
 
 def main() -> None:
-    """Run a broker until a signal ends it, or with `pipelines` as the first word a driver of pipelines."""
+    """Run a broker until a signal ends it.
+
+    With `up` as the first word several of them, with `pipelines` a driver of pipelines.
+    """
     if sys.argv[1:2] == [_PIPELINES]:
         _become_pipelines_driver(sys.argv[2:])
+    if sys.argv[1:2] == [_UP]:
+        sys.exit(_up(sys.argv[2:]))
     _forbid_test_tools()
     sys.exit(run(sys.argv[1:], os.environ))
 
@@ -82,6 +88,12 @@ def _advice(refusal: Exception, config: NodeConfig) -> str:
 def _become_pipelines_driver(arguments: Sequence[str]) -> None:
     """Go on as another program: the server's own process never imports Spark."""
     os.execv(sys.executable, [sys.executable, "-m", "goqueue.spark.pipelines", *arguments])
+
+
+def _up(arguments: Sequence[str]) -> int:
+    from goqueue.node.up import up
+
+    return up(arguments, os.environ)
 
 
 def _serve(config: NodeConfig) -> None:

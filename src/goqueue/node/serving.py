@@ -9,6 +9,8 @@ import gc
 import logging
 import os
 import signal
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
 
 import uvloop
 
@@ -18,15 +20,18 @@ from goqueue.broker.health.reserve import Reserve
 from goqueue.broker.health.scrub import keep_scrubbing
 from goqueue.broker.opening import close_broker, open_broker
 from goqueue.model.errors import GoQueueError
-from goqueue.model.ports import Threads, Workshop
+from goqueue.model.ports import Disk, Store, Threads, Workshop
 from goqueue.node.clock import SystemClock
 from goqueue.node.config import NodeConfig
 from goqueue.node.disk import FolderDisk
-from goqueue.node.door_wiring import close_doors, open_doors
+from goqueue.node.door_wiring import OpenDoor, close_doors, open_doors
 from goqueue.node.threads import WorkerThreads
 from goqueue.node.tracing.wiring import start_trace_export
 from goqueue.node.watchdog import watched_loop
 from goqueue.node.workshop import WorkshopProcesses
+
+if TYPE_CHECKING:
+    from goqueue.node.clustering import ClusterNode
 
 logger = logging.getLogger(__name__)
 _YOUNG_OBJECTS = 20_000
@@ -46,8 +51,22 @@ def serve(config: NodeConfig) -> None:
 async def _serve(config: NodeConfig) -> None:
     stop = _stop_signal()
     threads = WorkerThreads()
+    disk = FolderDisk(config.data_folder)
+    async with AsyncExitStack() as stack:
+        cluster = None
+        if config.cluster is not None:
+            from goqueue.node.clustering import joined_cluster
+
+            cluster = await stack.enter_async_context(joined_cluster(config, disk, threads))
+        await _serve_folder(config, stop, disk, threads, cluster)
+
+
+async def _serve_folder(
+    config: NodeConfig, stop: asyncio.Event, disk: Disk, threads: Threads, cluster: "ClusterNode | None"
+) -> None:
     workshop = WorkshopProcesses(config.workshop, threads)
-    broker = await _opened_broker(config, threads, workshop)
+    shared = None if cluster is None else cluster.local
+    broker = await _opened_broker(config, disk, threads, workshop, shared)
     try:
         keep_watch(broker)
         broker.keep(asyncio.get_running_loop().create_task(keep_scrubbing(broker)))
@@ -55,12 +74,16 @@ async def _serve(config: NodeConfig) -> None:
         # Opening and closing may take as long as the disk does, and are not watched.
         async with watched_loop(stuck_ms=config.loop_stuck_ms):
             doors = await open_doors(broker, config)
+            if cluster is not None:
+                await _enter(cluster, broker, doors)
             for opened in doors:
                 print(f"{opened.name:6} listening on {opened.address}")
             _freeze_memory()
             print("ready", flush=True)
             failure = await _stop_or_failure(stop, broker)
             logger.info("stopping")
+            if cluster is not None:
+                await cluster.leave(broker)
             await workshop.close()  # first: the doors wait for replies, and those for jobs
             await close_doors(doors)
         if export is not None:
@@ -73,6 +96,14 @@ async def _serve(config: NodeConfig) -> None:
     logger.info("stopped")
 
 
+async def _enter(cluster: "ClusterNode", broker: Broker, doors: list[OpenDoor]) -> None:
+    try:
+        await cluster.enter(broker, doors)
+    except BaseException:
+        await close_doors(doors)
+        raise
+
+
 async def _stop_or_failure(stop: asyncio.Event, broker: Broker) -> GoQueueError | None:
     """Wait for the signal that ends the process, or for what the broker cannot go on after."""
     broker.failure.add_done_callback(lambda _: stop.set())
@@ -80,14 +111,21 @@ async def _stop_or_failure(stop: asyncio.Event, broker: Broker) -> GoQueueError 
     return broker.failure.result() if broker.failure.done() else None
 
 
-async def _opened_broker(config: NodeConfig, threads: Threads, workshop: Workshop) -> Broker:
+async def _opened_broker(
+    config: NodeConfig, disk: Disk, threads: Threads, workshop: Workshop, shared: Store | None
+) -> Broker:
     clock = SystemClock()
     begun_ns = clock.monotonic_ns()
-    disk = FolderDisk(config.data_folder)
     reserve = Reserve(disk, threads, size_bytes=config.reserve_bytes)
     async with reserve.lent():
         broker = await open_broker(
-            config=config.broker, disk=disk, clock=clock, threads=threads, workshop=workshop, reserve=reserve
+            config=config.broker,
+            disk=disk,
+            clock=clock,
+            threads=threads,
+            workshop=workshop,
+            reserve=reserve,
+            shared=shared,
         )
     logger.info(
         "broker_opened",

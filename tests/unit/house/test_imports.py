@@ -1,5 +1,8 @@
 """What the import contracts cannot say: no module needs itself, by whatever way round."""
 
+import subprocess
+import sys
+
 import grimp
 import pytest
 
@@ -37,3 +40,16 @@ def test_a_cycle_would_be_found(graph: grimp.ImportGraph) -> None:
         assert any({first, second} <= cycle for cycle in cycles(graph))
     finally:
         graph.remove_import(importer=first, imported=second)
+
+
+def test_a_node_that_is_alone_loads_nothing_of_a_cluster() -> None:
+    tell = (
+        "import sys; import goqueue.node.main, goqueue.node.serving; "
+        "print(*sorted(name for name in sys.modules "
+        "if name.split('.')[0] == 'grpc' or name.startswith(('goqueue.proto', 'goqueue.node.etcd', "
+        "'goqueue.node.clustering', 'goqueue.broker.cluster', 'goqueue.broker.replication', "
+        "'goqueue.edge.peer', 'goqueue.core.cluster.controller'))))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", tell], capture_output=True, text=True, check=True)
+
+    assert loaded.stdout.split() == []

@@ -190,6 +190,40 @@ def test_contract_defaults_of_unserved_settings_are_accepted() -> None:
     assert settings.broker == BrokerConfig()
 
 
+def test_a_node_is_alone_unless_a_cluster_is_asked_for() -> None:
+    assert configured("--cluster-etcd", "10.0.0.1:2379").cluster is None
+    cluster = configured(
+        "--cluster-enabled", "true",
+        "--cluster-etcd", "http://10.0.0.1:2379, etcd-2:2379",
+        "--cluster-rack", "north",
+        "--cluster-advertise", "node-1.example:7000",
+    ).cluster  # fmt: skip
+    assert cluster is not None
+    assert list(map(str, cluster.etcd)) == ["10.0.0.1:2379", "etcd-2:2379"]
+    assert (cluster.rack, str(cluster.peer_advertised)) == ("north", "node-1.example:7000")
+    assert (cluster.name, cluster.session_ms, cluster.quorum) == ("goqueue", 2_000, 2)
+
+
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
+        (["--listeners-internal", ":7000"], "nodes need a secret"),
+        (["--listeners-internal", ":7000", "--cluster-secret", "short"], "fewer than 16 characters"),
+        (["--listeners-internal", "127.0.0.1:9092"], "taken by another door"),
+        (["--cluster-etcd", "https://etcd:2379"], "not asked over TLS"),
+        (["--cluster-etcd", ","], "no address of etcd"),
+        (["--cluster-etcd", "etcd:0"], "not an address to connect to"),
+        (["--cluster-name", "a/b"], "not a name"),
+        (["--cluster-peers", "a:1,b"], "has no port"),
+        (["--cluster-session-ms", "10"], "out of range"),
+    ],
+)
+def test_what_a_cluster_cannot_be_made_with_is_a_problem(flags: list[str], problem: str) -> None:
+    (told,) = problems_of("--cluster-enabled", "true", *flags)
+
+    assert problem in told
+
+
 def test_two_doors_cannot_share_a_port() -> None:
     (problem,) = problems_of("--listeners-http", ":9092")
 

@@ -6,7 +6,7 @@ registered only behind that. What is refused leaves nothing behind but the id of
 """
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from uuid import UUID
 
@@ -41,10 +41,18 @@ async def identify(
     return identity
 
 
-async def become_member(store: Store, me: Identity, *, rack: str, patience_ms: int) -> None:
+async def become_member(
+    store: Store,
+    me: Identity,
+    *,
+    rack: str,
+    patience_ms: int,
+    forget_folder: Callable[[], Awaitable[None]],
+) -> None:
     """Have the cluster know this node and its folder. Raises CannotJoin.
 
-    `patience_ms`: how long a node of the same name is waited for that seems to be alive.
+    `patience_ms`: how long a node of the same name is waited for that seems to be alive. `forget_folder` is
+    called before a folder is known that was not: what was noted of one before it holds no more.
     """
     key = member_key(me.node_id)
     for _ in range(TRIES_MAX):
@@ -64,6 +72,8 @@ async def become_member(store: Store, me: Identity, *, rack: str, patience_ms: i
                 # Nobody of the old folder may be there when the new one takes its name.
                 guards.append(Guard(node_key(me.node_id), ABSENT))
         try:
+            if item is None or len(guards) > 1:
+                await forget_folder()
             await store.change(guards, {key: encode(wanted)}, ())
         except (Outdated, Unknown):
             continue

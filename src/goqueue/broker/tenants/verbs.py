@@ -163,7 +163,8 @@ async def keep_up_tenants(broker: "Broker") -> None:
     if now_ns - broker.tenants.usage_noted_ns >= USAGE_NOTED_MS * _NS_PER_MS:
         broker.tenants.usage_noted_ns = now_ns
         await note_usage(broker)
-        await broker.journal.shorten()
+        if broker.journal is not None:
+            await broker.journal.shorten()
 
 
 async def note_usage(broker: "Broker") -> None:

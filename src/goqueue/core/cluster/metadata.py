@@ -105,7 +105,8 @@ class Metadata:
     def epoch(self, topic: Topic, number: int) -> int:
         """The epoch that a partition is in; 1 when its topic has just been made."""
         record = self.record(topic, number)
-        return record.epoch + self.starts - record.starts
+        # A controller's records say it all; only the one node counts its starts.
+        return record.epoch + self.starts - record.starts if record.starts else record.epoch
 
     def form_cluster(self, cluster_id: str) -> Step[None]:
         return self._put_step(values.CLUSTER, encode(values.Cluster(cluster_id)))

@@ -10,7 +10,7 @@ folder/journals/{name}  one node: a journal that has begun, so that its absence 
 folder/commit_mark      one node: the folder was written by a broker that keeps to the commit mark
 tenants/{id}, usage/{id}   what the access room knows of tenants
 
-Several nodes have these as well, and no `starts` and no `folder/`:
+Several nodes have these as well, and what is about one node's folder below `local/{node}/`:
 
 members/{node}          a node that belongs to the cluster, alive or not
 nodes/{node}            a node that is alive; goes with its session
@@ -38,8 +38,9 @@ MEMBERS = "members/"
 NODES = "nodes/"
 CONTROLLER = "controller"
 ORDERS = "orders/"
-JOURNALS = "folder/journals/"
-COMMIT_MARK = "folder/commit_mark"
+FOLDER = "folder/"
+JOURNALS = f"{FOLDER}journals/"
+COMMIT_MARK = f"{FOLDER}commit_mark"
 
 
 @dataclass(frozen=True, slots=True)

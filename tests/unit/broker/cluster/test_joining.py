@@ -186,6 +186,23 @@ def test_a_node_with_a_new_folder_leaves_every_isr_before_it_is_known_by_it() ->
     run(walk())
 
 
+def test_what_was_noted_of_a_folder_goes_with_it() -> None:
+    async def walk() -> None:
+        world, disk = World(), new_disk()
+        node = world.node("a", disk)
+        await node.join()
+        noted = {"local/a/starts": b"1", "local/a/folder/x": b"1", "local/b/starts": b"1"}
+        await world.store.change([], noted, [])
+        await world.node("a", disk).join()
+        assert (await held(world.store, "local/")).keys() == noted.keys()
+        await node.membership.close()
+        await world.store.end_session(node_key(A), (await world.store.load("")).items[node_key(A)].revision)
+        await world.node("a").join()
+        assert (await held(world.store, "local/")).keys() == {"local/b/starts"}
+
+    run(walk())
+
+
 def test_a_node_leaves_only_what_it_is_told_to() -> None:
     async def walk() -> None:
         world = World()

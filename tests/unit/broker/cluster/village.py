@@ -9,6 +9,7 @@ from goqueue.broker.cluster.controlling import Controlling
 from goqueue.broker.cluster.identity import Identity
 from goqueue.broker.cluster.joining import become_member, identify
 from goqueue.broker.cluster.membership import Membership
+from goqueue.broker.cluster.node_store import NodeStore
 from goqueue.broker.metadata_state import Agreement
 from goqueue.core.access.tenants import Tenants
 from goqueue.core.cluster.metadata import Metadata
@@ -43,7 +44,10 @@ class Villager:
     async def join(self, *, rack: str = "") -> Identity:
         threads = SimulatedThreads(Random(3))
         me = await identify(self._store, self.disk, threads, self.node, draw_id=self._ids)
-        await become_member(self._store, me, rack=rack, patience_ms=SESSION_MS)
+        local = NodeStore(self._store, self.node)
+        await become_member(
+            self._store, me, rack=rack, patience_ms=SESSION_MS, forget_folder=local.forget_folder
+        )
         record = NodeRecord(folder_id=me.folder_id, rack=rack, peer=f"{self.node}:7000")
         self.membership = Membership(self._store, me, record, session_ms=SESSION_MS)
         await self.membership.register()

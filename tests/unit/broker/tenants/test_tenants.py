@@ -556,6 +556,7 @@ def test_a_journal_that_is_shortened_keeps_the_tenants(
         await acme(broker)
         for number in range(30):
             await set_quotas(broker, SetQuotas(tenant_id="acme", quotas=Quotas(max_topics=number + 1)))
+        assert broker.journal is not None
         await broker.journal.shorten()
         assert broker.journal.event_count < 15
 

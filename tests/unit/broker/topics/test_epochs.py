@@ -94,6 +94,7 @@ def test_epochs_survive_a_journal_that_is_written_anew(monkeypatch: pytest.Monke
         async with running(disk, QUICK) as broker:
             await create_topic(broker, CreateTopic(name=ORDERS, partitions=2))
             await fail(broker, disk, partition=1)
+            assert broker.journal is not None
             await broker.journal.shorten()
         async with running(disk, QUICK) as broker:
             assert await epochs(broker) == [2, 3]
