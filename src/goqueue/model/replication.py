@@ -105,7 +105,10 @@ Message = Follow | Following | Frames | Ack
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Say something to another node. `Frames` come from `Replica.frames_to`, with bytes, never by this."""
+    """Say something to another node. `Frames` come from `Replica.frames_to`, with bytes, never by this.
+
+    A `Following` without a question ends the session that it names: there are no more frames in it.
+    """
 
     target: NodeId
     message: Message

@@ -7,14 +7,14 @@ registered only behind that. What is refused leaves nothing behind but the id of
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import replace
 from uuid import UUID
 
 from goqueue.broker.cluster.identity import NODE_FILE, Identity, read_identity, write_identity
 from goqueue.broker.storage.data_folder import is_used
 from goqueue.core.cluster import values
+from goqueue.core.cluster.isr import without_copy
 from goqueue.core.cluster.values import encode, member_key, node_key
-from goqueue.model.cluster import ABSENT, NO_INCARNATION, Guard, Loaded, Member, NodeId, PartitionRecord
+from goqueue.model.cluster import ABSENT, Guard, Loaded, Member, NodeId, PartitionRecord
 from goqueue.model.errors import CannotJoin, Compacted, Outdated, Unknown
 from goqueue.model.ports import Disk, Store, Threads
 
@@ -91,7 +91,7 @@ async def leave(store: Store, node: NodeId, places: Collection[tuple[UUID, int]]
             return
         for place in sorted(left, key=str):
             item = loaded.items[values.part_key(*place)]
-            record = _without(values.decode_part(item.value), node)
+            record = without_copy(values.decode_part(item.value), node)
             try:
                 key = values.part_key(*place)
                 await store.change([Guard(key, item.revision)], {key: encode(record)}, ())
@@ -177,13 +177,3 @@ def _places_of(node: NodeId, loaded: Loaded) -> set[tuple[UUID, int]]:
 
 def _is_believed(node: NodeId, record: PartitionRecord) -> bool:
     return node in record.isr or node in record.elr
-
-
-def _without(record: PartitionRecord, node: NodeId) -> PartitionRecord:
-    """A record without a node's word. Unlike one that is only away, it is let go of though it be the last."""
-    left = replace(
-        record,
-        isr=tuple(other for other in record.isr if other != node),
-        elr=tuple(other for other in record.elr if other != node),
-    )
-    return replace(left, leader=None, incarnation=NO_INCARNATION) if record.leader == node else left

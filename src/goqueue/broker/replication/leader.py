@@ -61,6 +61,11 @@ class Sender:
         """What the machine says to its question."""
         self.stream.send(message)
 
+    def end(self, message: Following) -> None:
+        """The session is over, and the follower is told how it goes on; it closes the stream."""
+        self._sent_offset = None
+        self.stream.send(message)
+
     def go(self, offset: int) -> None:
         """It goes on from an offset."""
         self._sent_offset = offset

@@ -330,6 +330,8 @@ class Replicated:
             self._ask(target, message)
         elif isinstance(message, Ack) and self._receiver is not None:
             self._receiver.stream.send(message)
+        elif isinstance(message, Following) and (sender := self._senders.pop(target, None)) is not None:
+            sender.end(message)
 
     def _ask(self, leader: NodeId, message: Follow) -> None:
         """Open a session. Without a connection one is waited for, and then the question is asked anew."""

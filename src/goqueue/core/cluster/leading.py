@@ -106,7 +106,7 @@ class Leading:
             follower = self.followers.get(node)
             # It may have come anew already; its new session is none of those that are over.
             if follower is not None and follower.incarnation == incarnation:
-                self.forget(node)
+                return [self._end_session(node, Answer.LATER), *self.advance()]
         return self.advance()
 
     def is_late(self, sender: NodeId, incarnation: Incarnation, session: int) -> bool:
@@ -163,14 +163,9 @@ class Leading:
 
     def drop_behind_start(self) -> list[Effect]:
         """Followers that were to get what has been given up since: they begin anew, at the start."""
-        effects: list[Effect] = []
         start_offset = self._log.start_offset
-        for node, follower in tuple(self.followers.items()):
-            if follower.sent_offset < start_offset:
-                self.forget(node)
-                begin = Following(session=follower.session, answer=Answer.BEGIN, start_offset=start_offset)
-                effects.append(Send(node, begin))
-        return effects
+        behind = [node for node, follower in self.followers.items() if follower.sent_offset < start_offset]
+        return [self._end_session(node, Answer.BEGIN) for node in behind]
 
     def advance(self) -> list[Effect]:
         """Move the marks as far as they may, and propose whom the ISR can take in."""
@@ -242,6 +237,11 @@ class Leading:
         guard = joining if self._rules.guards_incarnation else None
         self._proposed = ProposeRecord(record, self._revision, guard)
         return self._proposed
+
+    def _end_session(self, node: NodeId, answer: Answer) -> Send:
+        """End a session that has begun; the follower hears what to do next."""
+        session = self.followers.pop(node).session
+        return Send(node, Following(session=session, answer=answer, start_offset=self._log.start_offset))
 
     def _keep_pace(self, node: NodeId, now_ms: int) -> Pace:
         end_offset = self._log.end_offset

@@ -182,6 +182,8 @@ class Replica:
         if message.epoch < self.epoch:
             return [Send(sender, Following(session=message.session, answer=Answer.FENCED, epoch=self.epoch))]
         if leading is None or message.epoch > self.epoch:
+            if leading is not None:
+                leading.forget(sender)
             return [Send(sender, Following(session=message.session, answer=Answer.LATER))]
         if leading.is_late(sender, incarnation, message.session):
             return []

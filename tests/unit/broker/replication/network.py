@@ -38,6 +38,11 @@ class Network:
         for stream in [s for s in self.streams if node in (s.me.node, s.peer.node)]:
             stream.end()
 
+    def between(self, one: NodeId, other: NodeId) -> "LocalStream | None":
+        """The end of a stream that one node has to another, if there is one that somebody uses."""
+        found = [s for s in self.streams if s.user and (s.me.node, s.peer.node) == (one, other)]
+        return found[-1] if found else None
+
     def reaches(self, one: NodeId, other: NodeId) -> bool:
         return one in self.users and other in self.users and frozenset((one, other)) not in self.apart
 

@@ -241,6 +241,32 @@ def test_a_follower_behind_the_start_begins_there() -> None:
     live(story, Village(segment_bytes=16 * KiB))
 
 
+def test_a_follower_whose_next_frames_are_given_up_meanwhile_begins_behind_them() -> None:
+    async def story(village: Village) -> None:
+        await village.start(A, B)
+        await village.elect(A, isr=[A, B])
+        for number in range(60):
+            await village[A].publish(b"%d" % number * 2_000)
+        await village.start(C)
+        await until(lambda: village.network.between(A, C) is not None)
+        stream = village.network.between(A, C)
+        assert stream is not None
+        stream.is_stuck = True
+        for number in range(60, 100):
+            await village[A].publish(b"%d" % number * 2_000)
+
+        village[A].partition.log.move_start(90)
+        for number in range(100, 110):
+            await village[A].publish(b"%d" % number * 2_000)
+        stream.is_stuck = False
+
+        await village.in_sync(A, B, C)
+        assert village[C].partition.log.first_offset == village[A].partition.log.first_offset > 60
+        assert village[C].frames == village[A].frames
+
+    live(story, Village(segment_bytes=16 * KiB))
+
+
 def test_followers_follow_the_start_of_the_leader() -> None:
     async def story(village: Village) -> None:
         await three(village)
