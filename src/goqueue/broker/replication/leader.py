@@ -1,9 +1,9 @@
 """A leader's end of a session: frames go to one follower, as they are written or from the log.
 
-What is appended while a follower is up to date goes out at once, the very bytes that were written, and no
-second copy of them. One that is further behind, or whose connection has no room, gets whole steps read from
-the log, a piece at a time, until it has caught up. What is sent is in order and without a gap: `sent_offset`
-is where the next piece begins.
+What is appended while a follower is up to date goes out in the next turn of the loop, the very bytes that
+were written, and no second copy of them. One that is further behind, or whose connection has no room, gets
+whole steps read from the log, a piece at a time, until it has caught up. What is sent is in order and without
+a gap: `sent_offset` is where the next piece begins.
 """
 
 import asyncio

@@ -125,6 +125,8 @@ class Replicated:
         self._senders: dict[NodeId, Sender] = {}
         self._receiver: Receiver | None = None
         self._is_leader = False
+        self._fresh: tuple[int, list[Buffer]] | None = None
+        """What was written in this turn, and where it begins: it goes out in the next, in one piece."""
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._timers: dict[str, asyncio.TimerHandle | asyncio.Handle] = {}
         self._is_closed = False
@@ -185,10 +187,25 @@ class Replicated:
             raise NotEnoughReplicas(*self.partition.source)
 
     def written(self, base_offset: int, end_offset: int, buffers: Sequence[Buffer]) -> None:
-        for sender in tuple(self._senders.values()):
-            sender.push(base_offset, end_offset, buffers)
         if not self._senders:
             self._carry_out(self.machine.log_moved())
+            return
+        fresh = self._fresh
+        if fresh is None:
+            self._fresh = (base_offset, [*buffers])
+            asyncio.get_running_loop().call_soon(self._push)
+        else:
+            fresh[1].extend(buffers)
+
+    def _push(self) -> None:
+        """Send what was written in the last turn, to all at once."""
+        fresh, self._fresh = self._fresh, None
+        if fresh is None or not self._is_leader:
+            return
+        base_offset, buffers = fresh
+        end_offset = self.partition.log.end_offset
+        for sender in tuple(self._senders.values()):
+            sender.push(base_offset, end_offset, buffers)
 
     def flushed(self) -> None:
         self._carry_out(self.machine.log_moved())
@@ -258,7 +275,7 @@ class Replicated:
             self._later("follow", _LATER_S, self._follow_anew)
 
     def _write(self, data: memoryview) -> None:
-        """Store what the leader sent, and ask for a round of the disk."""
+        """Store what the leader sent."""
         partition = self.partition
         try:
             partition.append_frames(data)
@@ -273,14 +290,15 @@ class Replicated:
             log.warning("frames_not_stored partition=%s reason=%s", partition.source, error)
             self._drop_receiver()
         else:
-            partition.flusher.request(partition)
             if "ack" not in self._timers:
                 # Once a turn, whatever has come in it.
                 self._timers["ack"] = asyncio.get_running_loop().call_soon(self._acknowledge)
 
     def _acknowledge(self) -> None:
+        """Ask for a round of the disk, and tell the leader what is written."""
         del self._timers["ack"]
         if not self.machine.is_reopening:
+            self.partition.flusher.request(self.partition)
             self._carry_out(self.machine.log_moved())
 
     def _follow_anew(self) -> None:
