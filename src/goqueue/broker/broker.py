@@ -4,13 +4,10 @@ import asyncio
 import itertools
 import logging
 import random
-import re
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
-
-import mmh3
 
 from goqueue.broker.backup.store import BackupStore
 from goqueue.broker.delays.keeper import DelayKeeper
@@ -33,11 +30,13 @@ from goqueue.broker.to_the_end import to_the_end
 from goqueue.broker.transactions.journal import TransactionJournals
 from goqueue.core.access.tenants import Tenants
 from goqueue.core.cluster.metadata import Metadata
+from goqueue.core.cluster.numbers import node_number
 from goqueue.core.cluster.values import Topic
 from goqueue.core.telemetry.counters import Counters
 from goqueue.core.telemetry.telemetry import Telemetry
 from goqueue.log.commit_log import CommitLog
 from goqueue.log.file_shelf import FileShelf
+from goqueue.model.cluster import NodeId
 from goqueue.model.errors import (
     GoQueueError,
     InternalTopic,
@@ -148,11 +147,13 @@ class Broker:
 
     @property
     def node_number(self) -> int:
-        """Kafka knows nodes by number: the digits at the end of the id, or a hash of it."""
-        digits = re.search(r"\d{1,9}$", self.config.node_id)
-        return (
-            int(digits.group()) if digits else mmh3.hash(self.config.node_id, 0, signed=False) & 0x7FFF_FFFF
-        )
+        """By which Kafka's clients know this node."""
+        return node_number(NodeId(self.config.node_id))
+
+    @property
+    def is_one_of_several(self) -> bool:
+        """Whether there are other nodes, who leads which partition being agreed by all of them."""
+        return self.journal is None
 
     def topic(self, name: str) -> OpenTopic:
         topic = self.topics.get(TopicName(name))

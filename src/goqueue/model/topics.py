@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
+from goqueue.model.cluster import PartitionRecord
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.places import Place, Seat, TopicLeaders
 from goqueue.model.settings import TopicSettings
@@ -41,6 +42,8 @@ class PartitionView(NamedTuple):
     leader_epoch: int
     damage: str = ""
     """What of it is lost; then it is not written to until that is accepted."""
+    record: PartitionRecord | None = None
+    """Who leads it and where its copies are; None: there is one node, which has everything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

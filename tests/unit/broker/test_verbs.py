@@ -33,6 +33,7 @@ LOOKED_AT = {
     "threads": "ports",
     "config": "what this node was told",
     "node_number": "what this node was told",
+    "is_one_of_several": "what this node was told",
     "is_open": "what this node is doing",
     "started_ms": "what this node is doing",
     "health": "what this node is doing",

@@ -20,6 +20,8 @@ async def find_offset(broker: Broker, command: FindOffset) -> FoundOffset:
     log = partition.log
     if partition.has_hidden and command.spot is not Spot.EARLIEST:
         await commit_written([partition])
+    if command.spot is not Spot.EARLIEST:
+        partition.admit_look_up()
     match command.spot:
         case Spot.EARLIEST:
             return FoundOffset(log.start_offset, leader_epoch=partition.leader_epoch)
@@ -43,7 +45,8 @@ def end_of_epoch(broker: Broker, command: FindEpochEnd) -> tuple[int, int]:
 
 
 def check_epoch(partition: Readable, leader_epoch: int) -> None:
-    """Refuse whoever learnt of this leader in another epoch; -1: it does not say."""
+    """Refuse where another node leads, and whoever learnt of this leader in another epoch; -1: unsaid."""
+    partition.admit_read()
     if leader_epoch < 0 or leader_epoch == partition.leader_epoch:
         return
     if leader_epoch < partition.leader_epoch:

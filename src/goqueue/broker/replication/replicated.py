@@ -26,6 +26,7 @@ from goqueue.model.errors import (
     NotEnoughReplicas,
     NotEnoughReplicasAfterAppend,
     NotLeader,
+    OffsetNotAvailable,
     StorageFull,
 )
 from goqueue.model.peers import Peer
@@ -177,12 +178,16 @@ class Replicated:
     def can_commit(self) -> bool:
         return self.machine.has_enough_replicas
 
-    def admit_append(self) -> None:
+    def admit_lead(self) -> None:
         if not self._is_leader:
             raise NotLeader(*self.partition.source, self.machine.leader)
 
+    def admit_look_up(self) -> None:
+        if not self.machine.is_mark_known:
+            raise OffsetNotAvailable(*self.partition.source)
+
     def admit_all(self) -> None:
-        self.admit_append()
+        self.admit_lead()
         if not self.machine.has_enough_replicas:
             raise NotEnoughReplicas(*self.partition.source)
 

@@ -67,11 +67,14 @@ class Copies(Protocol):
     def can_commit(self) -> bool:
         """Whether what is written now may come to count without anybody's help."""
 
-    def admit_append(self) -> None:
+    def admit_lead(self) -> None:
         """Raises NotLeader where the partition is not led."""
 
     def admit_all(self) -> None:
         """Raises NotEnoughReplicas where a write with acks=all would not be answered."""
+
+    def admit_look_up(self) -> None:
+        """Raises OffsetNotAvailable where a new leader does not know yet how far messages count."""
 
     def written(self, base_offset: int, end_offset: int, buffers: Sequence[Buffer]) -> None:
         """Something was appended here, in one step; the bytes as they lie in the file."""
@@ -153,6 +156,16 @@ class Partition:
     def oldest_transaction(self) -> OpenInPartition | None:
         """The one that holds back readers of committed messages, if any does."""
         return self.transactions.oldest
+
+    def admit_read(self) -> None:
+        """Raises NotLeader where others lead it: who wants the newest asks there."""
+        if self.copies is not None:
+            self.copies.admit_lead()
+
+    def admit_look_up(self) -> None:
+        """Raises OffsetNotAvailable where a new leader does not know yet how far messages count."""
+        if self.copies is not None:
+            self.copies.admit_look_up()
 
     def end_for(self, isolation: Isolation) -> int:
         """The offset before which a reader may see messages."""
@@ -286,7 +299,7 @@ class Partition:
         copies = self.copies
         written: list[Buffer] | None = None
         if copies is not None:
-            copies.admit_append()
+            copies.admit_lead()
             written = []
         try:
             base_offset = self.log.append(batches, leader_epoch=self.leader_epoch, written=written)

@@ -96,6 +96,12 @@ class Readable(Protocol):
     @property
     def counters(self) -> TopicCounters: ...
 
+    def admit_read(self) -> None:
+        """Raises NotLeader where others lead it: who wants the newest asks there."""
+
+    def admit_look_up(self) -> None:
+        """Raises OffsetNotAvailable where a new leader does not know yet how far messages count."""
+
     def end_for(self, isolation: Isolation) -> int:
         """The offset before which a reader may see messages."""
 

@@ -1,6 +1,7 @@
 """The verbs on topics: create, delete, describe, add partitions, change settings, delete records."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from goqueue.broker.broker import Broker, OpenTopic, remove_folder
 from goqueue.broker.groups.upkeep import forget_topic
@@ -10,6 +11,7 @@ from goqueue.broker.storage.data_folder import LOGS_FOLDER
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import admit_partitions, within_retention
 from goqueue.broker.topics.settings import change_settings, settings_from, view_settings
+from goqueue.core.cluster.metadata import Metadata
 from goqueue.core.cluster.values import Topic
 from goqueue.log.partition_log import storage_error
 from goqueue.log.snapshot import begin_at
@@ -201,7 +203,10 @@ async def describe_topic(broker: Broker, command: DescribeTopic) -> TopicView:
     """A topic as it is now."""
     topic = broker.topic(command.name)
     known = broker.metadata.topic(command.name)
-    partitions = await Slices(broker.clock).each(tuple(topic.partitions), _view)
+    slices = Slices(broker.clock)
+    partitions = await slices.each(tuple(topic.partitions), _view)
+    if broker.is_one_of_several:
+        partitions = await slices.each(partitions, partial(_with_record, broker.metadata, known))
     return TopicView(
         name=known.name,
         topic_id=known.topic_id,
@@ -286,6 +291,11 @@ async def delete_records(broker: Broker, command: DeleteRecords) -> int:
     async with broker.health.reserve.lent():
         await partition.save_recovery_point()
     return log.start_offset
+
+
+def _with_record(image: Metadata, topic: Topic, view: PartitionView) -> PartitionView:
+    record = image.record(topic, view.partition)
+    return view._replace(leader_epoch=record.epoch, record=record)
 
 
 def _view(partition: Partition) -> PartitionView:

@@ -129,11 +129,22 @@ async def list_partitions_route(broker: NamedDependency[Broker], topic: TopicInP
     node = broker.config.node_id
     places = await Slices(broker.clock).each(
         view.partitions,
-        lambda partition: PartitionPlace(
-            partition.partition, leader=node, replicas=[node], isr=[node], version=0
-        ),
+        lambda partition: _place(node, partition),
     )
     return TopicPartitions(view.name, places)
+
+
+def _place(here: str, partition: PartitionView) -> PartitionPlace:
+    record = partition.record
+    if record is None:
+        return PartitionPlace(partition.partition, leader=here, replicas=[here], isr=[here], version=0)
+    return PartitionPlace(
+        partition.partition,
+        leader=record.leader or "",
+        replicas=list(record.replicas),
+        isr=list(record.isr),
+        version=record.epoch,
+    )
 
 
 def _offsets(partition: PartitionView) -> tuple[str, OffsetRange]:

@@ -1,19 +1,30 @@
 """Who is here and what is here: Metadata, DescribeCluster, FindCoordinator."""
 
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
 from goqueue.broker.topics.verbs import describe_topic, ensure_topic, list_topics, topic_by_id
+from goqueue.core.cluster.numbers import NOBODY, node_number
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code
 from goqueue.edge.kafka.once import done_to_each, each, once
 from goqueue.edge.kafka.schemas import Reply
+from goqueue.model.cluster import NodeId, NodeRecord, NodeState
 from goqueue.model.errors import GoQueueError, TopicNotFound
 from goqueue.model.names import is_internal
-from goqueue.model.topics import DescribeTopic, EnsureTopic, FindTopic, ListTopics, TopicView
+from goqueue.model.topics import (
+    DescribeTopic,
+    EnsureTopic,
+    FindTopic,
+    ListTopics,
+    PartitionView,
+    TopicView,
+)
 
 if TYPE_CHECKING:
     from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
@@ -94,9 +105,9 @@ async def metadata(context: Context, request: "MetadataRequest") -> MetadataRepl
             context, named, lambda wanted: _named_topic(context, request, wanted, operations)
         )
     return MetadataReply(
-        brokers=(_this_node(context),),
+        brokers=_nodes(context),
         cluster_id=broker.cluster_id,
-        controller_id=broker.node_number,
+        controller_id=_controller(context),
         topics=topics,
         cluster_authorized_operations=CLUSTER_OPERATIONS if include_cluster else OPERATIONS_NOT_ASKED,
     )
@@ -124,18 +135,8 @@ async def _named_topic(
 
 
 async def _known_topic(context: Context, view: TopicView, operations: int) -> TopicMetadata:
-    node = context.broker.node_number
-    partitions = await each(
-        context,
-        view.partitions,
-        lambda partition: PartitionMetadata(
-            partition_index=partition.partition,
-            leader_id=node,
-            leader_epoch=partition.leader_epoch,
-            replica_nodes=(node,),
-            isr_nodes=(node,),
-        ),
-    )
+    place = partial(partition_at, context.broker.node_number, context.broker.metadata.nodes)
+    partitions = await each(context, view.partitions, place)
     return TopicMetadata(
         name=view.name,
         topic_id=view.topic_id,
@@ -143,6 +144,31 @@ async def _known_topic(context: Context, view: TopicView, operations: int) -> To
         partitions=partitions,
         topic_authorized_operations=operations,
     )
+
+
+def partition_at(here: int, alive: Container[NodeId], partition: PartitionView) -> PartitionMetadata:
+    record = partition.record
+    if record is None:
+        return PartitionMetadata(
+            partition_index=partition.partition,
+            leader_id=here,
+            leader_epoch=partition.leader_epoch,
+            replica_nodes=(here,),
+            isr_nodes=(here,),
+        )
+    return PartitionMetadata(
+        partition_index=partition.partition,
+        leader_id=NOBODY if record.leader is None else node_number(record.leader),
+        leader_epoch=record.epoch,
+        replica_nodes=_numbers(record.replicas),
+        isr_nodes=_numbers(record.isr),
+        offline_replicas=_numbers(node for node in record.replicas if node not in alive),
+        error_code=ErrorCode.leader_not_available if record.leader is None else ErrorCode.none,
+    )
+
+
+def _numbers(nodes: Iterable[NodeId]) -> tuple[int, ...]:
+    return tuple(map(node_number, nodes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,8 +189,8 @@ async def describe_cluster(context: Context, request: "DescribeClusterRequest") 
     asks_for_brokers = getattr(request, "endpoint_type", _BROKERS_ENDPOINT) == _BROKERS_ENDPOINT
     return DescribeClusterReply(
         cluster_id=broker.cluster_id,
-        controller_id=broker.node_number,
-        brokers=(_this_node(context),) if asks_for_brokers else (),
+        controller_id=_controller(context),
+        brokers=_nodes(context) if asks_for_brokers else (),
         cluster_authorized_operations=CLUSTER_OPERATIONS if include else OPERATIONS_NOT_ASKED,
         error_code=ErrorCode.none if asks_for_brokers else ErrorCode.mismatched_endpoint_type,
         error_message=None if asks_for_brokers else "this door lists brokers, not controllers",
@@ -209,5 +235,28 @@ async def find_coordinator(context: Context, request: "FindCoordinatorRequest") 
     )
 
 
-def _this_node(context: Context) -> Node:
-    return Node(node_id=context.broker.node_number, host=context.host, port=context.port)
+def _nodes(context: Context) -> tuple[Node, ...]:
+    """Those that serve: this one alone, or all that have said that they do."""
+    broker = context.broker
+    if not broker.is_one_of_several:
+        return (Node(node_id=broker.node_number, host=context.host, port=context.port),)
+    return tuple(
+        node_at(node, record)
+        for node, record in sorted(broker.metadata.nodes.items())
+        if record.state is not NodeState.STARTING and record.kafka
+    )
+
+
+def node_at(node: NodeId, record: NodeRecord) -> Node:
+    """A node where it says that Kafka's clients reach it."""
+    host, _, port = record.kafka.rpartition(":")
+    host = host.strip("[]")
+    return Node(node_id=node_number(node), host=host, port=int(port), rack=record.rack or None)
+
+
+def _controller(context: Context) -> int:
+    broker = context.broker
+    if not broker.is_one_of_several:
+        return broker.node_number
+    controller = broker.metadata.controller
+    return NOBODY if controller is None else node_number(controller)

@@ -21,6 +21,7 @@ from goqueue.broker.queue.share_groups import (
     runs_by_count,
     settle_runs,
 )
+from goqueue.core.cluster.numbers import NOBODY, node_number
 from goqueue.core.delivery.runs import LAST_OFFSET_MAX, Run
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
@@ -315,7 +316,8 @@ def _leader(context: Context, source: TopicPartition) -> Leader:
     if topic is None or not 0 <= source.partition < broker.topic_counts.get(source.topic, 0):
         return _NO_LEADER
     leader_epoch = broker.metadata.epoch(topic, source.partition)
-    return Leader(leader_id=broker.node_number, leader_epoch=leader_epoch)
+    leader = broker.metadata.record(topic, source.partition).leader
+    return Leader(leader_id=NOBODY if leader is None else node_number(leader), leader_epoch=leader_epoch)
 
 
 def _wait_ms(context: Context, wait: timedelta) -> int:
