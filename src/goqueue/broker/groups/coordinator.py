@@ -7,13 +7,14 @@ anew: so a heartbeat, which only moves deadlines away, costs no timer.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 from goqueue.broker.groups.journal import GroupJournal, GroupJournals
 from goqueue.broker.groups.stored_times import StoredTimes
 from goqueue.broker.groups.watch import GroupWatch
 from goqueue.broker.slices import Slices
+from goqueue.broker.storage.partition import Partition
 from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.core.groups.assignors import TopicCounts
 from goqueue.core.groups.events import Event
@@ -21,7 +22,7 @@ from goqueue.core.groups.group import Group
 from goqueue.core.groups.groups import GroupRecord
 from goqueue.core.groups.outcome import Outcome
 from goqueue.core.telemetry.counters import Counters
-from goqueue.model.errors import GoQueueError, RebalanceInProgress, ShuttingDown
+from goqueue.model.errors import GoQueueError, NotCoordinator, RebalanceInProgress, ShuttingDown
 from goqueue.model.groups import Joined, Synced
 from goqueue.model.ports import Clock
 
@@ -80,6 +81,24 @@ class Coordinator:
             await journal.shorten()
             for record in tuple(journal.groups):
                 self.carry_out(self._enter(journal, record), Outcome())
+
+    async def take_over(
+        self, partition: Partition, read_back: Callable[[GroupJournal], Awaitable[None]]
+    ) -> None:
+        """Serve the groups of a journal that this node leads from now on."""
+        journal = await self.journals.take_over(partition, read_back)
+        if journal is not None:
+            for record in tuple(journal.groups):
+                self.carry_out(self._enter(journal, record), Outcome())
+
+    def let_go(self, number: int) -> None:
+        """Another node serves the groups of a journal, or nobody does: who waits here looks for it."""
+        journal = self.journals.let_go(number)
+        for active in [active for active in self._active.values() if active.journal is journal]:
+            del self._active[active.name]
+            self._to_follow.pop(active.name, None)
+            _send_away(active, NotCoordinator(f"another node coordinates group {active.name} now"))
+            self.on_change(active.name)
 
     async def active(self, group: str) -> ActiveGroup:
         """A group at work, which may begin by this."""
@@ -186,10 +205,7 @@ class Coordinator:
     async def close(self) -> None:
         """No more timers; everyone who waits is told to look for the coordinator later."""
         for active in self._active.values():
-            if active.timer is not None:
-                active.timer.cancel()
-            for waiter in active.waiting.values():
-                _answer(waiter, ShuttingDown())
+            _send_away(active, ShuttingDown())
         self._active.clear()
         self._to_follow.clear()
         await self.journals.drain()
@@ -218,6 +234,14 @@ class Coordinator:
     def _advance(self, active: ActiveGroup) -> None:
         active.timer = None
         self.carry_out(active, active.membership.advance(now_ns=self.now_ns()), is_time_up=True)
+
+
+def _send_away(active: ActiveGroup, why: GoQueueError) -> None:
+    """A group is at work here no more."""
+    if active.timer is not None:
+        active.timer.cancel()
+    for waiter in active.waiting.values():
+        _answer(waiter, why)
 
 
 def _answer(waiter: "asyncio.Future[Reply]", reply: Reply | GoQueueError) -> None:

@@ -41,15 +41,12 @@ class GroupJournals(JournalSet[GroupJournal]):
         new_partition: Callable[[TopicName, int], Partition],
         open_journal: Callable[[Journal[Event]], Awaitable[None]],
     ) -> None:
-        async def open_and_resume(journal: GroupJournal) -> None:
-            await open_journal(journal)
-            journal.groups.resume(now_ns=clock.monotonic_ns())
-
         super().__init__(
             OFFSETS_TOPIC,
             lambda partition: GroupJournal(partition, Groups(config), running),
             new_partition=new_partition,
-            open_journal=open_and_resume,
+            open_journal=open_journal,
+            resume=lambda journal: journal.groups.resume(now_ns=clock.monotonic_ns()),
         )
 
     def record(self, group: str) -> GroupRecord | None:

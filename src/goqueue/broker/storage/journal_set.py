@@ -2,11 +2,15 @@
 
 Which journal keeps a name is a matter of its hash. After a restart a journal is opened when its folder
 exists: what is never used costs nothing.
+
+With several nodes a set is shared: each journal is a replicated partition, and whoever leads it serves what
+it keeps. It is taken over when this node becomes its leader, and let go of when it no longer is; a journal is
+never read by two. What was applied and not committed goes with the machine.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 import mmh3
 
@@ -14,6 +18,7 @@ from goqueue.broker.storage.journal import Journal
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.to_the_end import to_the_end
 from goqueue.log.partition_log import storage_error
+from goqueue.model.errors import CoordinatorLoading, NotCoordinator
 from goqueue.model.ids import TopicName
 
 JOURNAL_COUNT = 50
@@ -28,11 +33,16 @@ class JournalSet(Generic[J]):
         *,
         new_partition: Callable[[TopicName, int], Partition],
         open_journal: Callable[[J], Awaitable[None]],
+        resume: Callable[[J], None] = lambda _: None,
     ) -> None:
+        """`resume`: told of a journal that was read back, before anybody is served from it."""
         self._topic = topic
         self._new_journal = new_journal
         self._new_partition = new_partition
         self._open_journal = open_journal
+        self._resume = resume
+        self.is_shared = False
+        """Whether other nodes serve those journals that are not open here."""
         self._opened: dict[int, J] = {}
         self._opening: dict[int, asyncio.Task[J]] = {}
 
@@ -44,17 +54,46 @@ class JournalSet(Generic[J]):
         await asyncio.gather(*map(self._open, numbers))
 
     def numbered(self, number: int) -> J | None:
-        """A journal by its number, if it is open."""
-        return self._opened.get(number)
+        """A journal by its number, if it is open. Raises NotCoordinator where another node may have it."""
+        journal = self._opened.get(number)
+        if journal is None and self.is_shared:
+            self._refuse(number)
+        return journal
 
     def find(self, name: str) -> J | None:
-        """The journal of a name, if any name of it has ever appeared."""
-        return self._opened.get(journal_number(name))
+        """The journal of a name, if any name of it has ever appeared. Raises as `numbered` does."""
+        return self.numbered(journal_number(name))
 
     async def ensure(self, name: str) -> J:
-        """The journal of a name, opened now if it is the first there."""
+        """The journal of a name, opened now if it is the first there. Raises as `numbered` does."""
         number = journal_number(name)
-        return self._opened.get(number) or await self._open(number)
+        return self.numbered(number) or await self._open(number)
+
+    async def take_over(self, partition: Partition, read_back: Callable[[J], Awaitable[None]]) -> J | None:
+        """Serve a journal that this node leads from now on; None: it leads it no more.
+
+        Nobody is served before all that is written in it is committed: an earlier leader may have answered
+        for it, or not, and from here on it counts.
+        """
+        number = partition.source.partition
+        self.let_go(number)
+        task = asyncio.get_running_loop().create_task(self._taken_over(partition, read_back))
+        self._opening[number] = task
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if asyncio.current_task().cancelling():  # type: ignore[union-attr]  # there is one here
+                raise
+            return None
+        finally:
+            if self._opening.get(number) is task:
+                del self._opening[number]
+
+    def let_go(self, number: int) -> J | None:
+        """Another node leads a journal, or nobody does: what this one knew of it, if it was served."""
+        if (task := self._opening.pop(number, None)) is not None:
+            task.cancel()
+        return self._opened.pop(number, None)
 
     async def drain(self) -> None:
         """Return when nothing is being opened any more."""
@@ -75,8 +114,22 @@ class JournalSet(Generic[J]):
             await self._open_journal(journal)
         except OSError as error:
             raise storage_error(error, f"opening {journal.partition.source}") from error
+        self._resume(journal)
         self._opened[number] = journal
         return journal
+
+    async def _taken_over(self, partition: Partition, read_back: Callable[[J], Awaitable[None]]) -> J:
+        journal = self._new_journal(partition)
+        await read_back(journal)
+        await journal.submit()
+        self._resume(journal)
+        self._opened[partition.source.partition] = journal
+        return journal
+
+    def _refuse(self, number: int) -> NoReturn:
+        if number in self._opening:
+            raise CoordinatorLoading(f"{self._topic}/{number} is being read back")
+        raise NotCoordinator(f"this node does not lead {self._topic}/{number}")
 
 
 def journal_number(name: str) -> int:
