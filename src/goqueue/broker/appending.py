@@ -94,6 +94,8 @@ def append_once(
 
 def store(partition: Partition, batches: Sequence[CheckedBatch], count: int, acks: Acks) -> Appended:
     """Append batches of so many messages that are known to be new."""
+    if acks is Acks.ALL:
+        partition.admit_all()
     return appended(partition, partition.append(batches), count, acks)
 
 

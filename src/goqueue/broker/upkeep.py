@@ -58,8 +58,10 @@ async def keep_up_partition(broker: Broker, partition: Partition) -> None:
         return  # what is left of it stays as it is until somebody has decided
     now_ms = broker.clock.wall_ms()
     partition.producers.expire(before_ms=now_ms - broker.config.producer_expiry_ms)
-    async with broker.delays.noted(partition.source):
-        removed = partition.log.expire(now_ms=now_ms)
+    removed = 0
+    if partition.is_leader:  # the others follow its start
+        async with broker.delays.noted(partition.source):
+            removed = partition.log.expire(now_ms=now_ms, end_offset=partition.commit_mark)
     if removed:
         log.info(
             "retention partition=%s segments=%d start_offset=%d",

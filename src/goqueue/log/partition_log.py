@@ -380,13 +380,13 @@ class PartitionLog:
             found = epoch
         return (found, self.end_offset) if found >= 0 else (-1, -1)
 
-    def expire(self, *, now_ms: int) -> int:
-        """Give up sealed segments that age or size no longer covers; returns how many."""
+    def expire(self, *, now_ms: int, end_offset: int) -> int:
+        """Give up sealed segments that age or size no longer covers, up to an offset; returns how many."""
         active = self._segments.active
         if active is not None and active.size and is_past(active, self.settings, now_ms=now_ms):
             self._segments.begin(active.end_offset)
         segments = self._segments.all
-        count = count_expired(segments, self.settings, now_ms=now_ms, flushed_offset=self.flushed_offset)
+        count = count_expired(segments, self.settings, now_ms=now_ms, end_offset=end_offset)
         if count:
             self.move_start(segments[count].base_offset)
         return count

@@ -1,7 +1,7 @@
 """Retention: which segments at the start of a log age or size no longer covers. Decides; removes nothing.
 
-Only whole segments go, the oldest first, never the last one, and never one that the disk does not have yet:
-what groups have of a partition never runs ahead of its disk, so neither does its start.
+Only whole segments go, the oldest first, never the last one, and never one that does not count yet: what
+groups have of a partition never runs ahead of its commit mark, so neither does its start.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ def is_past(segment: Segment, settings: TopicSettings, *, now_ms: int) -> bool:
 
 
 def count_expired(
-    segments: Sequence[Segment], settings: TopicSettings, *, now_ms: int, flushed_offset: int
+    segments: Sequence[Segment], settings: TopicSettings, *, now_ms: int, end_offset: int
 ) -> int:
     """How many of the first segments are to be given up. At least the bytes that were asked for stay."""
     is_bounded = settings.retention_bytes != UNLIMITED
@@ -26,7 +26,7 @@ def count_expired(
         is_surplus = is_bounded and surplus_bytes >= segment.size
         if not (is_surplus or is_past(segment, settings, now_ms=now_ms)):
             break
-        if segment.end_offset > flushed_offset:
+        if segment.end_offset > end_offset:
             break
         surplus_bytes -= segment.size
         count += 1

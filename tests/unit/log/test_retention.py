@@ -26,11 +26,9 @@ def made() -> list[SealedSegment]:
     return segments
 
 
-def expired(
-    *, keep_ms: int = UNLIMITED, keep_bytes: int = UNLIMITED, flushed_offset: int = END_OFFSET
-) -> int:
+def expired(*, keep_ms: int = UNLIMITED, keep_bytes: int = UNLIMITED, end_offset: int = END_OFFSET) -> int:
     settings = TopicSettings(retention_ms=keep_ms, retention_bytes=keep_bytes)
-    return count_expired(made(), settings, now_ms=NOW_MS, flushed_offset=flushed_offset)
+    return count_expired(made(), settings, now_ms=NOW_MS, end_offset=end_offset)
 
 
 def test_without_bounds_nothing_goes() -> None:
@@ -58,10 +56,10 @@ def test_either_bound_is_enough() -> None:
     assert expired(keep_ms=8_999, keep_bytes=110) == 2
 
 
-@pytest.mark.parametrize(("flushed_offset", "count"), [(9, 0), (10, 1), (29, 2), (40, 3)])
-def test_what_the_disk_does_not_have_yet_stays(flushed_offset: int, count: int) -> None:
-    assert expired(keep_ms=1, flushed_offset=flushed_offset) == count
+@pytest.mark.parametrize(("end_offset", "count"), [(9, 0), (10, 1), (29, 2), (40, 3)])
+def test_what_does_not_count_yet_stays(end_offset: int, count: int) -> None:
+    assert expired(keep_ms=1, end_offset=end_offset) == count
 
 
 def test_a_log_without_segments_has_nothing_to_give_up() -> None:
-    assert count_expired([], TopicSettings(retention_bytes=1), now_ms=NOW_MS, flushed_offset=0) == 0
+    assert count_expired([], TopicSettings(retention_bytes=1), now_ms=NOW_MS, end_offset=0) == 0

@@ -40,6 +40,7 @@ def end_of_epoch(broker: Broker, command: FindEpochEnd) -> tuple[int, int]:
     """The last epoch not above the one asked for and the offset behind its end; (-1, -1): unknown."""
     partition = broker.readable(command.source)
     check_epoch(partition, command.leader_epoch)
+    partition.admit_look_up()  # a mark that is too low would look like a log that was cut
     epoch, end_offset = partition.log.epoch_end(command.epoch)
     return epoch, min(end_offset, partition.commit_mark)
 

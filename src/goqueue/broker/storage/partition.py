@@ -64,6 +64,10 @@ class Copies(Protocol):
     """The other replicas of a partition, where it has any: they say how far its commit mark may go."""
 
     @property
+    def is_leader(self) -> bool:
+        """Whether this replica says what is in the log, and where it starts."""
+
+    @property
     def can_commit(self) -> bool:
         """Whether what is written now may come to count without anybody's help."""
 
@@ -196,6 +200,16 @@ class Partition:
         """Refuse whatever would write to a partition that is damaged, before anything else is done for it."""
         if self._log.damage is not None:
             raise PartitionDamaged(*self.source, str(self._log.damage))
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this replica, which may be the only one, says what is in the log."""
+        return self.copies is None or self.copies.is_leader
+
+    def admit_all(self) -> None:
+        """Refuse a write with acks=all that too few replicas could answer for. Raises NotEnoughReplicas."""
+        if self.copies is not None:
+            self.copies.admit_all()
 
     def open(self, *, must_exist: bool = False) -> Recovered:
         """Read the partition from its folder. Waits for the disk: call it from a thread.

@@ -281,6 +281,7 @@ async def delete_records(broker: Broker, command: DeleteRecords) -> int:
     broker.admit(command.target.topic)
     partition = broker.partition(command.target)
     partition.admit_write()
+    partition.admit_read()
     log = partition.log
     await commit_written([partition])
     offset = partition.commit_mark if command.before_offset == HIGH_WATERMARK else command.before_offset

@@ -133,6 +133,8 @@ def take_parted(
 
     The answer names the first message that came now, or where the next one would go.
     """
+    if acks is Acks.ALL:
+        partition.admit_all()
     for header in headers:
         with suppress(DuplicateSequence):
             find_known(broker, partition, header, header.record_count, numbering)

@@ -1,0 +1,221 @@
+"""What clients hear of a partition that another node leads, or that too few replicas hold."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.read.find_offset import end_of_epoch, find_offset
+from goqueue.broker.read.read import read, read_messages
+from goqueue.broker.topics.verbs import create_topic, delete_records
+from goqueue.broker.upkeep import keep_up_partition
+from goqueue.broker.write.publish import publish
+from goqueue.model.commands import (
+    FindEpochEnd,
+    FindOffset,
+    PartitionRead,
+    PartitionReadFailed,
+    Placed,
+    Publish,
+    Read,
+    ReadMessages,
+    Spot,
+)
+from goqueue.model.errors import GoQueueError, NotEnoughReplicas, NotLeader, OffsetNotAvailable
+from goqueue.model.messages import Acks, Message
+from goqueue.model.ports import Buffer
+from goqueue.model.topics import CreateTopic, DeleteRecords
+from goqueue.node.disk import FolderDisk
+from tests.unit.broker.running import ORDERS, ORDERS_0, running
+
+
+class SomeCopies:
+    """Other replicas, in a state that a test chooses. Nothing counts until it says so."""
+
+    def __init__(self) -> None:
+        self.is_leader = True
+        self.can_commit = True
+        self.is_mark_known = True
+        self.pushed: list[tuple[int, int, bytes]] = []
+        self.flush_count = 0
+
+    def admit_lead(self) -> None:
+        if not self.is_leader:
+            raise NotLeader(*ORDERS_0, "b")
+
+    def admit_all(self) -> None:
+        self.admit_lead()
+        if not self.can_commit:
+            raise NotEnoughReplicas(*ORDERS_0)
+
+    def admit_look_up(self) -> None:
+        if not self.is_mark_known:
+            raise OffsetNotAvailable(*ORDERS_0)
+
+    def written(self, base_offset: int, end_offset: int, buffers: Sequence[Buffer]) -> None:
+        self.pushed.append((base_offset, end_offset, b"".join(buffers)))
+
+    def flushed(self) -> None:
+        self.flush_count += 1
+
+
+def walk(root: Path, work: Callable[[Broker, SomeCopies], Awaitable[None]]) -> None:
+    async def open_and_work() -> None:
+        async with running(FolderDisk(root)) as broker:
+            settings = {"segment.bytes": "4096", "retention.ms": "1"}
+            await create_topic(broker, CreateTopic(name=ORDERS, partitions=1, settings=settings))
+            copies = SomeCopies()
+            broker.partition(ORDERS_0).copies = copies
+            try:
+                await work(broker, copies)
+            finally:
+                broker.partition(ORDERS_0).copies = None
+
+    asyncio.run(open_and_work())
+
+
+async def put(broker: Broker, acks: Acks = Acks.LEADER, size: int = 10) -> GoQueueError | None:
+    [outcome] = await publish(
+        broker, Publish(topic=ORDERS, messages=[Message(bytes(size), timestamp_ms=1)], acks=acks)
+    )
+    if isinstance(outcome, GoQueueError):
+        return outcome
+    assert isinstance(outcome, Placed)
+    return None
+
+
+def test_only_the_leader_takes_messages_whatever_the_acks(tmp_path: Path) -> None:
+    async def work(broker: Broker, copies: SomeCopies) -> None:
+        copies.is_leader = False
+        for acks in Acks:
+            assert isinstance(await put(broker, acks), NotLeader)
+        assert broker.partition(ORDERS_0).log.end_offset == 0
+
+    walk(tmp_path, work)
+
+
+def test_too_few_replicas_refuse_who_wants_all_of_them_and_nobody_else(tmp_path: Path) -> None:
+    async def work(broker: Broker, copies: SomeCopies) -> None:
+        copies.can_commit = False
+
+        assert isinstance(await put(broker, Acks.ALL), NotEnoughReplicas)
+        assert await put(broker, Acks.LEADER) is None
+        assert await put(broker, Acks.NONE) is None
+
+        assert broker.partition(ORDERS_0).log.end_offset == 2
+
+    walk(tmp_path, work)
+
+
+def test_a_message_is_answered_for_when_the_replicas_have_it_and_not_when_the_disk_has(
+    tmp_path: Path,
+) -> None:
+    async def work(broker: Broker, copies: SomeCopies) -> None:
+        partition = broker.partition(ORDERS_0)
+        waiting = asyncio.ensure_future(put(broker, Acks.ALL))
+        while not copies.flush_count:
+            await asyncio.sleep(0.001)
+        assert partition.log.flushed_offset == 1
+        assert not waiting.done()
+        assert partition.commit_mark == 0
+
+        partition.move_mark(1)
+
+        assert await waiting is None
+        found = await read_messages(broker, ReadMessages(source=ORDERS_0, offset=0, limit=10))
+        assert len(found.messages) == 1
+
+    walk(tmp_path, work)
+
+
+def test_what_is_written_is_handed_on_as_it_lies_in_the_file(tmp_path: Path) -> None:
+    async def work(broker: Broker, copies: SomeCopies) -> None:
+        await put(broker)
+        await put(broker)
+
+        [(first, second, one), (_, end, other)] = copies.pushed
+
+        assert (first, second, end) == (0, 1, 2)
+        [path] = (tmp_path / "logs/orders/0").glob("*.log")
+        assert path.read_bytes() == one + other
+
+    walk(tmp_path, work)
+
+
+def test_a_reader_does_not_wait_for_replicas_that_are_not_there(tmp_path: Path) -> None:
+    async def work(broker: Broker, copies: SomeCopies) -> None:
+        await put(broker)
+        copies.can_commit = False
+
+        async with asyncio.timeout(2):
+            found = await read_messages(broker, ReadMessages(source=ORDERS_0, offset=0, limit=10))
+
+        assert found.messages == []
+
+    walk(tmp_path, work)
+
+
+def test_who_reads_elsewhere_is_sent_on(tmp_path: Path) -> None:
+    async def work(broker: Broker, copies: SomeCopies) -> None:
+        copies.is_leader = False
+
+        [found] = await read(broker, Read(partitions=[PartitionRead(ORDERS_0, 0, 100)], min_bytes=1))
+        assert isinstance(found, PartitionReadFailed)
+        assert isinstance(found.error, NotLeader)
+        with pytest.raises(NotLeader):
+            await find_offset(broker, FindOffset(source=ORDERS_0, spot=Spot.LATEST))
+        with pytest.raises(NotLeader):
+            await delete_records(broker, DeleteRecords(target=ORDERS_0, before_offset=0))
+
+    walk(tmp_path, work)
+
+
+def test_a_new_leader_does_not_say_where_the_end_is_before_it_knows(tmp_path: Path) -> None:
+    async def work(broker: Broker, copies: SomeCopies) -> None:
+        await put(broker)
+        copies.is_mark_known = False
+
+        for spot in (Spot.LATEST, 5):
+            with pytest.raises(OffsetNotAvailable):
+                await find_offset(broker, FindOffset(source=ORDERS_0, spot=spot))
+        with pytest.raises(OffsetNotAvailable):
+            end_of_epoch(broker, FindEpochEnd(source=ORDERS_0, epoch=1))
+        assert (await find_offset(broker, FindOffset(source=ORDERS_0, spot=Spot.EARLIEST))).offset == 0
+
+    walk(tmp_path, work)
+
+
+def test_a_reader_ahead_of_a_new_leaders_mark_is_not_told_that_its_offset_is_wrong(tmp_path: Path) -> None:
+    async def work(broker: Broker, copies: SomeCopies) -> None:
+        copies.can_commit = False
+        for _ in range(3):
+            await put(broker)
+
+        [found] = await read(broker, Read(partitions=[PartitionRead(ORDERS_0, 2, 100)], min_bytes=0))
+
+        assert not isinstance(found, PartitionReadFailed)
+        assert found.batches == []
+
+    walk(tmp_path, work)
+
+
+def test_retention_is_the_leaders_and_leaves_what_does_not_count_yet(tmp_path: Path) -> None:
+    async def work(broker: Broker, copies: SomeCopies) -> None:
+        partition = broker.partition(ORDERS_0)
+        for _ in range(6):
+            await put(broker, size=3_000)
+        copies.is_leader = False
+        await keep_up_partition(broker, partition)
+        assert partition.log.start_offset == 0
+
+        copies.is_leader = True
+        await keep_up_partition(broker, partition)
+        assert partition.log.start_offset == 0
+        partition.move_mark(4)
+        await keep_up_partition(broker, partition)
+
+        assert partition.log.start_offset == 4
+
+    walk(tmp_path, work)
