@@ -4,9 +4,9 @@ import asyncio
 import itertools
 import logging
 import random
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from goqueue.broker.backup.store import BackupStore
@@ -18,6 +18,7 @@ from goqueue.broker.queue.state import QueueState
 from goqueue.broker.schemas.state import SchemaState
 from goqueue.broker.sinks.state import SinkState
 from goqueue.broker.storage.data_folder import LOGS_FOLDER, has_logs, left_beside_logs
+from goqueue.broker.storage.elsewhere import PartitionElsewhere, Unled
 from goqueue.broker.storage.flusher import Flusher
 from goqueue.broker.storage.journal import Journal
 from goqueue.broker.storage.partition import Partition
@@ -50,7 +51,7 @@ from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.names import is_internal
 from goqueue.model.ports import Clock, Disk, Store, Threads, Workshop
 from goqueue.model.running_time import RunningTime
-from goqueue.model.settings import BrokerConfig
+from goqueue.model.settings import BrokerConfig, TopicSettings
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -67,6 +68,8 @@ class OpenTopic:
     """A number for each message without a key, one behind the other."""
     is_growing: bool = False
     """It is getting more partitions."""
+    settings: TopicSettings | None = None
+    """In a cluster: those that its partitions were told last."""
 
     @property
     def readables(self) -> Sequence[Readable]:
@@ -82,6 +85,20 @@ class OpenTopic:
         well = [at for at, partition in enumerate(self.partitions) if partition.takes_messages]
         well = well or list(range(len(self.partitions)))
         return (well[turn % len(well)] for turn in self.turns)
+
+
+class SharedTopics(Protocol):
+    """How topics are made and changed where several nodes agree on them."""
+
+    def copies(self, asked: int) -> int:
+        """How many copies a new topic gets; -1: as the settings say. Raises InvalidReplication."""
+
+    async def create(self, topic: Topic) -> None: ...
+
+    async def grow(self, topic: Topic, total: int) -> None: ...
+
+    async def delete(self, topic: Topic) -> None:
+        """What is left to do for a topic that everybody has been told is gone."""
 
 
 @dataclass(slots=True)
@@ -136,6 +153,11 @@ class Broker:
     )
     """Set when it cannot go on: the broker takes no more work, and its process should start anew."""
 
+    shared_topics: SharedTopics | None = None
+    """In a cluster, once it is entered; None: this node has all topics to itself."""
+    on_partition_failed: Callable[[Partition], None] | None = None
+    """In a cluster: who sees to a partition that the disk has failed."""
+
     @property
     def cluster_id(self) -> str:
         return self.metadata.cluster_id
@@ -180,7 +202,7 @@ class Broker:
 
     def all_partitions(self) -> list[Partition]:
         """Every partition, those of the journals last."""
-        partitions = [p for topic in self.topics.values() for p in topic.partitions]
+        partitions = [p for topic in self.topics.values() for p in topic.partitions if p.is_here]
         return partitions + self.journal_partitions()
 
     def journal_partitions(self) -> list[Partition]:
@@ -239,9 +261,16 @@ class Broker:
         self.tasks[task] = None
         task.add_done_callback(self.tasks.pop)
 
+    def is_held(self, topic: Topic, number: int) -> bool:
+        """Whether this node has a replica of a partition."""
+        if not self.is_one_of_several:
+            return True
+        return self.config.node_id in self.metadata.record(topic, number).replicas
+
     def new_partition(self, topic: Topic, number: int) -> Partition:
         source = TopicPartition(topic.name, number)
-        partition = Partition(
+        kind = Partition if self.is_held(topic, number) else PartitionElsewhere
+        partition = kind(
             source,
             f"{LOGS_FOLDER}/{source.topic}/{source.partition}",
             topic.settings,
@@ -256,6 +285,8 @@ class Broker:
         partition.flusher = self.flusher
         partition.counters = self.counters.topic(source.topic)
         partition.telemetry = self.telemetry.watch(source, topic.settings)
+        if self.is_one_of_several:
+            partition.copies = Unled(partition)
         return partition
 
     async def open_partitions(
@@ -267,11 +298,14 @@ class Broker:
 
         async def open_one_by_one() -> None:
             for at, (topic, number) in left:
-                partition = self.new_partition(topic, number)
+                partition = opened[at] = self.new_partition(topic, number)
+                if not partition.is_here:
+                    continue
                 await self.threads.run(self.disk.make_folder, partition.folder)
+                if self.is_one_of_several:
+                    await self.threads.run(partition.put_others_aside)
                 recovered = await self.threads.run(partition.open, must_exist=must_exist)
                 self.health.recovery.add(partition.source, recovered)
-                opened[at] = partition
 
         await asyncio.gather(*(open_one_by_one() for _ in range(_OPEN_AT_ONCE)))
         return [opened[at] for at in range(len(numbers))]
@@ -347,6 +381,9 @@ class Broker:
             reader.wake()
 
     def _reopen_later(self, partition: Partition) -> None:
+        if self.on_partition_failed is not None:
+            self.on_partition_failed(partition)
+            return
         self.keep(asyncio.get_running_loop().create_task(self._reopen(partition)))
 
     async def _reopen(self, partition: Partition) -> None:

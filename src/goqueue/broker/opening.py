@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from typing import Any
 
 from goqueue.broker.backup.store import BackupStore
 from goqueue.broker.broker import Broker, OpenTopic, remove_folder
@@ -22,6 +23,7 @@ from goqueue.broker.storage.flusher import Flusher
 from goqueue.broker.storage.journal import JOURNAL_SETTINGS
 from goqueue.broker.storage.journal_set import JOURNAL_COUNT
 from goqueue.broker.storage.partition import Partition
+from goqueue.broker.storage.state_journal import StateJournal
 from goqueue.broker.storage.store_journal import METADATA_TOPIC, StoreJournal
 from goqueue.broker.tenants.verbs import note_usage
 from goqueue.broker.transactions.ends import recover_transactions, watch_transactions
@@ -103,25 +105,16 @@ async def _open_all(broker: Broker) -> None:
     broker.telemetry = Telemetry(
         broker.counters, config.tracing, metadata.cluster_id, began_us=broker.clock.wall_us()
     )
-    for _, topic in sorted(metadata.deleted.items()):
-        await remove_folder(broker, topic)
     if broker.journal is not None:
-        await broker.journal.shorten()
-    topics = list(metadata.topics.values())
-    numbers = [(topic, number) for topic in topics for number in range(topic.partitions)]
-    partitions = await broker.open_partitions(numbers, must_exist=True)
-    await broker.raise_low_epochs(partitions)
-    for topic in topics:
-        broker.topics[topic.name] = OpenTopic(partitions[: topic.partitions])
-        del partitions[: topic.partitions]
-    broker.count_topics()
+        await _open_topics(broker, broker.journal)
     agreement.on_topics_gone = broker.let_topics_go
     agreement.on_tenants_changed = broker.follow_tenants
     await broker.coordinator.start(await _numbers(broker, OFFSETS_TOPIC))
     await compare_floors(broker)
     await recover_sinks(broker)
     await broker.open_journal(broker.delays.store.journal)
-    await recover_transactions(broker)
+    if not broker.is_one_of_several:
+        await recover_transactions(broker)
     for transaction_journal in broker.transactions:
         await transaction_journal.shorten()
     await broker.delays.start()
@@ -130,6 +123,22 @@ async def _open_all(broker: Broker) -> None:
     watch_transactions(broker)
     await keep_up_deliveries(broker)
     broker.keep(asyncio.get_running_loop().create_task(keep_up(broker)))
+
+
+async def _open_topics(broker: Broker, journal: StateJournal[Any]) -> None:
+    """Open all partitions there are: the one node has them all."""
+    metadata = broker.metadata
+    for _, topic in sorted(metadata.deleted.items()):
+        await remove_folder(broker, topic)
+    await journal.shorten()
+    topics = list(metadata.topics.values())
+    numbers = [(topic, number) for topic in topics for number in range(topic.partitions)]
+    partitions = await broker.open_partitions(numbers, must_exist=True)
+    await broker.raise_low_epochs(partitions)
+    for topic in topics:
+        broker.topics[topic.name] = OpenTopic(partitions[: topic.partitions])
+        del partitions[: topic.partitions]
+    broker.count_topics()
 
 
 async def close_broker(broker: Broker) -> None:

@@ -514,6 +514,15 @@ class StoreUnreachable(Unavailable):
         super().__init__(f"the store of what is agreed{where} does not answer: {reason}")
 
 
+class NoNodeReady(Unavailable):
+    """No node of the cluster is ready to hold anything: try again in a moment."""
+
+    code = "no_node_ready"
+
+    def __init__(self) -> None:
+        super().__init__("no node of the cluster is ready; try again in a moment")
+
+
 class CannotJoin(Fenced):
     """This node cannot be part of the cluster as it is: its folder, its id or the cluster is wrong."""
 

@@ -319,6 +319,8 @@ class BrokerConfig:
     node_id: str = "node-1"
     auto_create_topics: bool = True
     default_partitions: int = 3
+    replication: int = 0
+    """In a cluster: copies of a topic whose creator does not say; 0: three, or as many as there are nodes."""
     topic_defaults: TopicSettings = TopicSettings()
     limits: Limits = Limits()
     groups: GroupConfig = GroupConfig()

@@ -6,25 +6,33 @@ Imported only when a cluster is configured: one node alone knows neither etcd no
 import asyncio
 import logging
 import secrets
+import socket
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from random import SystemRandom
 
 import goqueue
 from goqueue.broker.broker import Broker
 from goqueue.broker.cluster.controlling import Controlling
 from goqueue.broker.cluster.identity import Identity
-from goqueue.broker.cluster.joining import become_member, identify
+from goqueue.broker.cluster.joining import become_member, identify, leave
 from goqueue.broker.cluster.membership import Membership
 from goqueue.broker.cluster.node_store import NodeStore
-from goqueue.model.cluster import NodeId, NodeRecord, NodeState
+from goqueue.broker.replication.replication import Replication
+from goqueue.broker.topics.agreed import AgreedTopics
+from goqueue.broker.topics.holding import Holding
+from goqueue.edge.peer.calls import CallCodec
+from goqueue.edge.peer.config import PeerConfig
+from goqueue.edge.peer.door import PeerDoor
+from goqueue.model.cluster import Incarnation, NodeId, NodeRecord, NodeState, PartitionRecord
 from goqueue.model.errors import CannotJoin, GoQueueError, StoreUnreachable
+from goqueue.model.peers import Peer
 from goqueue.model.ports import Disk, Threads
 from goqueue.node import config_table as table
+from goqueue.node.cluster_peers import ClusterPeers
 from goqueue.node.config import ClusterConfig, NodeConfig
 from goqueue.node.config_values import Address
-from goqueue.node.door_wiring import OpenDoor
+from goqueue.node.door_wiring import DoorBlocked, OpenDoor, why_blocked
 from goqueue.node.etcd.store import EtcdStore
 
 logger = logging.getLogger(__name__)
@@ -62,60 +70,122 @@ async def joined_cluster(config: NodeConfig, disk: Disk, threads: Threads) -> As
         await store.close()
 
 
-@dataclass(slots=True)
 class ClusterNode:
     """What a node needs to be one of several, beside its broker."""
 
-    config: ClusterConfig
-    store: EtcdStore
-    local: NodeStore
-    """What the broker keeps to."""
-    me: Identity
-    kafka_advertised: Address | None
-    membership: Membership | None = None
-    _tasks: list["asyncio.Task[None]"] = field(default_factory=list)
+    def __init__(
+        self, config: ClusterConfig, store: EtcdStore, local: NodeStore, me: Identity, kafka: Address | None
+    ) -> None:
+        self._config = config
+        self._store = store
+        self.local = local
+        """What the broker keeps to."""
+        self._me = me
+        self._kafka_advertised = kafka
+        self._door = PeerDoor(PeerConfig(cluster_id=me.cluster_id, secret=config.secret), CallCodec(()))
+        self._holding: Holding
+        self._peers: ClusterPeers | None = None
+        self._membership: Membership | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
-    async def enter(self, broker: Broker, doors: Sequence[OpenDoor]) -> None:
-        """Be known as alive, take part in deciding, and be ready. Raises CannotJoin, StoreUnreachable."""
-        addresses = {opened.name: str(opened.address) for opened in doors}
+    async def prepare(self, broker: Broker) -> None:
+        """Open what this node holds, and give up what it does not hold as it should."""
+        self._holding = Holding(broker)
+        broker.shared_topics = AgreedTopics(broker, self._holding)
+        await self._holding.catch_up()
+        if self._holding.lacking:
+            logger.warning("replicas_lacking", extra={"count": len(self._holding.lacking)})
+            await leave(self._store, self._me.node_id, self._holding.lacking)
+
+    async def _open_door(self) -> OpenDoor:
+        """Let other nodes connect, once there is somebody to be."""
+        listener = self._config.peer_listener
+        try:
+            port = await self._door.start(listener.host, listener.port)
+        except OSError as error:
+            raise DoorBlocked(why_blocked("peer", listener, table.PEER_LISTENER, error)) from error
+        return OpenDoor("peer", Address(listener.host, port), self._door)
+
+    async def enter(self, broker: Broker, doors: Sequence[OpenDoor]) -> OpenDoor:
+        """Be known as alive, take part in deciding, and be ready. Raises CannotJoin, StoreUnreachable.
+
+        Returns the door for other nodes.
+        """
+        peer_door = await self._open_door()
+        at = {opened.name: _reached_at(opened.address) for opened in (*doors, peer_door)}
         record = NodeRecord(
-            folder_id=self.me.folder_id,
-            rack=self.config.rack,
+            folder_id=self._me.folder_id,
+            rack=self._config.rack,
             version=goqueue.__version__,
-            peer=str(self.config.peer_advertised or self.config.peer_listener),
-            kafka=str(self.kafka_advertised or addresses.get("kafka", "")),
-            http=str(self.config.http_advertised or addresses.get("http", "")),
+            peer=str(self._config.peer_advertised or at["peer"]),
+            kafka=str(self._kafka_advertised or at.get("kafka", "")),
+            http=str(self._config.http_advertised or at.get("http", "")),
         )
-        self.membership = Membership(self.store, self.me, record, session_ms=self.config.session_ms)
-        await self.membership.register()
-        controlling = Controlling(
-            self.local, broker.metadata, broker.agreement, self.membership, broker.clock
-        )
-        self._begin(broker, self.membership.keep())
-        self._begin(broker, controlling.run())
-        await self.membership.tell(NodeState.READY)
+        membership = Membership(self._store, self._me, record, session_ms=self._config.session_ms)
+        controlling = Controlling(self.local, broker.metadata, broker.agreement, membership, broker.clock)
+        peers = self._peers = ClusterPeers(broker, self._store, controlling)
+        broker.on_partition_failed = peers.failed
+        membership.listeners.append(lambda incarnation: self._replicate(broker, peers, incarnation))
+        await membership.register()
+        self._membership = membership
+        broker.agreement.listeners.append(lambda: self._door.meet(peers.neighbours(self._me.node_id)))
+        for work in (membership.keep(), controlling.run(), self._holding.follow()):
+            self._begin(broker, work)
+        await membership.tell(NodeState.READY)
+        return peer_door
 
     async def leave(self, broker: Broker) -> None:
         """Let others lead what this node leads, as far as there are others and the store answers."""
-        if self.membership is None or self.membership.session.is_lost:
+        if self._membership is None or self._membership.session.is_lost:
             return
         with suppress(GoQueueError, TimeoutError):
             async with asyncio.timeout(DRAIN_S):
-                await self.membership.tell(NodeState.DRAINING)
+                await self._membership.tell(NodeState.DRAINING)
                 await self._led_by_others(broker)
 
-    async def close(self) -> None:
+    async def cut_off(self) -> None:
+        """Neither copy nor be copied from any more."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self.membership is not None:
-            await self.membership.close()
+        if self._peers is not None:
+            self._peers.close()
+        await self._door.stop()
+
+    async def close(self) -> None:
+        """Be gone for the others."""
+        await self.cut_off()
+        if self._membership is not None:
+            await self._membership.close()
+
+    def _replicate(self, broker: Broker, peers: ClusterPeers, incarnation: Incarnation) -> None:
+        """Another incarnation begins from nothing: it follows and leads by records of its own."""
+        me = Peer(self._me.node_id, incarnation)
+        if peers.replication is not None:
+            peers.replication.close()
+        peers.replication = Replication(
+            me,
+            clock=broker.clock,
+            threads=broker.threads,
+            flusher=broker.flusher,
+            store=self._store,
+            peers=self._door,
+        )
+        self._door.serve(me, peers)
+        self._door.meet(peers.neighbours(me.node))
+        self._holding.replicate(peers.replication)
+        peers.replication.begin()
 
     async def _led_by_others(self, broker: Broker) -> None:
-        image, me = broker.metadata, self.me.node_id
+        image, me = broker.metadata, self._me.node_id
         changed = asyncio.Event()
         broker.agreement.listeners.append(changed.set)
-        while any(record.leader == me and len(record.isr) > 1 for record in image.records.values()):
+
+        def can_be_led_by_another(record: PartitionRecord) -> bool:
+            others = (image.nodes.get(node) for node in record.isr if node != me)
+            return any(other is not None and other.state is NodeState.READY for other in others)
+
+        while any(record.leader == me and can_be_led_by_another(record) for record in image.records.values()):
             changed.clear()
             await changed.wait()
 
@@ -130,3 +200,8 @@ class ClusterNode:
         task = asyncio.get_running_loop().create_task(work)
         task.add_done_callback(tell)
         self._tasks.append(task)
+
+
+def _reached_at(listened: Address) -> str:
+    """Where others reach a door that listens there: by the machine's name, where it listens everywhere."""
+    return str(Address(socket.gethostname(), listened.port) if listened.is_anywhere else listened)

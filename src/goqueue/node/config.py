@@ -50,8 +50,6 @@ class ClusterConfig:
     session_ms: int
     quorum: int
     secret: str
-    replication: int
-    """How many copies a topic gets when nobody says; 0: three, or as many as there are nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +174,7 @@ def _broker(reader: _Reader) -> BrokerConfig:
             node_id=reader(table.NODE_ID),
             auto_create_topics=reader(table.AUTO_CREATE),
             default_partitions=reader(table.DEFAULT_PARTITIONS),
+            replication=reader(table.TOPICS_REPLICATION),
             topic_defaults=topic_defaults,
             limits=limits,
             groups=groups,
@@ -359,7 +358,6 @@ def _cluster(reader: _Reader, *others: Address | None) -> ClusterConfig | None:
         session_ms=reader(table.CLUSTER_SESSION_MS),
         quorum=reader(table.CLUSTER_QUORUM),
         secret=reader(table.CLUSTER_SECRET),
-        replication=reader(table.TOPICS_REPLICATION),
     )
     if not reader(table.CLUSTER_ENABLED):
         return None

@@ -35,6 +35,11 @@ class Address(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
+    def is_anywhere(self) -> bool:
+        """Whether it stands for every interface of a machine."""
+        return self.host in _WILDCARDS
+
+    @property
     def is_loopback(self) -> bool:
         """Whether only this machine reaches it."""
         try:

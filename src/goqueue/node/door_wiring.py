@@ -45,7 +45,7 @@ async def open_doors(broker: Broker, config: NodeConfig) -> list[OpenDoor]:
             port = await door.start(address.host, address.port)
         except OSError as error:
             await close_doors(opened)
-            raise DoorBlocked(_why_blocked(name, address, setting, error)) from error
+            raise DoorBlocked(why_blocked(name, address, setting, error)) from error
         opened.append(OpenDoor(name, Address(address.host, port), door))
     return opened
 
@@ -55,7 +55,9 @@ async def close_doors(doors: list[OpenDoor]) -> None:
     await asyncio.gather(*(opened.door.stop() for opened in doors))
 
 
-def _why_blocked(name: str, address: Address, setting: Setting[Address | None], error: OSError) -> str:
+def why_blocked(
+    name: str, address: Address, setting: Setting[Address | None] | Setting[Address], error: OSError
+) -> str:
     if error.errno == errno.EADDRINUSE:
         why, then = "another program listens there", "stop it, or choose another port"
     elif error.errno == errno.EACCES:

@@ -73,10 +73,10 @@ async def _serve_folder(
         export = start_trace_export(broker, config.trace_export)
         # Opening and closing may take as long as the disk does, and are not watched.
         async with watched_loop(stuck_ms=config.loop_stuck_ms):
-            doors = await open_doors(broker, config)
             if cluster is not None:
-                await _enter(cluster, broker, doors)
-            for opened in doors:
+                await cluster.prepare(broker)
+            doors = await open_doors(broker, config)
+            for opened in doors if cluster is None else await _enter(cluster, broker, doors):
                 print(f"{opened.name:6} listening on {opened.address}")
             _freeze_memory()
             print("ready", flush=True)
@@ -86,19 +86,24 @@ async def _serve_folder(
                 await cluster.leave(broker)
             await workshop.close()  # first: the doors wait for replies, and those for jobs
             await close_doors(doors)
+            if cluster is not None:
+                await cluster.cut_off()
         if export is not None:
             await export.close()
     finally:
         await workshop.close()
+        if cluster is not None:
+            await cluster.cut_off()
         await close_broker(broker)
     if failure is not None:
         raise failure
     logger.info("stopped")
 
 
-async def _enter(cluster: "ClusterNode", broker: Broker, doors: list[OpenDoor]) -> None:
+async def _enter(cluster: "ClusterNode", broker: Broker, doors: list[OpenDoor]) -> list[OpenDoor]:
+    """All doors, with the one for other nodes, which is closed behind the others."""
     try:
-        await cluster.enter(broker, doors)
+        return [*doors, await cluster.enter(broker, doors)]
     except BaseException:
         await close_doors(doors)
         raise

@@ -233,7 +233,8 @@ def _node(
 
 
 def _listener(first_port: int, number: int) -> str:
-    return f"{_HOST}:{first_port + number - 1 if first_port else 0}"
+    """A free port is chosen here, and not by the node: it shall come back where it was."""
+    return f"{_HOST}:{first_port + number - 1 if first_port else _free_port()}"
 
 
 def _free_port() -> int:

@@ -28,7 +28,8 @@ log = logging.getLogger(__name__)
 async def compare_floors(broker: Broker) -> None:
     """After a start, before anything is written to a partition."""
     if broker.metadata.is_commit_mark_kept:
-        await _tell_missing(broker)
+        if not broker.is_one_of_several:  # elsewhere a log may well be behind: its leader has what it lacks
+            await _tell_missing(broker)
         return
     for journal in broker.coordinator.journals:
         for record in tuple(journal.groups):

@@ -88,6 +88,9 @@ class Copies(Protocol):
 
 
 class Partition:
+    is_here = True
+    """Whether this node holds it; another stands in the list of those that are elsewhere."""
+
     def __init__(
         self,
         source: TopicPartition,
@@ -137,6 +140,8 @@ class Partition:
         self._confirmed_offset = 0
         self._is_full = False
         self._log: PartitionLog
+        self.was_made_anew = False
+        """Whether nothing of it was there when it was opened last."""
         self._snapshot_waiters: list[asyncio.Future[None]] = []
         self._snapshot_begun: list[asyncio.Future[None]] = []
 
@@ -243,6 +248,14 @@ class Partition:
             # What lies behind what was known to count is for the leader to say.
             self.commit_mark = max(min(self.commit_mark, self._log.end_offset), self._log.start_offset)
 
+    def put_others_aside(self) -> None:
+        """Make room where the folder is that of another topic. Waits for the disk: call it from a thread."""
+        owner = self._owner()
+        if owner not in (None, self._topic_id):
+            aside = put_aside(self._disk, self.folder, owner)
+            log.warning("folder_put_aside partition=%s folder=%s", self.source, aside)
+            self._disk.make_folder(self.folder)
+
     def _owner(self) -> UUID | None:
         """Whose the folder is, as far as it tells."""
         return owner_of(load_snapshots(self._disk, self.folder))
@@ -270,6 +283,7 @@ class Partition:
             end_limit=end_limit,
             shelf=self._shelf,
         )
+        self.was_made_anew = recovered.is_new
         if must_exist and recovered.is_new:
             recovered.damage = self._log.damage = Damage("its folder is gone, or holds nothing of it")
         if recovered.is_aborted_index_lost:

@@ -1,6 +1,7 @@
 """The verbs on topics: create, delete, describe, add partitions, change settings, delete records."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from goqueue.broker.broker import Broker, OpenTopic, remove_folder
@@ -50,8 +51,7 @@ async def create_topic(broker: Broker, command: CreateTopic) -> TopicView:
     """Create a topic. Its folders come first and mean nothing until the journal speaks of them."""
     name = checked_topic_name(command.name)
     broker.admit(name, is_own=command.is_own)
-    if command.replication not in (-1, 1):
-        raise InvalidReplication(f"1 node cannot hold {command.replication} copies; ask for 1")
+    _copies(broker, command.replication)
     return await broker.carry_out(_create_topic(broker, name, command))
 
 
@@ -81,6 +81,9 @@ async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -
             settings=topic.settings,
             partitions=tuple(PartitionView(number, 0, 0, 0, 0) for number in range(partitions)),
         )
+    if broker.shared_topics is not None:
+        await broker.shared_topics.create(replace(topic, replication=_copies(broker, command.replication)))
+        return await describe_topic(broker, DescribeTopic(name=name))
     if any(command.first_offsets):
         await _begin_partitions(broker, topic, command.first_offsets[:partitions])
     opened = await _open_partitions(broker, topic, range(partitions))
@@ -89,6 +92,14 @@ async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -
     broker.topics[name] = OpenTopic(opened)
     broker.count_topics()
     return await describe_topic(broker, DescribeTopic(name=name))
+
+
+def _copies(broker: Broker, asked: int) -> int:
+    if broker.shared_topics is not None:
+        return broker.shared_topics.copies(asked)
+    if asked not in (-1, 1):
+        raise InvalidReplication(f"1 node cannot hold {asked} copies; ask for 1")
+    return 1
 
 
 async def ensure_topic(broker: Broker, command: EnsureTopic) -> TopicView:
@@ -112,6 +123,9 @@ async def delete_topic(broker: Broker, command: DeleteTopic) -> None:
 async def _delete_topic(broker: Broker, name: str) -> None:
     broker.admit(name)
     deleted = await broker.agreement.make(lambda: broker.metadata.delete_topic(name))
+    if broker.shared_topics is not None:
+        await broker.shared_topics.delete(deleted)
+        return
     topic = broker.leaving.pop(deleted.name)
     slices = Slices(broker.clock)
     for partition in topic.partitions:
@@ -153,6 +167,9 @@ async def _add_partitions(
         fresh = range(len(topic.partitions), total)
         topic.is_growing = True
         try:
+            if broker.shared_topics is not None:
+                await broker.shared_topics.grow(broker.metadata.topic(name), total)
+                return await describe_topic(broker, DescribeTopic(name=name))
             opened = await _open_partitions(broker, broker.metadata.topic(name), fresh)
             await broker.agreement.make(lambda: broker.metadata.add_partitions(name, total))
             await broker.raise_low_epochs(opened)

@@ -132,6 +132,7 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.CallFailed: ErrorCode.unknown_server_error,
     errors.StoreUnreachable: ErrorCode.request_timed_out,
     errors.CannotJoin: ErrorCode.unknown_server_error,
+    errors.NoNodeReady: ErrorCode.leader_not_available,
     errors.LeaderEpochUnknown: ErrorCode.unknown_leader_epoch,
     errors.ShuttingDown: ErrorCode.not_leader_or_follower,
     errors.NotLeader: ErrorCode.not_leader_or_follower,

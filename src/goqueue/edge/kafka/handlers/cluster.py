@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+import mmh3
 from kio.schema.errors import ErrorCode
 
 from goqueue.broker.topics.verbs import describe_topic, ensure_topic, list_topics, topic_by_id
@@ -220,19 +221,30 @@ class FindCoordinatorReply(Reply):
 
 
 async def find_coordinator(context: Context, request: "FindCoordinatorRequest") -> FindCoordinatorReply:
-    """This node, whoever asks: it leads every partition."""
-    node = context.broker.node_number
+    """The node that keeps a group or a transactional id: this one, unless there are several."""
     keys: tuple[str, ...] = getattr(request, "coordinator_keys", ())
+    only = _coordinator(context, getattr(request, "key", ""))
     return FindCoordinatorReply(
-        node_id=node,
-        host=context.host,
-        port=context.port,
-        coordinators=await each(
-            context,
-            once(keys),
-            lambda key: Coordinator(key=key, node_id=node, host=context.host, port=context.port),
-        ),
+        node_id=only.node_id,
+        host=only.host,
+        port=only.port,
+        error_code=only.error_code,
+        coordinators=await each(context, once(keys), lambda key: _coordinator(context, key)),
     )
+
+
+def _coordinator(context: Context, key: str) -> Coordinator:
+    """By its name alone, so that it is the same for whoever asks wherever: what a node keeps stays there."""
+    broker = context.broker
+    if not broker.is_one_of_several:
+        return Coordinator(key=key, node_id=broker.node_number, host=context.host, port=context.port)
+    members = sorted(node for node, member in broker.metadata.members.items() if not member.is_retired)
+    home = node_number(members[mmh3.hash(key, signed=False) % len(members)])
+    for node in _nodes(context):
+        if node.node_id == home:
+            return Coordinator(key=key, node_id=home, host=node.host, port=node.port)
+    away = ErrorCode.coordinator_not_available
+    return Coordinator(key=key, node_id=NOBODY, host="", port=NOBODY, error_code=away)
 
 
 def _nodes(context: Context) -> tuple[Node, ...]:

@@ -1,0 +1,67 @@
+"""Partitions that this node does not lead: those it has no word of yet, and those it does not hold."""
+
+from collections.abc import Sequence
+
+from goqueue.broker.storage.partition import Partition
+from goqueue.log.damage import Damage
+from goqueue.log.partition_log import PartitionLog
+from goqueue.model.errors import GoQueueError, NotLeader
+from goqueue.model.ports import Buffer
+from goqueue.model.settings import TopicSettings
+
+
+class Unled:
+    """What stands for the other replicas until the node knows who leads: nothing is taken, nothing counts."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._source = partition.source
+
+    @property
+    def is_leader(self) -> bool:
+        return False
+
+    @property
+    def can_commit(self) -> bool:
+        return False
+
+    def admit_lead(self) -> None:
+        raise NotLeader(*self._source)
+
+    def admit_look_up(self) -> None:
+        raise NotLeader(*self._source)
+
+    def admit_all(self) -> None:
+        raise NotLeader(*self._source)
+
+    def written(self, base_offset: int, end_offset: int, buffers: Sequence[Buffer]) -> None:
+        """Nothing is."""
+
+    def flushed(self) -> None:
+        """What the disk has does not count by itself."""
+
+
+class PartitionElsewhere(Partition):
+    """A partition of which this node holds no replica: a place in its topic's list, and nothing more."""
+
+    is_here = False
+
+    @property
+    def log(self) -> PartitionLog:
+        raise NotLeader(*self.source)
+
+    @property
+    def damage(self) -> Damage | None:
+        return None
+
+    @property
+    def takes_messages(self) -> bool:
+        return False
+
+    def admit_write(self) -> None:
+        raise NotLeader(*self.source)
+
+    def change_settings(self, settings: TopicSettings) -> None:
+        """Whoever holds it does."""
+
+    def close(self, error: GoQueueError) -> None:
+        """There is nothing to close."""

@@ -1,0 +1,65 @@
+"""Topics of a cluster: what it takes to agree on them. Their folders follow, on whichever nodes hold them.
+
+A topic has a record for each partition, more than fit into one change. They come first and mean nothing; the
+change that names the topic, or its number of partitions, comes last: everybody sees all of it or none.
+"""
+
+from collections.abc import Iterable
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.topics.holding import Holding
+from goqueue.core.cluster.controller import bundle, new_records, placeable
+from goqueue.core.cluster.values import Topic, encode, part_key
+from goqueue.model.cluster import Step
+from goqueue.model.errors import InvalidReplication, NoNodeReady
+
+COPIES = 3
+"""What a topic gets when nobody says, if there are so many nodes."""
+
+
+class AgreedTopics:
+    """The port `SharedTopics`: how verbs make and change topics where there are several nodes."""
+
+    def __init__(self, broker: Broker, holding: Holding) -> None:
+        self._broker = broker
+        self._image = broker.metadata
+        self._agreement = broker.agreement
+        self._holding = holding
+
+    def copies(self, asked: int) -> int:
+        there = len(placeable(self._image))
+        if not there:
+            raise NoNodeReady
+        if asked == -1:
+            return min(self._broker.config.replication or COPIES, there)
+        if not 1 <= asked <= there:
+            raise InvalidReplication(f"{there} nodes are ready, which cannot hold {asked} copies")
+        return asked
+
+    async def create(self, topic: Topic) -> None:
+        await self._place(topic, range(topic.partitions))
+        await self._agreement.make(lambda: self._image.create_topic(topic))
+        await self._holding.catch_up()
+
+    async def grow(self, topic: Topic, total: int) -> None:
+        await self._place(topic, range(topic.partitions, total))
+        await self._agreement.make(lambda: self._image.add_partitions(topic.name, total))
+        await self._holding.catch_up()
+
+    async def delete(self, topic: Topic) -> None:
+        await self._holding.catch_up()
+        places = [place for place in self._image.records if place[0] == topic.topic_id]
+        for step in bundle(Step(None, (), {}, (part_key(*place),)) for place in places):
+            await self._agreement.make(lambda step=step: step)  # type: ignore[misc]
+        await self._agreement.make(lambda: self._image.remove_topic(topic))
+
+    async def _place(self, topic: Topic, numbers: Iterable[int]) -> None:
+        """Say where partitions are to be that nobody knows of yet."""
+        image = self._image
+        placed = [
+            (part_key(topic.topic_id, number), record)
+            for number, record in new_records(image, topic, numbers)
+        ]
+        steps = (Step(None, (image.guard(key),), {key: encode(record)}) for key, record in placed)
+        for step in bundle(steps):
+            await self._agreement.make(lambda step=step: step)  # type: ignore[misc]

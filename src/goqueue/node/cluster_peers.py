@@ -1,0 +1,99 @@
+"""What other nodes want of this one, and what is made of those that are gone.
+
+A process that dies resets its connections, long before its session ends. Whoever decides then knocks at its
+door twice; when nobody listens there, its session is ended at once. This may err: then a healthy node
+registers anew, which costs a second and loses nothing.
+"""
+
+import asyncio
+import logging
+from contextlib import suppress
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.cluster.controlling import Controlling
+from goqueue.broker.replication.replication import Replication
+from goqueue.broker.storage.partition import Partition
+from goqueue.core.cluster.values import node_key
+from goqueue.model.cluster import NodeId
+from goqueue.model.errors import GoQueueError, NotSupported
+from goqueue.model.peers import Answered, Loss, Neighbour, Peer
+from goqueue.model.places import Command
+from goqueue.model.ports import Buffer, Store, Stream, StreamUser
+from goqueue.model.replication import Follow
+from goqueue.node.config_values import address
+
+logger = logging.getLogger(__name__)
+
+_KNOCKS = 2
+_KNOCK_S = 0.25
+
+
+class ClusterPeers:
+    """The port `PeerUser` of a node."""
+
+    def __init__(self, broker: Broker, store: Store, controlling: Controlling) -> None:
+        self._broker = broker
+        self._store = store
+        self._controlling = controlling
+        self._suspected: dict[NodeId, asyncio.Task[None]] = {}
+        self.replication: Replication | None = None
+
+    def neighbours(self, me: NodeId) -> dict[NodeId, Neighbour]:
+        """All other nodes that are alive, by the image."""
+        image = self._broker.metadata
+        found = {}
+        for node, record in image.nodes.items():
+            if node != me and record.peer:
+                at = address(record.peer)
+                found[node] = Neighbour(image.incarnation(node), at.host, at.port)
+        return found
+
+    def followed(self, stream: Stream, message: Follow) -> StreamUser | None:
+        return None if self.replication is None else self.replication.followed(stream, message)
+
+    async def answer(self, caller: Peer, command: Command, tail: Buffer, *, wait_ms: int) -> Answered:
+        raise NotSupported(f"{type(command).__name__} cannot be asked of another node yet")
+
+    def lost(self, node: NodeId, loss: Loss) -> None:
+        is_concerned = self._controlling.is_deciding or self._broker.metadata.controller == node
+        if loss in (Loss.REFUSED, Loss.RESET) and is_concerned and node not in self._suspected:
+            task = asyncio.get_running_loop().create_task(self._look_after(node))
+            self._suspected[node] = task
+            task.add_done_callback(lambda _: self._suspected.pop(node))
+
+    def failed(self, partition: Partition) -> None:
+        """The disk has failed a partition: it leads no more, and is opened anew."""
+        if self.replication is not None:
+            self.replication.failed(partition)
+
+    def close(self) -> None:
+        if self.replication is not None:
+            self.replication.close()
+        for task in self._suspected.values():
+            task.cancel()
+
+    async def _look_after(self, node: NodeId) -> None:
+        image = self._broker.metadata
+        record, guard = image.nodes.get(node), image.guard(node_key(node))
+        if record is None or not record.peer:
+            return
+        at = address(record.peer)
+        for _ in range(_KNOCKS):
+            if not await _is_refused(at.host, at.port):
+                return
+            await asyncio.sleep(_KNOCK_S)
+        logger.warning("node_given_up", extra={"node": node, "peer": record.peer})
+        with suppress(GoQueueError):  # it has gone or registered anew by itself, or its session ends later
+            await self._store.end_session(guard.key, guard.revision)
+
+
+async def _is_refused(host: str, port: int) -> bool:
+    try:
+        async with asyncio.timeout(_KNOCK_S):
+            _, writer = await asyncio.open_connection(host, port)
+    except ConnectionRefusedError:
+        return True
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return False

@@ -1,0 +1,177 @@
+"""Three real nodes, an etcd and Kafka's own client: what was acknowledged is there, whoever dies."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psutil
+import pytest
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from tests.integration.running_cluster import RunningCluster, cluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+TOPIC = "orders"
+PARTITIONS = 6
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
+    with cluster(tmp_path_factory.mktemp("cluster") / "c", "--nodes=3") as running:
+        running.start()
+        yield running
+        assert running.stop() == 0
+
+
+class Clients:
+    """A producer that remembers what was acknowledged, and readers."""
+
+    def __init__(self, running: RunningCluster) -> None:
+        self.servers = ",".join(at for (_, door), at in running.doors.items() if door == "kafka")
+        self.admin = AdminClient({"bootstrap.servers": self.servers})
+        self.acked: dict[bytes, tuple[int, int]] = {}
+        self._count = 0
+        self._producer = Producer(
+            {
+                "bootstrap.servers": self.servers,
+                "acks": "all",
+                "enable.idempotence": True,
+                "retry.backoff.ms": 50,
+                "topic.metadata.refresh.interval.ms": 500,
+            }
+        )
+
+    def create(self, topic: str, copies: int) -> None:
+        for made in self.admin.create_topics([NewTopic(topic, PARTITIONS, copies)]).values():
+            made.result(30)
+        # Each node hears of it by itself, a moment later.
+        for at in self.servers.split(","):
+            admin = AdminClient({"bootstrap.servers": at})
+            wait_until(lambda admin=admin: topic in admin.list_topics(timeout=20).topics)  # type: ignore[misc]
+
+    def metadata(self, topic: str) -> Any:
+        return self.admin.list_topics(topic, timeout=20).topics[topic]
+
+    def publish(self, topic: str, count: int) -> float:
+        """Have messages acknowledged by all in sync; how long that took."""
+        begun_s = time.monotonic()
+        for _ in range(count):
+            self._count += 1
+            value = f"{topic}-{self._count}"
+            self._producer.produce(topic, value.encode(), key=value, on_delivery=self._told)
+            self._producer.poll(0)
+        assert self._producer.flush(60) == 0
+        return time.monotonic() - begun_s
+
+    def _told(self, error: KafkaError | None, message: Message) -> None:
+        assert error is None, error
+        value, partition, offset = message.value(), message.partition(), message.offset()
+        assert value is not None and partition is not None and offset is not None
+        self.acked[value] = (partition, offset)
+
+    def read_all(self, topic: str) -> dict[bytes, tuple[int, int]]:
+        """Every message of a topic and its place; a value that is there twice fails."""
+        settings = {"bootstrap.servers": self.servers, "group.id": "none", "enable.auto.commit": False}
+        consumer = Consumer({**settings, "auto.offset.reset": "error"})
+        ends = {}
+        for number in range(PARTITIONS):
+            _, ends[number] = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=30)
+        consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
+        found: dict[bytes, tuple[int, int]] = {}
+        deadline_s = time.monotonic() + 60
+        while len(found) < sum(ends.values()):
+            assert time.monotonic() < deadline_s, f"{len(found)} of {ends}"
+            message = consumer.poll(1)
+            if message is None:
+                continue
+            assert message.error() is None, message.error()
+            value, partition, offset = message.value(), message.partition(), message.offset()
+            assert value is not None and partition is not None and offset is not None
+            assert value not in found
+            found[value] = (partition, offset)
+        consumer.close()
+        return found
+
+
+def leaders(clients: Clients, topic: str) -> set[int]:
+    return {partition.leader for partition in clients.metadata(topic).partitions.values()}
+
+
+def in_sync(clients: Clients, topic: str) -> set[int]:
+    return {len(partition.isrs) for partition in clients.metadata(topic).partitions.values()}
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.1)
+
+
+def wait_until_in_sync(clients: Clients, topic: str, copies: int) -> None:
+    wait_until(lambda: in_sync(clients, topic) == {copies})
+
+
+def test_clients_see_all_nodes_and_partitions_spread_over_them(three: RunningCluster) -> None:
+    clients = Clients(three)
+    seen = clients.admin.list_topics(timeout=20)
+    assert set(seen.brokers) == {1, 2, 3}
+    assert seen.controller_id in {1, 2, 3}
+    clients.create("spread", 3)
+    assert leaders(clients, "spread") == {1, 2, 3}
+    assert in_sync(clients, "spread") == {3}
+    clients.publish("spread", 200)
+    assert clients.read_all("spread") == clients.acked
+
+
+def test_a_topic_with_one_copy_is_served_by_the_node_that_has_it(three: RunningCluster) -> None:
+    clients = Clients(three)
+    clients.create("single", 1)
+    assert in_sync(clients, "single") == {1}
+    clients.publish("single", 200)
+    assert clients.read_all("single") == clients.acked
+    for gone in clients.admin.delete_topics(["single"]).values():
+        gone.result(30)
+    assert "single" not in clients.admin.list_topics(timeout=20).topics
+
+
+def test_a_node_that_is_killed_takes_nothing_with_it_and_comes_back(three: RunningCluster) -> None:
+    clients = Clients(three)
+    clients.create(TOPIC, 3)
+    clients.publish(TOPIC, 300)
+    for name, number in (("node-1", 1), ("node-2", 2), ("node-3", 3)):
+        three.child(name).kill()
+        took_s = clients.publish(TOPIC, 300)
+        assert took_s < 30, "others lead"
+        three.wait_for(f"{name}   ready")
+        wait_until_in_sync(clients, TOPIC, 3)
+        assert number in {node for at in clients.metadata(TOPIC).partitions.values() for node in at.isrs}
+    assert clients.read_all(TOPIC) == clients.acked
+
+
+def test_a_node_that_stops_in_order_hands_over_first(three: RunningCluster) -> None:
+    clients = Clients(three)
+    clients.create("handed", 3)
+    clients.publish("handed", 100)
+    three.child("node-2").terminate()
+    clients.publish("handed", 300)
+    three.wait_for("node-2   ready")
+    wait_until_in_sync(clients, "handed", 3)
+    assert clients.read_all("handed") == clients.acked
+
+
+def test_messages_go_on_while_etcd_is_away(three: RunningCluster) -> None:
+    clients = Clients(three)
+    clients.create("without", 3)
+    clients.publish("without", 10)
+    etcd: psutil.Process = three.child("etcd")
+    etcd.suspend()
+    try:
+        assert clients.publish("without", 300) < 10
+        assert clients.read_all("without") == clients.acked
+    finally:
+        etcd.resume()
+    clients.create("behind", 3)
+    clients.publish("behind", 10)
