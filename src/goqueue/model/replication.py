@@ -16,6 +16,14 @@ NO_EPOCH = -1
 """The epoch of a log without messages."""
 
 
+class Image(Protocol):
+    """What a node has heard of the store."""
+
+    @property
+    def revision(self) -> int:
+        """All that was changed up to it has been heard, of records as of registrations."""
+
+
 class ReplicaLog(Protocol):
     """What a replica looks at in its log. Offsets are ends, exclusive."""
 

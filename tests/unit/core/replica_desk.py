@@ -57,6 +57,7 @@ class Desk:
                 TOPIC,
                 0,
                 self.logs[node],
+                self,
                 sessions=count(1),
                 commit_mark=0,
                 min_isr=min_isr,
@@ -65,6 +66,8 @@ class Desk:
             for node in nodes
         }
         self.now_ms = 0
+        self.revision = 20
+        """What all of them have heard of."""
         self.done: dict[NodeId, list[Effect]] = {node: [] for node in nodes}
         self.cut_off: set[NodeId] = set()
 

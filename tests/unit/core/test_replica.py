@@ -11,6 +11,7 @@ from goqueue.model.replication import (
     BeginAt,
     CommitMarkMoved,
     CutTo,
+    FollowLater,
     ProposeRecord,
     Resigned,
     SeenMarkMoved,
@@ -267,3 +268,16 @@ def test_a_follower_whose_next_frames_were_given_up_begins_anew() -> None:
 
     assert desk.logs[B].start_offset == 3
     assert desk.logs[B].entries == [Entry(1, 3)]
+
+
+def test_a_follower_is_taken_in_once_its_registration_was_heard_of() -> None:
+    desk = Desk(A, B, C)
+    desk.revision = INCARNATIONS[B]
+    desk.take_record(led_by(A), 5)
+    assert desk.replicas[A].followers == (B,)
+    assert FollowLater() in desk.taken(C)
+
+    desk.revision = INCARNATIONS[C]
+    desk.carry_out(C, desk.replicas[C].begin_session())
+
+    assert desk.replicas[A].followers == (B, C)

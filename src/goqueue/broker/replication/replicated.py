@@ -60,6 +60,13 @@ _NO_ROOM_S = 1.0
 _NS_PER_MS = 1_000_000
 
 
+@dataclass(slots=True)
+class Heard:
+    """Up to which revision the node's replicas have heard of records and registrations."""
+
+    revision: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What all partitions of a node share."""
@@ -72,6 +79,7 @@ class Surroundings:
     links: Links
     sessions: Iterator[int]
     """Numbers that grow, none of which is used twice while the node runs."""
+    heard: Heard
     lag_max_ms: int
 
     def now_ms(self) -> int:
@@ -117,6 +125,7 @@ class Replicated:
             partition.topic_id,
             partition.source.partition,
             ReplicaLogOf(partition),
+            around.heard,
             sessions=around.sessions,
             commit_mark=partition.commit_mark,
             min_isr=min_isr,

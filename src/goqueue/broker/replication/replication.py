@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from goqueue.broker.replication.follower import Links
-from goqueue.broker.replication.replicated import Replicated, Surroundings
+from goqueue.broker.replication.replicated import Heard, Replicated, Surroundings
 from goqueue.broker.storage.cutting import Cutter
 from goqueue.broker.storage.flusher import Flusher
 from goqueue.broker.storage.partition import Partition
@@ -50,6 +50,7 @@ class Replication:
             store=store,
             links=self._links,
             sessions=itertools.count(1),
+            heard=Heard(),
             lag_max_ms=lag_max_ms,
         )
         self._replicas: dict[_Place, Replicated] = {}
@@ -101,18 +102,24 @@ class Replication:
         self._links.close()
 
     async def _follow_records(self) -> None:
+        heard = self._around.heard
         while True:
-            loaded = await self._store.load(PARTS)
+            # All keys, not records alone: a leader must have heard of all that came before a registration.
+            loaded = await self._store.load("")
             for key, item in loaded.items.items():
                 self._take(key, item.value, item.revision)
+            heard.revision = loaded.revision
             try:
-                async for change in self._store.follow(PARTS, loaded.revision):
+                async for change in self._store.follow("", loaded.revision):
                     for key, value in change.puts.items():
                         self._take(key, value, change.revision)
+                    heard.revision = change.revision
             except Compacted:
                 continue  # what is there now says it all
 
     def _take(self, key: str, value: bytes, revision: int) -> None:
+        if not key.startswith(PARTS):
+            return
         place = parsed_part_key(key)
         record = decode_part(value)
         self._records[place] = (record, revision)

@@ -37,6 +37,7 @@ from goqueue.model.replication import (
     Following,
     FollowLater,
     Frames,
+    Image,
     MoveStart,
     ProposeRecord,
     ReplicaLog,
@@ -60,6 +61,7 @@ class Replica:
         topic_id: UUID,
         partition: int,
         log: ReplicaLog,
+        image: Image,
         *,
         sessions: Iterator[int],
         commit_mark: int,
@@ -73,6 +75,7 @@ class Replica:
         self._topic_id = topic_id
         self._partition = partition
         self._log = log
+        self._image = image
         self._sessions = sessions
         self._min_isr = min_isr
         self._lag_max_ms = lag_max_ms
@@ -184,6 +187,10 @@ class Replica:
         if leading is None or message.epoch > self.epoch:
             if leading is not None:
                 leading.forget(sender)
+            return [Send(sender, Following(session=message.session, answer=Answer.LATER))]
+        if incarnation > self._image.revision and self._rules.knows_registrations:
+            # Who comes back without its copy leaves the ISR before it registers. A leader that has heard of
+            # neither would take what is stored there now for that of a replica in sync.
             return [Send(sender, Following(session=message.session, answer=Answer.LATER))]
         if leading.is_late(sender, incarnation, message.session):
             return []

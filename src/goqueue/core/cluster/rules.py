@@ -25,6 +25,8 @@ class Rules:
     """A new session starts from nothing, and what comes of an older one is dropped."""
     guards_incarnation: bool = True
     """A follower joins only while its node is the one whose log was looked at."""
+    knows_registrations: bool = True
+    """A leader takes in no session of a registration that it has not heard of, nor of what came before it."""
     waits_to_be_seen: bool = True
     """The seen mark is what every in-sync replica has written, not what the leader has."""
     empties_elr_first: bool = True

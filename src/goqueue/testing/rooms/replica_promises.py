@@ -37,10 +37,19 @@ class Promises:
             waiting = node.publishes.pop(offset)
             if self._may_be_lost(waiting.entry):
                 continue
+            self._check_copies(waiting.entry)
             before = self.acknowledged.setdefault(offset, waiting.entry)
             if before != waiting.entry:
                 raise Violation(f"{before} and {waiting.entry} were both acknowledged at {offset}")
             self._first_acks.setdefault(waiting.entry.epoch, self._steps)
+
+    def _check_copies(self, entry: Entry) -> None:
+        """What is acknowledged is on as many disks as was asked for, and those may all be elected."""
+        record = self._register.record
+        logs = [self._nodes[name].log for name in (*record.isr, *record.elr)]
+        copies = sum(entry in log.read(log.start_offset, log.flushed_offset) for log in logs)
+        if copies + self._losses[entry] < self._register.asked_min_isr and self._register.is_min_isr_fixed:
+            raise Violation(f"{entry} is acknowledged, and {copies} of those who may be elected have it")
 
     def answer_polls(self, node: SimulatedNode, replica: Replica, end_offset: int) -> None:
         """A seen mark has moved: polls are answered, unless they began after a newer leader acknowledged."""

@@ -42,6 +42,9 @@ NODES = (NodeId("a"), NodeId("b"), NodeId("c"))
 PACKETS_MAX = 60
 """More are lost: a network that keeps everything would only tell of the past."""
 DELIVERIES_MAX = 8
+MANY_DISKS = 4
+"""So many times as many are lost where rules are looked at that are about lost disks."""
+LATE_SHARE = 0.2
 ROUNDS_OF_HEALING = 60
 WORK = {
     "append": 20,
@@ -60,6 +63,7 @@ MISFORTUNES = {
     "elect": 1,
     "lose": 3,
     "double": 2,
+    "delay": 6,
     "stop": 1,
     "fail flush": 0.5,
     "end session": 0.7,
@@ -78,9 +82,16 @@ def simulate_replicas(
     tell: Tell | None = None,
     rules: Rules = ALL_RULES,
     notices_new_disks: bool = True,
+    loses_many_disks: bool = False,
 ) -> Counter[str]:
     """Run one seed; counts what happened, or raises Violation with the command that repeats it."""
-    simulation = ReplicaSimulation(seed, tell=tell, rules=rules, notices_new_disks=notices_new_disks)
+    simulation = ReplicaSimulation(
+        seed,
+        tell=tell,
+        rules=rules,
+        notices_new_disks=notices_new_disks,
+        loses_many_disks=loses_many_disks,
+    )
     try:
         return simulation.run(steps)
     except Violation as violation:
@@ -88,23 +99,34 @@ def simulate_replicas(
 
 
 class ReplicaSimulation:
-    def __init__(self, seed: int, *, tell: Tell | None, rules: Rules, notices_new_disks: bool) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        tell: Tell | None,
+        rules: Rules,
+        notices_new_disks: bool,
+        loses_many_disks: bool = False,
+    ) -> None:
         self._random = Random(seed)
         self._rules = rules
         self._notices_new_disks = notices_new_disks
         self._tell = tell
         self.counts: Counter[str] = Counter()
         # Disks are lost only where two copies must be in sync; how many must be changes only where none is.
-        self._has_new_disks = self._random.random() < 0.5
+        self._has_new_disks = self._random.random() < 0.5 or loses_many_disks
         asked = 2 if self._has_new_disks else self._random.choice((1, 2))
-        self._register = Register(NODES, asked_min_isr=asked)
+        self._register = Register(NODES, asked_min_isr=asked, is_min_isr_fixed=self._has_new_disks)
         self._nodes = {name: SimulatedNode(name) for name in NODES}
         self._packets: list[Packet | Proposal] = []
+        self._late: list[Packet] = []
+        """What comes over old connections, long after new ones are up."""
         self._promises = Promises(self._register, self._nodes)
         self._number = 0
         self._step = 0
         harshness = self._random.choice(HARSHNESS)
         weights = WORK | {what: weight * harshness for what, weight in MISFORTUNES.items()}
+        weights["replace disk"] *= MANY_DISKS if loses_many_disks else 1
         del weights["min isr" if self._has_new_disks else "replace disk"]
         self._store_late_share = self._random.choice((0.1, 0.5, 0.9))
         self._deaf = self._random.choice((None, *NODES))
@@ -144,6 +166,9 @@ class ReplicaSimulation:
                 if node.replica.is_reopening:
                     self._reopen(node, node.replica)
                 self._learn(node, node.replica)
+                if node.asks_again:
+                    node.asks_again = False
+                    self._carry_out(node, node.replica.begin_session())
                 self._pump(node, node.replica)
                 node.log.flush()
                 self._carry_out(node, node.replica.log_moved())
@@ -171,7 +196,9 @@ class ReplicaSimulation:
             case "deliver":
                 for _ in range(self._random.randint(1, DELIVERIES_MAX)):
                     self._move_packet(what)
-            case "lose" | "double":
+                if self._late and self._random.random() < LATE_SHARE:
+                    self._deliver(self._late.pop(self._random.randrange(len(self._late))))
+            case "lose" | "double" | "delay":
                 self._move_packet(what)
             case "control" | "elect" | "min isr":
                 self._control(what)
@@ -242,8 +269,11 @@ class ReplicaSimulation:
 
     def _learn(self, node: SimulatedNode, replica: Replica) -> None:
         history = self._register.history
-        if node.known < len(history):
+        if node.known == len(history):
+            node.revision = self._register.revision
+        else:
             node.known = self._random.randint(node.known + 1, len(history))
+            node.revision = self._register.next_revision(node.known)
             revision, record = history[node.known - 1]
             self._carry_out(node, replica.take_min_isr(self._register.min_isr))
             self._carry_out(node, replica.take_record(record, revision, now_ms=self._step))
@@ -264,6 +294,7 @@ class ReplicaSimulation:
         node.is_wiped = False
         commit_mark = self._random.choice((0, self._promises.shown_end(node)))
         node.start(self._register, self._rules, commit_mark=commit_mark)
+        node.revision = self._register.revision
         self._learn_all(node)
 
     def _learn_all(self, node: SimulatedNode) -> None:
@@ -321,7 +352,9 @@ class ReplicaSimulation:
         if isinstance(packet, Packet):
             if what == "deliver":
                 self._deliver(packet)
-        elif what == "lose" or self._random.random() < self._store_late_share:
+            elif what == "delay":
+                self._late.append(packet)
+        elif what != "deliver" or self._random.random() < self._store_late_share:
             self._packets.append(
                 packet
             )  # It takes its time, and without an answer the same is proposed again.
@@ -382,7 +415,7 @@ class ReplicaSimulation:
                 case SeenMarkMoved():
                     self._promises.answer_polls(node, replica, effect.offset)
                 case FollowLater():
-                    self._carry_out(node, replica.begin_session())
+                    node.asks_again = True
                 case BecameLeader() | BecameFollower() | Resigned():
                     self._promises.change_role(node, effect)
         if any(isinstance(effect, WriteFrames) for effect in effects):

@@ -24,9 +24,10 @@ LAG_MAX_MS = 100
 class Register:
     """What is agreed: the record and its revisions, who is registered, and how many must be in sync."""
 
-    def __init__(self, nodes: tuple[NodeId, ...], *, asked_min_isr: int) -> None:
+    def __init__(self, nodes: tuple[NodeId, ...], *, asked_min_isr: int, is_min_isr_fixed: bool) -> None:
         self.revision = 1
         self.asked_min_isr = asked_min_isr
+        self.is_min_isr_fixed = is_min_isr_fixed
         self.alive: dict[NodeId, Alive] = {}
         self.record = PartitionRecord(leader=None, epoch=0, replicas=nodes, isr=nodes)
         self.record_revision = 1
@@ -44,6 +45,10 @@ class Register:
 
     def end_session(self, node: NodeId) -> None:
         self.alive.pop(node, None)
+
+    def next_revision(self, known: int) -> int:
+        """Up to where whoever knows so much of the record's history has heard of everything else."""
+        return self.history[known][0] - 1 if known < len(self.history) else self.revision
 
     def put(self, record: PartitionRecord) -> None:
         if record != self.record:
@@ -107,19 +112,24 @@ class SimulatedNode:
         """What its log is to become, before anything else happens to it."""
         self.known = 0
         """So much of the record's history it has heard of."""
+        self.revision = 0
+        """Up to which revision it has heard of everything."""
+        self.asks_again = False
+        """It was told to ask later."""
         self.publishes: dict[int, Waiting] = {}
         self.polls: dict[int, Waiting] = {}
 
     def start(self, register: Register, rules: Rules, *, commit_mark: int) -> Replica:
         self.life += 1
         self.incarnation = register.register(self.name)
-        self.known = 0
+        self.known = self.revision = 0
         self.replica = Replica(
             self.name,
             self.incarnation,
             TOPIC_ID,
             0,
             self.log,
+            self,
             sessions=count(1),
             commit_mark=max(self.log.start_offset, min(commit_mark, self.log.flushed_offset)),
             min_isr=register.min_isr,
