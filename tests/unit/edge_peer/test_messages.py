@@ -1,15 +1,29 @@
 """Messages of replication come out as they went in, and whatever is not one is refused."""
 
+from collections.abc import Callable
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.edge.peer.messages import DECODE, FRAMES_BYTES, encode
+from goqueue.edge.peer.messages import (
+    FRAMES_BYTES,
+    decode_ack,
+    decode_follow,
+    decode_following,
+    decode_frames,
+    encode,
+)
 from goqueue.edge.peer.wire import HEAD, MESSAGE_BYTES_MAX, Kind, Malformed, checked_head
 from goqueue.model.replication import Ack, Answer, Follow, Following, Frames, Message
 
+DECODE: dict[int, Callable[[int, bytes], Message]] = {
+    Kind.FOLLOW: decode_follow,
+    Kind.FOLLOWING: decode_following,
+    Kind.FRAMES: decode_frames,
+    Kind.ACK: decode_ack,
+}
 offsets = st.integers(0, 2**63 - 1)
 epochs = st.integers(0, 2**31 - 1)
 sessions = st.integers(0, 2**64 - 1)

@@ -7,7 +7,7 @@ is dropped.
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from goqueue.edge.limited_log import LimitedLog
@@ -15,7 +15,13 @@ from goqueue.edge.peer.calling import Answering, Asking
 from goqueue.edge.peer.calls import CallCodec
 from goqueue.edge.peer.config import PeerConfig
 from goqueue.edge.peer.hello import Greeting, Stranger
-from goqueue.edge.peer.messages import DECODE, FRAMES_BYTES, decode_follow
+from goqueue.edge.peer.messages import (
+    FRAMES_BYTES,
+    decode_ack,
+    decode_follow,
+    decode_following,
+    decode_frames,
+)
 from goqueue.edge.peer.outbox import Outbox
 from goqueue.edge.peer.protocol import PeerProtocol
 from goqueue.edge.peer.stream import PeerStream
@@ -28,10 +34,10 @@ from goqueue.model.replication import Follow
 
 CLOGGED_BYTES = 2 * LINK_UNSENT_BYTES_MAX
 """With so much unsent a link is given up: answers and acks pile up before a node that takes nothing."""
-_TO_DIALER = frozenset((Kind.FOLLOWING, Kind.FRAMES, Kind.END, Kind.REPLY, Kind.ERROR, Kind.IDLE))
-_TO_ACCEPTOR = frozenset((Kind.FOLLOW, Kind.ACK, Kind.END, Kind.CALL, Kind.CANCEL, Kind.IDLE))
 _IDLE = head_of(Kind.IDLE, 0, 0)
 _NOTHING = memoryview(b"")
+Take = Callable[[int, memoryview, bool], None]
+"""What is done with a message: its id, its body, and whether that is nobody else's."""
 
 
 class House(Protocol):
@@ -59,12 +65,14 @@ class PeerLink:
     peer: Peer
     _pipe: PeerProtocol
     _outbox: Outbox
+    _asking: Asking
+    _answering: Answering
 
     def __init__(self, house: House, greeting: Greeting, *, is_dialler: bool) -> None:
         self._house = house
         self._greeting = greeting
         self.is_dialler = is_dialler
-        self._taken = _TO_DIALER if is_dialler else _TO_ACCEPTOR
+        self._takers: Mapping[int, Take] = {}
         self.is_known = False
         self.is_lost = False
         self.pace = greeting.pace
@@ -75,8 +83,6 @@ class PeerLink:
         """Done with the greeting: why it came to nothing, or an empty text."""
         self._streams: dict[int, PeerStream] = {}
         self._newest_session = -1
-        self._asking: Asking | None = None
-        self._answering: Answering | None = None
         self._reason = ""
         self._is_connected = False
 
@@ -97,13 +103,14 @@ class PeerLink:
             raise NodeUnreachable(self.peer.node)
         assert message.session > self._newest_session, "sessions of a link have growing numbers"
         self._newest_session = message.session
-        stream = self._opened(message.session)
+        stream = PeerStream(self.peer, message.session, self._outbox, self._forget)
         stream.user = user
+        self._streams[message.session] = stream
         stream.send(message)
         return stream
 
     async def call(self, command: Command, wait_ms: int, tail: Sequence[Buffer]) -> Answered:
-        if self.is_lost or self._asking is None:
+        if self.is_lost:
             raise NodeUnreachable(self.peer.node)
         if self._outbox.unsent_bytes >= LINK_UNSENT_BYTES_MAX:
             raise NodeBusy(self.peer.node)
@@ -113,27 +120,10 @@ class PeerLink:
         if not self.is_known:
             self._greet(kind, body)
             return
-        if kind not in self._taken:
+        take = self._takers.get(kind)
+        if take is None:
             raise Malformed(f"{Kind(kind).name} from the wrong side")
-        if kind in DECODE:
-            self._receive_for_session(kind, number, body, is_kept=is_kept)
-        elif kind == Kind.CALL:
-            assert self._answering is not None
-            # What stands in a command is patched in place: it needs memory of its own.
-            self._answering.asked(number, body if is_kept else memoryview(bytearray(body)))
-        elif kind == Kind.REPLY:
-            assert self._asking is not None
-            self._asking.replied(number, body if is_kept else memoryview(bytes(body)))
-        elif kind == Kind.ERROR:
-            assert self._asking is not None
-            self._asking.refused(number, body)
-        elif body:
-            raise Malformed(f"{Kind(kind).name} with {len(body)} bytes")
-        elif kind == Kind.END:
-            self._end_session(number)
-        elif kind == Kind.CANCEL:
-            assert self._answering is not None
-            self._answering.cancelled(number)
+        take(number, body, is_kept)
 
     def fail(self, error: Exception) -> None:
         if isinstance(error, Malformed):
@@ -159,10 +149,8 @@ class PeerLink:
             return
         self._pipe.end()
         self._outbox.close()
-        if self._asking is not None:
-            self._asking.lose()
-        if self._answering is not None:
-            self._answering.lose()
+        if self.is_known:
+            (self._asking if self.is_dialler else self._answering).lose()
         streams, self._streams = self._streams, {}
         for stream in streams.values():
             stream.end()
@@ -170,8 +158,7 @@ class PeerLink:
         if not self.greeted.done():
             self.greeted.set_result(self._reason or "the other side has hung up")
         for stream in streams.values():
-            if stream.user is not None:
-                stream.user.ended()
+            stream.user.ended()
 
     def look(self, now_s: float) -> None:
         """Say that one is alive, and see whether the other is; called every so often."""
@@ -220,51 +207,100 @@ class PeerLink:
         house = self._house
         self.peer, self.is_known, self.pace = peer, True, self._greeting.pace
         if self.is_dialler:
+            self._takers = self._takers_of_dialler()
             self._asking = Asking(house.codec, peer, self._outbox.say)
         else:
+            self._takers = self._takers_of_acceptor()
             rate = house.config.catch_up_bytes_per_s if self.pace is Pace.CATCH_UP else 0
             self._outbox.throttle(rate)
             self._answering = Answering(house.codec, peer, house.me, self._outbox.say, house.user, house.log)
         house.welcome(self)
         self.greeted.set_result("")
 
-    def _receive_for_session(self, kind: int, session: int, body: memoryview, *, is_kept: bool) -> None:
-        stream = self._streams.get(session)
-        if kind == Kind.FOLLOW:
-            self._be_followed(decode_follow(session, body))
+    def _takers_of_dialler(self) -> Mapping[int, Take]:
+        return {
+            Kind.FRAMES: self._take_frames,
+            Kind.FOLLOWING: self._take_following,
+            Kind.REPLY: self._take_reply,
+            Kind.ERROR: self._take_error,
+            Kind.IDLE: self._take_idle,
+            Kind.END: self._take_end,
+        }
+
+    def _takers_of_acceptor(self) -> Mapping[int, Take]:
+        return {
+            Kind.ACK: self._take_ack,
+            Kind.CALL: self._take_call,
+            Kind.FOLLOW: self._take_follow,
+            Kind.CANCEL: self._take_cancel,
+            Kind.IDLE: self._take_idle,
+            Kind.END: self._take_end,
+        }
+
+    def _take_frames(self, session: int, body: memoryview, is_kept: bool) -> None:
+        message = decode_frames(session, body)
+        if (stream := self._stream(session)) is None:
             return
-        if stream is None and session > self._newest_session:
-            raise Malformed(f"{Kind(kind).name} for session {session}, which was not opened")
-        message = DECODE[kind](session, body)
-        if stream is None:
-            return
-        frames = _NOTHING
-        if kind == Kind.FRAMES and len(body) > FRAMES_BYTES:
-            frames = body[FRAMES_BYTES:] if is_kept else memoryview(bytes(body[FRAMES_BYTES:]))
-        assert stream.user is not None
-        stream.user.received(message, frames)
+        frames = body[FRAMES_BYTES:]
+        stream.user.received(message, frames if is_kept else memoryview(bytes(frames)))
 
-    def _be_followed(self, message: Follow) -> None:
-        if message.session <= self._newest_session:
-            raise Malformed(f"session {message.session} is opened behind {self._newest_session}")
-        self._newest_session = message.session
-        stream = self._opened(message.session)
-        stream.user = self._house.user.followed(stream, message)
-        if stream.user is None:
-            stream.close()
+    def _take_following(self, session: int, body: memoryview, is_kept: bool) -> None:
+        message = decode_following(session, body)
+        if (stream := self._stream(session)) is not None:
+            stream.user.received(message, _NOTHING)
 
-    def _opened(self, session: int) -> PeerStream:
-        stream = PeerStream(self.peer, session, self._outbox, self._forget)
-        self._streams[session] = stream
-        return stream
+    def _take_ack(self, session: int, body: memoryview, is_kept: bool) -> None:
+        message = decode_ack(session, body)
+        if (stream := self._stream(session)) is not None:
+            stream.user.received(message, _NOTHING)
 
-    def _end_session(self, session: int) -> None:
-        if session > self._newest_session:
-            raise Malformed(f"the end of session {session}, which was not opened")
-        if (stream := self._streams.pop(session, None)) is not None:
+    def _take_call(self, number: int, body: memoryview, is_kept: bool) -> None:
+        # What stands in a command is patched in place: it needs memory of its own.
+        self._answering.asked(number, body if is_kept else memoryview(bytearray(body)))
+
+    def _take_reply(self, number: int, body: memoryview, is_kept: bool) -> None:
+        self._asking.replied(number, body if is_kept else memoryview(bytes(body)))
+
+    def _take_error(self, number: int, body: memoryview, is_kept: bool) -> None:
+        self._asking.refused(number, body)
+
+    def _take_cancel(self, number: int, body: memoryview, is_kept: bool) -> None:
+        _check_empty(body)
+        self._answering.cancelled(number)
+
+    def _take_idle(self, number: int, body: memoryview, is_kept: bool) -> None:
+        _check_empty(body)
+
+    def _take_end(self, session: int, body: memoryview, is_kept: bool) -> None:
+        _check_empty(body)
+        if (stream := self._stream(session)) is not None:
+            del self._streams[session]
             stream.end()
-            if stream.user is not None:
-                stream.user.ended()
+            stream.user.ended()
+
+    def _take_follow(self, session: int, body: memoryview, is_kept: bool) -> None:
+        message = decode_follow(session, body)
+        if session <= self._newest_session:
+            raise Malformed(f"session {session} is opened behind {self._newest_session}")
+        self._newest_session = session
+        stream = PeerStream(self.peer, session, self._outbox, self._forget)
+        user = self._house.user.followed(stream, message)
+        if user is None:
+            stream.close()
+        elif not stream.is_over:
+            stream.user = user
+            self._streams[session] = stream
+
+    def _stream(self, session: int) -> PeerStream | None:
+        """Whom a message is for; None: it was closed here, which the other side did not know yet."""
+        if session > self._newest_session:
+            raise Malformed(f"a message for session {session}, which was not opened")
+        return self._streams.get(session)
 
     def _forget(self, stream: PeerStream) -> None:
         self._streams.pop(stream.session, None)
+
+
+def _check_empty(body: memoryview) -> None:
+    if body:
+        raise Malformed(f"{len(body)} bytes where there are none")

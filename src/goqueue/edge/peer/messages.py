@@ -4,7 +4,6 @@ Behind FRAMES come the frames, as they lie in the file. Numbers that no log can 
 the machines behind it need not think of them.
 """
 
-from collections.abc import Callable
 from struct import Struct
 from uuid import UUID
 
@@ -104,14 +103,6 @@ def decode_ack(session: int, body: Buffer) -> Ack:
     if not 0 <= durable <= written:
         raise Malformed(f"an ack of {written} with {durable} durable")
     return Ack(session=session, written_offset=written, durable_offset=durable)
-
-
-DECODE: dict[int, Callable[[int, Buffer], Message]] = {
-    Kind.FOLLOW: decode_follow,
-    Kind.FOLLOWING: decode_following,
-    Kind.FRAMES: decode_frames,
-    Kind.ACK: decode_ack,
-}
 
 
 def _sized(shape: Struct, body: Buffer) -> Buffer:

@@ -16,6 +16,8 @@ from goqueue.model.ports import Buffer
 
 BURST_S = 0.05
 """A throttled connection may be ahead of its rate by what it sends in this time."""
+_PAUSE_S = 0.001
+"""A shorter pause is not worth its timer, and one of almost nothing would never end."""
 
 
 class Pipe(Protocol):
@@ -145,7 +147,7 @@ class Outbox:
         ahead_s = self._paid_until_s - now_s - BURST_S
         if ahead_s > 0:
             if self._timer is None:
-                self._timer = self._loop.call_later(ahead_s, self._go_on_with_rate)
+                self._timer = self._loop.call_later(max(ahead_s, _PAUSE_S), self._go_on_with_rate)
             return False
         self._paid_until_s = max(now_s, self._paid_until_s) + size / self._rate
         return True

@@ -7,6 +7,7 @@ what comes next.
 """
 
 import asyncio
+import mmap
 from collections.abc import Sequence
 from typing import Protocol, cast
 
@@ -17,6 +18,8 @@ from goqueue.model.settings import KiB, MiB
 SCRATCH_BYTES = 256 * KiB
 CARRIED_BYTES_MAX = 32 * KiB
 """A message up to this size is not read into memory of its own: a few bytes are copied instead."""
+PLAIN_BYTES_MAX = 2 * MiB
+"""What is larger takes memory only as its bytes arrive, whatever size the other side claims."""
 WRITE_BUFFER_BYTES = MiB
 """With more than this unsent the socket is full, and messages wait in the outbox."""
 _scratch = memoryview(bytearray(SCRATCH_BYTES))
@@ -164,7 +167,11 @@ class PeerProtocol(asyncio.BufferedProtocol):
                 self._carried = bytes(received[position:])
                 return
             else:
-                message = memoryview(bytearray(size))
+                message = _memory(size)
                 message[: end - begin] = received[begin:]
                 self._message, self._filled, self._head = message, end - begin, (kind, number)
                 return
+
+
+def _memory(size: int) -> memoryview:
+    return memoryview(bytearray(size) if size <= PLAIN_BYTES_MAX else mmap.mmap(-1, size))

@@ -13,6 +13,9 @@ from goqueue.model.replication import Message
 class PeerStream:
     """The port's `Stream`. Its link hands over what comes for it, until it is over."""
 
+    user: StreamUser
+    """Set before anything can come for it."""
+
     __slots__ = ("_forget", "_outbox", "_turn", "is_over", "peer", "session", "user")
 
     def __init__(
@@ -21,7 +24,6 @@ class PeerStream:
         self.peer = peer
         self.session = session
         self.is_over = False
-        self.user: StreamUser | None = None
         self._outbox = outbox
         self._turn = Turn(self._has_room_again)
         self._forget = forget
@@ -55,5 +57,5 @@ class PeerStream:
         self._outbox.forget(self._turn)
 
     def _has_room_again(self) -> None:
-        if self.user is not None and not self.is_over:
+        if not self.is_over:
             self.user.has_room_again()
