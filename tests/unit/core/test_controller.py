@@ -4,7 +4,14 @@ from dataclasses import replace
 from uuid import UUID
 
 from goqueue.core.cluster import values
-from goqueue.core.cluster.controller import MOVES_MAX, PUTS_MAX, bundle, decide, new_records
+from goqueue.core.cluster.controller import (
+    MOVES_MAX,
+    PUTS_MAX,
+    WantedTopic,
+    bundle,
+    decide,
+    new_records,
+)
 from goqueue.core.cluster.values import Topic, node_key, part_key
 from goqueue.model.cluster import Guard, NodeId, NodeState, Order, OrderKind
 from goqueue.model.ids import TopicName
@@ -297,3 +304,37 @@ def test_many_steps_are_made_in_few_changes_that_a_store_takes() -> None:
 
     assert [len(change.puts) for change in changes] == [PUTS_MAX, PUTS_MAX, 10]
     assert all(len(change.puts) + len(change.guards) <= 128 for change in changes)
+
+
+JOURNALS = WantedTopic(TopicName("__journals"), 50, TopicSettings())
+
+
+def test_what_brokers_need_for_themselves_is_made_with_as_many_copies_as_can_be() -> None:
+    for nodes, copies in (((A,), 1), ((A, B), 2), ((A, B, C, D), 3)):
+        world = world_of(*nodes)
+
+        (step,) = decide(world.image, wanted=(JOURNALS,), now_ms=7)
+        world.make(step)
+
+        topic = world.image.topics[JOURNALS.name]
+        assert (topic.partitions, topic.replication, topic.created_ms) == (50, copies, 7)
+        records = [world.image.record(topic, number) for number in range(50)]
+        assert {len(record.replicas) for record in records} == {copies}
+        assert {record.leader for record in records} == set(nodes)
+        assert decide(world.image, wanted=(JOURNALS,)) == []
+
+
+def test_it_is_not_made_where_there_is_nobody_to_hold_it_and_once_whoever_decides() -> None:
+    assert decide(world_of().image, wanted=(JOURNALS,)) == []
+    first, second = (decide(world_of(A).image, wanted=(JOURNALS,)) for _ in range(2))
+    assert first == second
+
+
+def test_making_it_rests_on_the_seat_the_name_and_who_is_to_lead() -> None:
+    world = world_of(A, B)
+
+    (step,) = decide(world.image, wanted=(JOURNALS,))
+
+    keys = {guard.key for guard in step.guards}
+    assert {values.CONTROLLER, values.name_key(JOURNALS.name), node_key(A), node_key(B)} < keys
+    assert len(step.puts) <= PUTS_MAX

@@ -6,9 +6,10 @@ decided anew with the next image, so nothing here is remembered.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from uuid import UUID
+from typing import NamedTuple
+from uuid import NAMESPACE_OID, UUID, uuid5
 
 from goqueue.core.cluster import values
 from goqueue.core.cluster.elections import Alive, candidates, elect, elect_unclean, fit_record
@@ -16,9 +17,19 @@ from goqueue.core.cluster.isr import min_isr_of
 from goqueue.core.cluster.metadata import Metadata
 from goqueue.core.cluster.moves import begin_move, cancel_move, finish_move, is_moving
 from goqueue.core.cluster.placement import Placement
-from goqueue.core.cluster.values import Topic, encode, member_key, node_key, order_key, part_key
+from goqueue.core.cluster.values import (
+    Topic,
+    encode,
+    member_key,
+    name_key,
+    node_key,
+    order_key,
+    part_key,
+    topic_key,
+)
 from goqueue.model.cluster import Guard, NodeId, NodeState, Order, OrderKind, PartitionRecord, Step
-from goqueue.model.ids import INTERNAL_PREFIX
+from goqueue.model.ids import INTERNAL_PREFIX, TopicName
+from goqueue.model.settings import TopicSettings
 
 MOVES_MAX = 20
 """So many partitions move at a time: each copies its whole log."""
@@ -31,9 +42,23 @@ PUTS_MAX = 60
 Place = tuple[UUID, int]
 
 
-def decide(image: Metadata, *, balances: bool = False) -> list[Step[None]]:
-    """What is to be changed now. `balances`: also give partitions back to who should lead them."""
+class WantedTopic(NamedTuple):
+    """A topic that brokers need for themselves."""
+
+    name: TopicName
+    partitions: int
+    settings: TopicSettings
+
+
+def decide(
+    image: Metadata, *, balances: bool = False, wanted: Sequence[WantedTopic] = (), now_ms: int = 0
+) -> list[Step[None]]:
+    """What is to be changed now. `balances`: also give partitions back to who should lead them.
+
+    `wanted`: topics that are to be there as soon as any node is; made at `now_ms`.
+    """
     deciding = _Deciding(image)
+    deciding.make(wanted, now_ms=now_ms)
     deciding.fit()
     deciding.carry_out_orders()
     deciding.grow_internal_topics()
@@ -102,6 +127,25 @@ class _Deciding:
         self._more: list[Step[None]] = []
         self._moving = sum(map(is_moving, self._records.values()))
         self._placement: Placement | None = None
+
+    def make(self, wanted: Sequence[WantedTopic], *, now_ms: int) -> None:
+        """Topics that are not there yet; their copies become more as nodes come."""
+        image = self._image
+        count = min(INTERNAL_REPLICAS, len(placeable(image)))
+        for name, partitions, settings in wanted if count else ():
+            if name in image.topics or name in image.deleted:
+                continue
+            # The same id whoever decides: what two controllers begin is one topic.
+            topic_id = uuid5(NAMESPACE_OID, f"{image.cluster_id}/{name}")
+            topic = Topic(name, topic_id, partitions, settings, now_ms, replication=count)
+            keys = (name_key(name), topic_key(topic_id))
+            puts = dict(zip(keys, (encode(topic_id), encode(topic)), strict=True))
+            leaders: set[NodeId] = set()
+            for number, record in new_records(image, topic, range(partitions)):
+                puts[part_key(topic_id, number)] = encode(record)
+                leaders |= {record.leader} if record.leader else set()
+            guarded = (values.CONTROLLER, *keys, *map(node_key, sorted(leaders)))
+            self._more.append(Step(None, tuple(map(image.guard, guarded)), puts))
 
     def fit(self) -> None:
         """Leaders and ISRs for the nodes that are there; moves that have come to their end."""
