@@ -70,7 +70,10 @@ class RunningCluster:
     def child(self, name: str) -> psutil.Process:
         """The process of a node, or of etcd."""
         for child in psutil.Process(self.process.pid).children():
-            is_etcd = Path(child.cmdline()[0]).name == "etcd"
+            command = child.cmdline()
+            if not command:
+                continue  # it has just ended, or not begun
+            is_etcd = Path(command[0]).name == "etcd"
             if name == ("etcd" if is_etcd else child.environ().get("GOQUEUE_BROKER_NODEID")):
                 return child
         raise AssertionError(f"there is no {name}")

@@ -20,7 +20,7 @@ def append(broker: Broker, command: Append) -> Appended:
 
 
 def _append(broker: Broker, command: Append, looked: Looked | None) -> Appended:
-    partition = admit_partition(broker, command.target)
+    partition = admit_partition(broker, command.target, command.acks)
     settings = partition.log.settings
     incoming = read_incoming(command.batches, settings)
     if settings.schema_validation is SchemaValidation.NONE:
@@ -42,7 +42,7 @@ def _append(broker: Broker, command: Append, looked: Looked | None) -> Appended:
 async def append_when_checked(broker: Broker, command: Append) -> Appended:
     """The same where it takes time to check the messages; offsets are fixed on return."""
     while True:
-        settings = admit_partition(broker, command.target).log.settings
+        settings = admit_partition(broker, command.target, command.acks).log.settings
         if settings.schema_validation is SchemaValidation.NONE:
             return append(broker, command)  # it has been changed a moment ago
         batches = in_lanes(read_incoming(command.batches, settings))

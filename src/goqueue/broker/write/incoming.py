@@ -7,7 +7,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.storage.partition import Partition
 from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.ids import TopicPartition
-from goqueue.model.messages import Lane
+from goqueue.model.messages import Acks, Lane
 from goqueue.model.settings import TopicSettings
 from goqueue.records.batch import has_wishes, split_lanes
 from goqueue.records.layout import BatchHeader, read_header
@@ -36,11 +36,20 @@ class Incoming(NamedTuple):
         return sum([header.record_count for header in self.headers])
 
 
-def admit_partition(broker: Broker, target: TopicPartition) -> Partition:
-    """The partition, if it and its tenant take messages now."""
+def admit_partition(broker: Broker, target: TopicPartition, acks: Acks = Acks.ALL) -> Partition:
+    """The partition, if it and its tenant take messages now, and its replicas do.
+
+    That is asked before sequence numbers are looked at: a producer that has sent several batches ahead would
+    else hear of a gap behind the first that was refused, begin to count anew, and send twice what is stored.
+    """
     broker.admit(target.topic)
     partition = broker.partition(target)
     partition.admit_write()
+    if partition.copies is not None:
+        if acks is Acks.ALL:
+            partition.copies.admit_all()
+        else:
+            partition.copies.admit_lead()
     return partition
 
 

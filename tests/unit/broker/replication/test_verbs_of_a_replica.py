@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from goqueue.broker.appending import numbered_batches
 from goqueue.broker.broker import Broker
 from goqueue.broker.read.find_offset import end_of_epoch, find_offset
 from goqueue.broker.read.read import read, read_messages
 from goqueue.broker.topics.verbs import create_topic, delete_records
 from goqueue.broker.upkeep import keep_up_partition
+from goqueue.broker.write.append import append
 from goqueue.broker.write.publish import publish
 from goqueue.model.commands import (
+    Append,
     FindEpochEnd,
     FindOffset,
     PartitionRead,
@@ -217,5 +220,23 @@ def test_retention_is_the_leaders_and_leaves_what_does_not_count_yet(tmp_path: P
         await keep_up_partition(broker, partition)
 
         assert partition.log.start_offset == 4
+
+    walk(tmp_path, work)
+
+
+@pytest.mark.parametrize(("is_leader", "told"), [(True, NotEnoughReplicas), (False, NotLeader)])
+def test_a_producer_that_sends_ahead_hears_of_no_gap_where_nothing_is_taken(
+    tmp_path: Path, is_leader: bool, told: type[GoQueueError]
+) -> None:
+    """A gap would be final for it: it would begin to count anew, and send again what is stored already."""
+
+    async def work(broker: Broker, copies: SomeCopies) -> None:
+        copies.is_leader, copies.can_commit = is_leader, False
+        for sequence in (0, 1, 2):
+            (batch,) = numbered_batches(
+                [Message(b"m", timestamp_ms=1)], producer_id=7, producer_epoch=0, first=sequence, now_ms=1
+            )
+            with pytest.raises(told):
+                append(broker, Append(ORDERS_0, memoryview(bytearray(batch.body)), Acks.ALL))
 
     walk(tmp_path, work)
