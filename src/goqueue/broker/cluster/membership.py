@@ -61,13 +61,21 @@ class Membership:
         raise CannotJoin(f"the record of node {self.me.node_id} changes all the time; try again later")
 
     async def tell(self, state: NodeState) -> None:
-        """Say how far this node is. Raises StoreUnreachable, or Outdated when the session has ended."""
+        """Say how far this node is, now or with its next registration. Raises StoreUnreachable."""
         self._record = replace(self._record, state=state)
-        told = encode(replace(self._record, incarnation=self.incarnation))
         for _ in range(TRIES_MAX):
+            session = self.session
+            if session.is_lost:
+                return  # whoever keeps it registers anew, and says so then
+            told = encode(replace(self._record, incarnation=self.incarnation))
             try:
-                self._revision = await self.session.hold(self._key, told, self._revision)
+                revision = await session.hold(self._key, told, self._revision)
+                if session is self.session:
+                    self._revision = revision
                 return
+            except Outdated:
+                if session is self.session and not session.is_lost:
+                    raise
             except Unknown:
                 item = (await self._store.load(self._key)).items.get(self._key)
                 if item is not None and item.value == told:

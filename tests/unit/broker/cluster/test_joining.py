@@ -236,6 +236,23 @@ def test_a_session_that_was_lost_is_opened_anew_by_another_incarnation() -> None
     run(walk())
 
 
+def test_a_node_whose_session_ends_before_it_is_ready_is_ready_with_the_next_one() -> None:
+    async def walk() -> None:
+        world = World()
+        node = world.node("a")
+        await node.join()
+        await world.store.end_session(node_key(A), (await world.store.load("")).items[node_key(A)].revision)
+        keeping = asyncio.ensure_future(node.membership.keep())
+
+        await node.membership.tell(NodeState.READY)
+
+        await until(lambda: not node.membership.session.is_lost)
+        assert (await world.alive())["a"].state is NodeState.READY
+        keeping.cancel()
+
+    run(walk())
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_joining_over_a_store_that_loses_questions_and_answers_comes_out_right_or_is_refused(
     seed: int,
