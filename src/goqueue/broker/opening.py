@@ -118,11 +118,20 @@ async def _open_all(broker: Broker) -> None:
     for transaction_journal in broker.transactions:
         await transaction_journal.shorten()
     await broker.delays.start()
-    broker.flusher.end_start([partition for partition in broker.all_partitions() if partition.damage])
+    if not broker.is_one_of_several:
+        end_start(broker)
     broker.is_open = True
     watch_transactions(broker)
     await keep_up_deliveries(broker)
     broker.keep(asyncio.get_running_loop().create_task(keep_up(broker)))
+
+
+def end_start(broker: Broker) -> None:
+    """All partitions are open, and have what the commit log held for them: it may let go of that.
+
+    A node of several opens its partitions behind its broker, and says so itself.
+    """
+    broker.flusher.end_start([partition for partition in broker.all_partitions() if partition.damage])
 
 
 async def _open_topics(broker: Broker, journal: StateJournal[Any]) -> None:

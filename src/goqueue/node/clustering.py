@@ -18,6 +18,7 @@ from goqueue.broker.cluster.identity import Identity
 from goqueue.broker.cluster.joining import become_member, identify, leave
 from goqueue.broker.cluster.membership import Membership
 from goqueue.broker.cluster.node_store import NodeStore
+from goqueue.broker.opening import end_start
 from goqueue.broker.replication.replication import Replication
 from goqueue.broker.topics.agreed import AgreedTopics
 from goqueue.broker.topics.holding import Holding
@@ -93,6 +94,7 @@ class ClusterNode:
         self._holding = Holding(broker)
         broker.shared_topics = AgreedTopics(broker, self._holding)
         await self._holding.catch_up()
+        end_start(broker)
         if self._holding.lacking:
             logger.warning("replicas_lacking", extra={"count": len(self._holding.lacking)})
             await leave(self._store, self._me.node_id, self._holding.lacking)

@@ -11,7 +11,7 @@ import selectors
 import warnings
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from goqueue.testing.world.clock import SimulatedClock
 
@@ -55,17 +55,22 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
             # Nor does anyone hear of what had not begun yet.
             warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
             for task in asyncio.all_tasks(self):
-                task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio has no public way to say so
-                coroutine = task.get_coro()
-                # What a dying task says when its clean-up meets the dead disk is of no interest.
-                with suppress(Exception):
-                    if coroutine is not None:
-                        coroutine.close()
+                bury(task)
             self.close()
 
     def _note_unhandled(self, loop: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
         error = context.get("exception")
         self.unhandled.append(error if isinstance(error, BaseException) else str(context.get("message")))
+
+
+def bury(task: "asyncio.Task[Any]") -> None:
+    """End a task where it stands, as the death of its process does."""
+    task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio has no public way to say so
+    coroutine = task.get_coro()
+    # What a dying task says when its clean-up meets the dead disk is of no interest.
+    with suppress(Exception):
+        if coroutine is not None:
+            coroutine.close()
 
 
 class _NothingToSelect(selectors.SelectSelector):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from random import Random
 
 from goqueue.broker.storage.store_journal import Keys
-from goqueue.model.cluster import ABSENT, Change, Guard, Loaded
+from goqueue.model.cluster import ABSENT, Change, Guard, Item, Loaded
 from goqueue.model.errors import Compacted, Outdated, Unknown
 
 
@@ -44,6 +44,10 @@ class SimulatedStore:
 
     def come_back(self) -> None:
         self._back.set()
+
+    def peek(self, prefix: str) -> Mapping[str, Item]:
+        """What is there now, for whoever drives a simulation."""
+        return self._keys.loaded(prefix).items
 
     def compact(self) -> None:
         """Forget how the present state came about."""

@@ -1,0 +1,384 @@
+"""Three brokers on one loop, and all that can happen to them: the promises of a cluster, from a seed.
+
+Each node has its own disk and chance; network and store are simulated with their faults. Clients publish
+where they believe a partition to be led, and read anywhere. Nodes lose power, are killed, cut off, reset; the
+store goes away or ends sessions; syncs fail; a disk is replaced. In the end all is mended, and must heal.
+"""
+
+import asyncio
+from collections import Counter
+from random import Random
+
+from goqueue.broker.storage.partition import Partition
+from goqueue.broker.topics.verbs import create_topic
+from goqueue.broker.write.publish import publish
+from goqueue.core.cluster.values import PARTS, decode_part
+from goqueue.log.reading import from_disk
+from goqueue.model.cluster import NodeId, PartitionRecord
+from goqueue.model.commands import Placed, Publish
+from goqueue.model.errors import GoQueueError, NotLeader
+from goqueue.model.ids import TopicName
+from goqueue.model.messages import Message
+from goqueue.model.settings import BrokerConfig, KiB, TopicSettings
+from goqueue.model.topics import CreateTopic
+from goqueue.records.batch import open_batch
+from goqueue.testing.whole.cluster_node import SESSION_MS, ClusterNode
+from goqueue.testing.whole.partition_history import Violation, demand
+from goqueue.testing.world.clock import SimulatedClock
+from goqueue.testing.world.disk import SimulatedDisk
+from goqueue.testing.world.lives import LoopOfLives
+from goqueue.testing.world.loop import Stalled
+from goqueue.testing.world.machine import Tell, replayed
+from goqueue.testing.world.network import NetworkFaults, SimulatedNetwork
+from goqueue.testing.world.store import SimulatedStore, StoreFaults
+
+NODES = (NodeId("a"), NodeId("b"), NodeId("c"))
+TOPIC = TopicName("orders")
+PARTITIONS = 2
+MIN_ISR = 2
+START_S = 60
+HEAL_S = 120
+ANSWER_S = 30
+"""Whoever gets no answer for so long gives up; what it published may be there or not."""
+WAITS_S = (0.0, 0.001, 0.01, 0.1, 0.5, 2.0)
+ACTIONS = {
+    "publish": 40,
+    "wait": 14,
+    "read": 8,
+    "stop": 1.5,
+    "start": 4,
+    "cut": 1.5,
+    "heal": 3,
+    "reset": 1.5,
+    "store away": 0.5,
+    "store back": 2,
+    "end session": 0.7,
+    "fail syncs": 0.7,
+    "new disk": 0.3,
+    "compact": 0.3,
+}
+
+
+def simulate_cluster(seed: int, steps: int, *, tell: Tell | None = None) -> Counter[str]:
+    """Run one seed; counts what happened, or raises Violation with the command that repeats it."""
+    try:
+        return ClusterSimulation(seed, steps, tell=tell).run()
+    except Violation as violation:
+        raise replayed(violation, seed, steps, "WHAT=cluster") from violation
+
+
+class ClusterSimulation:
+    def __init__(self, seed: int, steps: int, *, tell: Tell | None = None) -> None:
+        self._random = Random(seed)
+        self._seed = seed
+        self._steps = steps
+        self._tell = tell
+        self.counts: Counter[str] = Counter()
+        self._clock = SimulatedClock()
+        self._disks = {node: SimulatedDisk(Random(f"disk {node} {seed}")) for node in NODES}
+        self._nodes: dict[NodeId, ClusterNode] = {}
+        self._lives = 0
+        self._acknowledged: dict[tuple[int, int], bytes] = {}
+        self._shown: dict[tuple[int, int], bytes] = {}
+        self._epochs: dict[str, int] = {}
+        self._leaders: dict[tuple[str, int], tuple[NodeId, int]] = {}
+        self._publishes: set[asyncio.Task[None]] = set()
+        self._number = 0
+
+    def run(self) -> Counter[str]:
+        loop = LoopOfLives(self._clock)
+        asyncio.set_event_loop(loop)
+        try:
+            loop.run(self._live())
+        except Stalled as stalled:
+            raise Violation(f"the cluster waits for what never comes: {stalled}") from stalled
+        finally:
+            for node in self._nodes.values():
+                node.disk.is_dead = True
+                node.life.end()
+            asyncio.set_event_loop(None)
+            loop.abandon()
+        return self.counts
+
+    async def _live(self) -> None:
+        chance = Random(f"world {self._seed}")
+        self._store = SimulatedStore(chance, StoreFaults(lost_questions=0.02, lost_answers=0.02, late_ms=5))
+        self._network = SimulatedNetwork(chance, NetworkFaults())
+        for node in NODES:
+            self._start(node)
+        await self._until(lambda: len(self._ready()) == len(NODES), START_S, "the nodes do not start")
+        await self._create_topic()
+        actions, weights = list(ACTIONS), list(ACTIONS.values())
+        for _ in range(self._steps):
+            (what,) = self._random.choices(actions, weights)
+            await self._act(what)
+            self._check_nodes()
+            await self._check_records()
+        await self._heal()
+        await self._check_all()
+
+    async def _act(self, what: str) -> None:
+        chance = self._random
+        node, other = chance.sample(NODES, 2)
+        match what:
+            case "publish":
+                self._begin_publish()
+            case "wait":
+                await asyncio.sleep(chance.choice(WAITS_S))
+            case "read":
+                for reader in self._ready():
+                    self._read(reader)
+            case "stop" if node in self._nodes:
+                self._stop(node, has_power=chance.random() < 0.5)
+            case "start" if node not in self._nodes:
+                self._start(node)
+            case "cut":
+                self._note(f"cut {node} {other}")
+                self._network.cut(node, other)
+                if chance.random() < 0.5:
+                    self._network.cut(other, node)
+            case "heal":
+                self._network.heal_all()
+            case "reset":
+                self._network.reset(node, other)
+            case "store away":
+                self._note("store away")
+                self._store.go_away()
+            case "store back":
+                self._store.come_back()
+            case "compact":
+                self._store.compact()
+            case "end session" if node in self._nodes:
+                self._end_session(self._nodes[node])
+            case "fail syncs" if node in self._nodes:
+                self._note("failing sync")
+                number = chance.randrange(PARTITIONS)
+                self._nodes[node].disk.faults.fail_syncs(under=f"logs/{TOPIC}/{number}/")
+            case "new disk":
+                await self._replace_disk(node)
+
+    # Nodes.
+
+    def _start(self, node: NodeId) -> None:
+        self._lives += 1
+        self._note(f"start {node}")
+        config = BrokerConfig(
+            node_id=node,
+            replication=len(NODES),
+            topic_defaults=TopicSettings(segment_bytes=64 * KiB),
+        )
+        self._nodes[node] = ClusterNode(
+            node,
+            config,
+            disk=self._disks[node],
+            clock=self._clock,
+            store=self._store,
+            network=self._network,
+            chance=Random(f"node {self._seed} {self._lives}"),
+        )
+        self._nodes[node].start()
+
+    def _stop(self, node: NodeId, *, has_power: bool) -> None:
+        """A node dies; its session ends some time later."""
+        self._note(f"{'kill' if has_power else 'power cut'} {node}")
+        self.counts["stopped"] += 1
+        life = self._nodes.pop(node)
+        self._disks[node] = life.disk.kill() if has_power else life.disk.crash()
+        self._network.crash(node, is_power_cut=not has_power)
+        life.life.end()
+        if life.membership is not None:
+            session = life.membership.session
+            late_s = SESSION_MS / 1_000 * self._random.uniform(1, 1.3)
+            asyncio.get_running_loop().call_later(late_s, session.end)  # type: ignore[attr-defined]
+
+    def _end_session(self, node: ClusterNode) -> None:
+        if node.membership is not None:
+            self._note(f"session of {node.node} ends")
+            node.membership.session.end()  # type: ignore[attr-defined]
+
+    async def _replace_disk(self, node: NodeId) -> None:
+        """Only one at a time, and when all others have everything: more than that is not promised."""
+        records = self._records()
+        if (
+            node in self._nodes
+            and records
+            and all(len(record.isr) == len(NODES) for record in records.values())
+        ):
+            self._stop(node, has_power=False)
+            self._note(f"new disk for {node}")
+            self.counts["new disk"] += 1
+            self._disks[node] = SimulatedDisk(Random(f"disk {node} {self._seed} {self._lives}"))
+
+    def _ready(self) -> list[ClusterNode]:
+        return [node for node in self._nodes.values() if node.is_ready]
+
+    def _check_nodes(self) -> None:
+        for node in self._nodes.values():
+            if node.failure is not None:
+                raise Violation(f"node {node.node} has ended: {node.failure!r}") from node.failure
+
+    # Clients.
+
+    async def _create_topic(self) -> None:
+        """Ask until it is there: what was not answered may have been done."""
+        node = self._ready()[0]
+        for _ in range(10):
+            command = CreateTopic(name=TOPIC, partitions=PARTITIONS, replication=len(NODES))
+            try:
+                await asyncio.wait_for(node.life.begin(create_topic(node.broker, command)), ANSWER_S)
+            except GoQueueError as error:
+                self._note(f"topic refused: {error!r}")
+            if all(TOPIC in ready.broker.topics for ready in self._ready()):
+                return
+            await asyncio.sleep(1)
+        raise Violation("a topic cannot be made, though nothing is wrong")
+
+    def _begin_publish(self) -> None:
+        task = asyncio.get_running_loop().create_task(self._publish())
+        self._publishes.add(task)
+        task.add_done_callback(self._publishes.discard)
+
+    async def _publish(self) -> None:
+        """Publish to whoever some node believes to lead."""
+        ready = self._ready()
+        number = self._random.randrange(PARTITIONS)
+        if not ready:
+            return
+        image = self._random.choice(ready).broker.metadata
+        if TOPIC not in image.topics:
+            return
+        leader = image.record(image.topics[TOPIC], number).leader
+        node = next((node for node in ready if node.node == leader), None)
+        if node is None:
+            return
+        self._number += 1
+        value = b"%d %s" % (self._number, b"x" * self._random.choice((1, 100, 3_000)))
+        asked = node.life.begin(
+            publish(node.broker, Publish(topic=TOPIC, messages=[Message(value, partition=number)]))
+        )
+        done, _ = await asyncio.wait({asked}, timeout=ANSWER_S)
+        if not done:
+            self.counts["unanswered"] += 1
+            return
+        if (error := asked.exception()) is not None:
+            demand(isinstance(error, GoQueueError), f"a publish failed with {error!r}")
+            self.counts["refused"] += 1
+            return
+        (result,) = asked.result()
+        if isinstance(result, Placed):
+            place = (number, result.offset)
+            before = self._acknowledged.setdefault(place, value)
+            demand(before == value, f"two messages were acknowledged at {place}")
+            self.counts["acknowledged"] += 1
+        else:
+            self.counts["refused"] += 1
+
+    def _read(self, node: ClusterNode) -> None:
+        """Look at all that a node shows of each partition it holds."""
+        topic = node.broker.topics.get(TOPIC)
+        for partition in topic.partitions if topic is not None else ():
+            if not partition.is_here or partition.is_failed:
+                continue
+            try:
+                messages = _messages(partition, partition.commit_mark)
+            except NotLeader:
+                continue  # its log is being cut
+            for offset, value in messages:
+                place = (partition.source.partition, offset)
+                before = self._shown.setdefault(place, value)
+                demand(
+                    before == value, f"two values at {place}: {before[:20]!r}, {value[:20]!r} on {node.node}"
+                )
+                acknowledged = self._acknowledged.get(place, value)
+                demand(acknowledged == value, f"{acknowledged[:20]!r} was acknowledged at {place}")
+
+    # Promises.
+
+    def _records(self) -> dict[str, PartitionRecord]:
+        return {
+            key: decode_part(item.value)
+            for key, item in self._store.peek(PARTS).items()
+            if self._is_ours(key)
+        }
+
+    def _is_ours(self, key: str) -> bool:
+        ready = [node for node in self._ready() if TOPIC in node.broker.metadata.topics]
+        return any(str(node.broker.metadata.topics[TOPIC].topic_id) in key for node in ready)
+
+    async def _check_records(self) -> None:
+        for key, record in self._records().items():
+            demand(record.epoch >= self._epochs.get(key, 0), f"the epoch of {key} fell")
+            self._epochs[key] = record.epoch
+            members = {*record.isr, *record.elr}
+            demand(members <= set(record.replicas), f"{record} has members that are no replicas")
+            demand(record.leader is None or record.leader in record.isr, f"{record} has a leader out of sync")
+            if record.leader is not None:
+                leader = (record.leader, record.incarnation)
+                before = self._leaders.setdefault((key, record.epoch), leader)
+                demand(before == leader, f"epoch {record.epoch} of {key} has two leaders: {before}, {leader}")
+
+    async def _heal(self) -> None:
+        """Nothing goes wrong any more: soon all are in sync, and everything is served."""
+        self._note("everything is mended")
+        self._network.heal_all()
+        self._store.come_back()
+        self._store.faults = StoreFaults(late_ms=5)
+        for node in NODES:
+            if node not in self._nodes:
+                self._start(node)
+            self._nodes[node].disk.faults.heal()
+        if self._publishes:
+            await asyncio.wait(set(self._publishes))
+        await self._until(self._is_whole, HEAL_S, "it does not heal")
+
+    def _is_whole(self) -> bool:
+        self._check_nodes()
+        records = self._records()
+        if len(self._ready()) < len(NODES) or len(records) < PARTITIONS:
+            return False
+        if not all(record.leader and set(record.isr) == set(NODES) for record in records.values()):
+            return False
+        held = [node.broker.topics[TOPIC].partitions for node in self._ready()]
+        return all(
+            partition.commit_mark == partition.log.end_offset == same[0].log.end_offset
+            for same in zip(*held, strict=True)
+            for partition in same
+        )
+
+    async def _check_all(self) -> None:
+        """Every replica holds all that was acknowledged, where it was, and all are alike."""
+        for node in self._ready():
+            self._read(node)
+            for partition in node.broker.topics[TOPIC].partitions:
+                number = partition.source.partition
+                shown = dict(_messages(partition, partition.commit_mark))
+                for (there, offset), value in self._acknowledged.items():
+                    if there == number:
+                        found = shown.get(offset)
+                        demand(
+                            found == value,
+                            f"{value[:20]!r} was acknowledged at {number} @{offset}: {found!r}",
+                        )
+
+    async def _until(self, condition: object, seconds: float, problem: str) -> None:
+        assert callable(condition)
+        until_s = asyncio.get_running_loop().time() + seconds
+        while not condition():
+            if asyncio.get_running_loop().time() > until_s:
+                raise Violation(f"{problem}: {list(self._records().values())}")
+            await asyncio.sleep(0.05)
+
+    def _note(self, what: str) -> None:
+        if self._tell is not None:
+            self._tell(f"{asyncio.get_running_loop().time():9.3f} {what}")
+
+
+def _messages(partition: Partition, end_offset: int) -> list[tuple[int, bytes]]:
+    log, found = partition.log, list[tuple[int, bytes]]()
+    offset = log.start_offset
+    while offset < end_offset:
+        chunk = log.read(offset, 1 << 20, end_offset=end_offset, read_bytes=from_disk)
+        for body in chunk.batches:
+            found += [(stored.offset, stored.value or b"") for stored in open_batch(body, 2)]
+        offset = chunk.end_offset
+    return found

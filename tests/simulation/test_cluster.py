@@ -1,0 +1,10 @@
+"""Whole brokers in a simulated cluster: seeds that once failed, and some more."""
+
+import pytest
+
+from goqueue.testing.whole.cluster_simulation import simulate_cluster
+
+
+@pytest.mark.parametrize("seed", [4, 41])
+def test_what_a_node_had_only_in_its_commit_log_survives_a_power_cut(seed: int) -> None:
+    assert simulate_cluster(seed, 150)["acknowledged"] > 20
