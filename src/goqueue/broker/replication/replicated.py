@@ -138,6 +138,8 @@ class Replicated:
         self._fresh: tuple[int, list[Buffer]] | None = None
         """What was written in this turn, and where it begins: it goes out in the next, in one piece."""
         self._tasks: dict[asyncio.Task[None], None] = {}
+        self._disk_work: asyncio.Task[None] | None = None
+        """The log is being cut or opened anew. That is not broken off: the next registration waits for it."""
         self._timers: dict[str, asyncio.TimerHandle | asyncio.Handle] = {}
         self._is_closed = False
 
@@ -178,7 +180,8 @@ class Replicated:
             timer.cancel()
         self._timers.clear()
         for task in tuple(self._tasks):
-            task.cancel()
+            if task is not self._disk_work:
+                task.cancel()
         self._drop_streams()
 
     # What the partition tells: see `Copies`.
@@ -229,7 +232,23 @@ class Replicated:
         if not self._is_closed:
             self._carry_out(self.machine.resign(is_reopening=True))
             self._drop_streams()
-            self._begin(self._reopen())
+            self._disk_work = self._begin(self._reopen())
+
+    def take_over(self, before: "Replicated") -> None:
+        """Begin with the log as an earlier registration has left it."""
+        work = before._disk_work
+        if work is not None and not work.done():
+            self._carry_out(self.machine.resign(is_reopening=True))
+            self._disk_work = self._begin(self._go_on_behind(work))
+        elif self.partition.is_failed:
+            self.failed()
+
+    async def _go_on_behind(self, work: "asyncio.Task[None]") -> None:
+        await asyncio.wait([work])
+        if self.partition.is_failed:
+            await self._reopen()
+        else:
+            self._go_on()
 
     # What other nodes say.
 
@@ -351,9 +370,9 @@ class Replicated:
                 log.warning("resigned partition=%s epoch=%d", self.partition.source, epoch)
                 self._stop_leading(None)
             case CutTo(end_offset):
-                self._begin(self._cut(end_offset))
+                self._disk_work = self._begin(self._cut(end_offset))
             case BeginAt(start_offset):
-                self._begin(self._begin_at(start_offset))
+                self._disk_work = self._begin(self._begin_at(start_offset))
             case FollowLater():
                 self._later("follow", _LATER_S, self._follow_anew)
 
@@ -412,12 +431,17 @@ class Replicated:
     async def _cut(self, end_offset: int) -> None:
         log.info("cut partition=%s end_offset=%d", self.partition.source, end_offset)
         await self._around.cutter.cut_to(self.partition, end_offset, why=self._not_leader())
-        self._carry_out(self.machine.reopened(now_ms=self._around.now_ms()))
+        self._go_on()
 
     async def _begin_at(self, start_offset: int) -> None:
         log.info("begun_anew partition=%s start_offset=%d", self.partition.source, start_offset)
         await self._around.cutter.begin_at(self.partition, start_offset, why=self._not_leader())
-        self._carry_out(self.machine.reopened(now_ms=self._around.now_ms()))
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """The log is what it should be; if its disk has failed over that, whoever opens it anew goes on."""
+        if not self.partition.is_failed:
+            self._carry_out(self.machine.reopened(now_ms=self._around.now_ms()))
 
     async def _reopen(self) -> None:
         """Open a partition anew that has stopped, as often as it takes."""
@@ -449,10 +473,11 @@ class Replicated:
 
             self._timers[what] = asyncio.get_running_loop().call_later(delay_s, act)
 
-    def _begin(self, work: Coroutine[object, object, None]) -> None:
+    def _begin(self, work: Coroutine[object, object, None]) -> "asyncio.Task[None]":
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(self._seen_to(work))
         self._tasks[task] = None
         task.add_done_callback(self._tasks.pop)
+        return task
 
     async def _seen_to(self, work: Coroutine[object, object, None]) -> None:
         try:

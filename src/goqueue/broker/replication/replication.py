@@ -66,8 +66,11 @@ class Replication:
     def add(self, partition: Partition, *, min_isr: int) -> Replicated:
         """Take a partition in: it follows nobody, and leads nothing, until a record says more."""
         place = (partition.topic_id, partition.source.partition)
+        before = partition.copies
         replica = Replicated(partition, self._me, self._around, min_isr=min_isr)
         partition.copies = self._replicas[place] = replica
+        if isinstance(before, Replicated):
+            replica.take_over(before)
         if (known := self._records.get(place)) is not None:
             replica.take_record(*known)
         return replica

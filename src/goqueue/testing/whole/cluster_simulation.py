@@ -213,9 +213,15 @@ class ClusterSimulation:
         return [node for node in self._nodes.values() if node.is_ready]
 
     def _check_nodes(self) -> None:
-        for node in self._nodes.values():
-            if node.failure is not None:
+        for node in tuple(self._nodes.values()):
+            if node.failure is None:
+                continue
+            if node.membership is not None or not isinstance(node.failure, GoQueueError | OSError):
                 raise Violation(f"node {node.node} has ended: {node.failure!r}") from node.failure
+            # It could not join, which whoever runs it sees, and starts it again.
+            self.counts["not joined"] += 1
+            self._stop(node.node, has_power=True)
+            self._start(node.node)
 
     # Clients.
 
@@ -332,7 +338,6 @@ class ClusterSimulation:
         await self._until(self._is_whole, HEAL_S, "it does not heal")
 
     def _is_whole(self) -> bool:
-        self._check_nodes()
         records = self._records()
         if len(self._ready()) < len(NODES) or len(records) < PARTITIONS:
             return False
@@ -364,6 +369,7 @@ class ClusterSimulation:
         assert callable(condition)
         until_s = asyncio.get_running_loop().time() + seconds
         while not condition():
+            self._check_nodes()
             if asyncio.get_running_loop().time() > until_s:
                 raise Violation(f"{problem}: {list(self._records().values())}")
             await asyncio.sleep(0.05)
