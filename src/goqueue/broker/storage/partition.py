@@ -42,7 +42,7 @@ from goqueue.model.ports import Buffer, Clock, Disk
 from goqueue.model.settings import TopicSettings
 from goqueue.model.transactions import AbortedTransaction, Isolation, OpenInPartition
 from goqueue.records.control import marker_of
-from goqueue.records.layout import CONTROL, BatchHeader, read_header
+from goqueue.records.layout import CONTROL, TRANSACTIONAL, BatchHeader, read_header
 
 log = logging.getLogger(__name__)
 _WALK_BYTES = 1024 * 1024
@@ -378,8 +378,10 @@ class Partition:
         now_ms, aborted = self._clock.wall_ms(), self._log.aborted
         is_decided = False
         for base_offset, _, lane, _, _, start, end, _ in frames:
-            header, body = read_header(data, start), data[start:end]
-            self._note(header, body, lane, base_offset=base_offset, seen_ms=now_ms, aborted=aborted)
+            header = read_header(data, start)
+            if header.producer_id >= 0 or header.attributes & TRANSACTIONAL:  # of all else nothing is kept
+                body = data[start:end]
+                self._note(header, body, lane, base_offset=base_offset, seen_ms=now_ms, aborted=aborted)
             if header.attributes & CONTROL:
                 is_decided = True
             else:
