@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import logging
 import random
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
@@ -101,6 +101,13 @@ class SharedTopics(Protocol):
         """What is left to do for a topic that everybody has been told is gone."""
 
 
+class Forwarding(Protocol):
+    """How commands are run that may be at home at another node."""
+
+    async def run(self, verb: "Callable[[Broker, Any], Awaitable[T]]", command: Any) -> T:
+        """What the verb gives there, or here."""
+
+
 @dataclass(slots=True)
 class Broker:
     """Everything a verb needs. Made by `open_broker`."""
@@ -155,6 +162,8 @@ class Broker:
 
     shared_topics: SharedTopics | None = None
     """In a cluster, once it is entered; None: this node has all topics to itself."""
+    forwarding: Forwarding | None = None
+    """In a cluster: how commands are run that are at home elsewhere; None: every place is here."""
     on_partition_failed: Callable[[Partition], None] | None = None
     """In a cluster: who sees to a partition that the disk has failed."""
 

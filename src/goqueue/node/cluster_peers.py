@@ -11,11 +11,12 @@ from contextlib import suppress
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.cluster.controlling import Controlling
+from goqueue.broker.forwarding.forwarding import Forwarding
 from goqueue.broker.replication.replication import Replication
 from goqueue.broker.storage.partition import Partition
 from goqueue.core.cluster.values import node_key
 from goqueue.model.cluster import NodeId
-from goqueue.model.errors import GoQueueError, NotSupported
+from goqueue.model.errors import GoQueueError
 from goqueue.model.peers import Answered, Loss, Neighbour, Peer
 from goqueue.model.places import Command
 from goqueue.model.ports import Buffer, Store, Stream, StreamUser
@@ -31,8 +32,11 @@ _KNOCK_S = 0.25
 class ClusterPeers:
     """The port `PeerUser` of a node."""
 
-    def __init__(self, broker: Broker, store: Store, controlling: Controlling) -> None:
+    def __init__(
+        self, broker: Broker, store: Store, controlling: Controlling, forwarding: Forwarding
+    ) -> None:
         self._broker = broker
+        self._forwarding = forwarding
         self._store = store
         self._controlling = controlling
         self._suspected: dict[NodeId, asyncio.Task[None]] = {}
@@ -52,7 +56,7 @@ class ClusterPeers:
         return None if self.replication is None else self.replication.followed(stream, message)
 
     async def answer(self, caller: Peer, command: Command, tail: Buffer, *, wait_ms: int) -> Answered:
-        raise NotSupported(f"{type(command).__name__} cannot be asked of another node yet")
+        return Answered(await self._forwarding.answer(command))
 
     def lost(self, node: NodeId, loss: Loss) -> None:
         is_concerned = self._controlling.is_deciding or self._broker.metadata.controller == node

@@ -18,6 +18,7 @@ from goqueue.broker.cluster.identity import Identity
 from goqueue.broker.cluster.joining import become_member, identify, leave
 from goqueue.broker.cluster.membership import Membership
 from goqueue.broker.cluster.node_store import NodeStore
+from goqueue.broker.forwarding.forwarding import PASSED_ON, Forwarding
 from goqueue.broker.opening import end_start
 from goqueue.broker.replication.replication import Replication
 from goqueue.broker.topics.agreed import AgreedTopics
@@ -25,6 +26,7 @@ from goqueue.broker.topics.holding import Holding
 from goqueue.edge.peer.calls import CallCodec
 from goqueue.edge.peer.config import PeerConfig
 from goqueue.edge.peer.door import PeerDoor
+from goqueue.edge.peer.replies import shapes
 from goqueue.model.cluster import Incarnation, NodeId, NodeRecord, NodeState, PartitionRecord
 from goqueue.model.errors import CannotJoin, GoQueueError, StoreUnreachable
 from goqueue.model.peers import Peer
@@ -83,7 +85,8 @@ class ClusterNode:
         """What the broker keeps to."""
         self._me = me
         self._kafka_advertised = kafka
-        self._door = PeerDoor(PeerConfig(cluster_id=me.cluster_id, secret=config.secret), CallCodec(()))
+        codec = CallCodec(shapes((command, passed.reply) for command, passed in PASSED_ON.items()))
+        self._door = PeerDoor(PeerConfig(cluster_id=me.cluster_id, secret=config.secret), codec)
         self._holding: Holding
         self._peers: ClusterPeers | None = None
         self._membership: Membership | None = None
@@ -125,7 +128,8 @@ class ClusterNode:
         )
         membership = Membership(self._store, self._me, record, session_ms=self._config.session_ms)
         controlling = Controlling(self.local, broker.metadata, broker.agreement, membership, broker.clock)
-        peers = self._peers = ClusterPeers(broker, self._store, controlling)
+        forwarding = Forwarding(broker, self._door)
+        peers = self._peers = ClusterPeers(broker, self._store, controlling, forwarding)
         broker.on_partition_failed = peers.failed
         membership.listeners.append(lambda incarnation: self._replicate(broker, peers, incarnation))
         await membership.register()
@@ -133,6 +137,7 @@ class ClusterNode:
         broker.agreement.listeners.append(lambda: self._door.meet(peers.neighbours(self._me.node_id)))
         for work in (membership.keep(), controlling.run(), self._holding.follow()):
             self._begin(broker, work)
+        broker.forwarding = forwarding
         await membership.tell(NodeState.READY)
         return peer_door
 

@@ -65,18 +65,18 @@ def test_a_batch_arrives_where_it_can_be_patched() -> None:
 def test_a_large_tail_is_not_copied() -> None:
     tail = memoryview(bytearray(1_000_000))
     assert CODEC.call(5, ReadMessages(source=ORDERS_0), 10, [tail])[-1] is tail
-    assert CODEC.reply(5, Answered(Came(1), [tail]))[-1] is tail
+    assert CODEC.reply(5, Append, Answered(Came(1), [tail]))[-1] is tail
 
 
 def test_a_reply_comes_back_with_its_tail_and_with_the_errors_in_it() -> None:
     lost = Came(3, errors.OffsetOutOfRange(9, start_offset=0, end_offset=4))
-    answered = CODEC.answered(Append, body(CODEC.reply(5, Answered(lost, [b"tail"]))))
+    answered = CODEC.answered(Append, body(CODEC.reply(5, Append, Answered(lost, [b"tail"]))))
     assert isinstance(answered.reply, Came)
     problem = answered.reply.problem
     assert isinstance(problem, errors.OffsetOutOfRange)
     assert (answered.reply.offset, problem.end_offset, str(problem)) == (3, 4, str(lost.problem))
     assert b"".join(answered.tail) == b"tail"
-    assert CODEC.answered(Append, body(CODEC.reply(5, Answered(Came(1))))) == Answered(Came(1))
+    assert CODEC.answered(Append, body(CODEC.reply(5, Append, Answered(Came(1))))) == Answered(Came(1))
 
 
 @pytest.mark.parametrize("kind", list(every(GoQueueError)), ids=lambda kind: kind.code)
@@ -117,7 +117,7 @@ def test_a_command_or_a_reply_that_cannot_be_read_is_an_error_of_the_house() -> 
     with pytest.raises(errors.Invalid, match="ReadMessages"):
         CODEC.asked(sent)
     with pytest.raises(errors.CallFailed):
-        CODEC.answered(Append, body(CODEC.reply(5, Answered("no such thing"))))
+        CODEC.answered(Append, body(CODEC.reply(5, Append, Answered("no such thing"))))
 
 
 def test_what_is_too_large_for_one_message_is_refused_before_it_is_sent() -> None:

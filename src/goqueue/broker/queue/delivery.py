@@ -44,10 +44,15 @@ def new_nonce(broker: Broker, delivery: Delivery) -> tuple[int, int]:
     return lease, place << _LEASE_BITS | lease
 
 
+def journal_of_nonce(nonce: int) -> int:
+    """The number of the journal that keeps the delivery which a nonce names."""
+    return nonce >> _LEASE_BITS + _DELIVERY_BITS
+
+
 def named_by(broker: Broker, nonce: int) -> tuple[GroupJournal, Delivery, int] | None:
     """The delivery and the lease that a nonce names, if the delivery is known."""
     place, lease = nonce >> _LEASE_BITS, nonce & (1 << _LEASE_BITS) - 1
-    journal = broker.coordinator.journals.numbered(place >> _DELIVERY_BITS)
+    journal = broker.coordinator.journals.numbered(journal_of_nonce(nonce))
     if journal is None:
         return None
     delivery = journal.deliveries.numbered(place & (1 << _DELIVERY_BITS) - 1)

@@ -147,7 +147,7 @@ class Answering:
         command, tail, wait_ms = asked
         try:
             answered = await self._user.answer(self._peer, command, tail, wait_ms=wait_ms)
-            return self._codec.reply(number, answered)
+            return self._codec.reply(number, type(command), answered)
         except GoQueueError as error:
             return self._codec.error(number, error)
         except Exception as error:

@@ -5,7 +5,7 @@ with its code, its text and its facts, and comes out as the same class: whoever 
 verb had been here. A class that this node does not know is its nearest family.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -32,12 +32,19 @@ class Asked(NamedTuple):
     wait_ms: int
 
 
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
 class Shape(NamedTuple):
-    """What a command is called on its way, and what comes back."""
+    """A command that is passed on, and what comes back."""
 
     command: type
     reply: Any
-    """A type, as msgspec takes it."""
+    """The type of the reply as it travels, such as msgspec takes it."""
+    to_wire: Callable[[Any], object] = _as_it_is
+    from_wire: Callable[[Any], object] = _as_it_is
+    """Where a reply is of a type that has no bytes: what travels in its place."""
 
 
 class CallCodec:
@@ -47,12 +54,14 @@ class CallCodec:
         self._names: dict[type, bytes] = {}
         self._commands: dict[bytes, msgspec.msgpack.Decoder[Any]] = {}
         self._replies: dict[type, msgspec.msgpack.Decoder[Any]] = {}
-        for command, reply in shapes:
-            name = command.__name__.encode()
+        self._shapes: dict[type, Shape] = {}
+        for shape in shapes:
+            command, name = shape.command, shape.command.__name__.encode()
             assert name not in self._commands, f"two commands are called {command.__name__}"
             self._names[command] = name
+            self._shapes[command] = shape
             self._commands[name] = msgspec.msgpack.Decoder(command)
-            self._replies[command] = msgspec.msgpack.Decoder(reply, dec_hook=_decoded)
+            self._replies[command] = msgspec.msgpack.Decoder(shape.reply, dec_hook=_decoded)
         self._encode = msgspec.msgpack.Encoder(enc_hook=_encoded).encode
 
     def call(self, number: int, command: Command, wait_ms: int, tail: Sequence[Buffer]) -> list[Buffer]:
@@ -84,9 +93,9 @@ class CallCodec:
             raise Invalid(f"a command {name.decode()} that cannot be read: {error}") from error
         return Asked(command, body[at + size :], wait_ms)
 
-    def reply(self, number: int, answered: Answered) -> list[Buffer]:
-        """An answer as the buffers to write."""
-        body = self._encode(answered.reply)
+    def reply(self, number: int, asked: type, answered: Answered) -> list[Buffer]:
+        """The answer to a command of that class as the buffers to write."""
+        body = self._encode(self._shapes[asked].to_wire(answered.reply))
         return _message(Kind.REPLY, number, _REPLY.pack(len(body)) + body, answered.tail)
 
     def answered(self, asked: type, body: memoryview) -> Answered:
@@ -98,7 +107,7 @@ class CallCodec:
         if at + size > len(body):
             raise Malformed(f"a reply of {size} bytes in {len(body)}")
         try:
-            reply = self._replies[asked].decode(body[at : at + size])
+            reply = self._shapes[asked].from_wire(self._replies[asked].decode(body[at : at + size]))
         except (msgspec.DecodeError, ValueError, TypeError) as error:
             raise CallFailed(f"the answer to {asked.__name__} cannot be read: {error}") from error
         tail = body[at + size :]

@@ -14,6 +14,7 @@ from litestar.params import PathParameter, QueryParameter
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.read.frames import read_frames, split_points
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.parts.long_polls import LongPolls
@@ -71,8 +72,10 @@ async def read_frames_route(
     wait_ms = 0 if wait is None else parse_duration_ns(wait) // 1_000_000
     room_bytes = min(max_bytes or config.read_bytes, config.read_bytes_max)
     found = await long_polls.hold(
-        lambda wait_ms: read_frames(
-            broker, ReadFrames(source=source, offset=offset, max_bytes=room_bytes, wait_ms=wait_ms)
+        lambda wait_ms: at_home(
+            broker,
+            read_frames,
+            ReadFrames(source=source, offset=offset, max_bytes=room_bytes, wait_ms=wait_ms),
         ),
         min(max(wait_ms, 0), config.wait_ms_max),
         request.scope,
@@ -103,8 +106,9 @@ async def split_route(
 ) -> Splits:
     source = TopicPartition(TopicName(topic), partition)
     return Splits(
-        await split_points(
+        await at_home(
             broker,
+            split_points,
             SplitRange(
                 source=source, from_offset=from_offset, until_offset=until_offset, piece_bytes=piece_bytes
             ),

@@ -15,6 +15,7 @@ from msgspec import UNSET, Meta, Struct
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays.verbs import checked_due
+from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.slices import Slices
 from goqueue.broker.tracing.places import context_in
 from goqueue.broker.write.publish import PIECE_COUNT, publish
@@ -101,7 +102,8 @@ async def publish_messages(
         broker.partition_count(topic)  # a missing topic is the first thing to hear of
         _tell_refused(broker, topic, refused.values())
         return PublishReply(list(refused.values()))
-    published = await publish(broker, Publish(topic=TopicName(topic), messages=messages, acks=wanted))
+    command = Publish(topic=TopicName(topic), messages=messages, acks=wanted)
+    published = await at_home(broker, publish, command)
     _tell_refused(broker, topic, refused.values())
     if len(messages) <= PIECE_COUNT:
         results = _results(messages, published)

@@ -8,6 +8,7 @@ from typing import TypeVar
 from litestar.types import Scope
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.read.read import read_messages
 from goqueue.edge.http.transport.caller import Caller, caller_of
 from goqueue.model.commands import MessagesRead, ReadMessages
@@ -25,7 +26,9 @@ class LongPolls:
     async def read(self, broker: Broker, command: ReadMessages, scope: Scope) -> MessagesRead:
         """Read messages, waiting as long as the command says, the client is there and the door is open."""
         return await self.hold(
-            lambda wait_ms: read_messages(broker, replace(command, wait_ms=wait_ms)), command.wait_ms, scope
+            lambda wait_ms: at_home(broker, read_messages, replace(command, wait_ms=wait_ms)),
+            command.wait_ms,
+            scope,
         )
 
     async def hold(self, read: Callable[[int], Awaitable[T]], wait_ms: int, scope: Scope) -> T:

@@ -1,0 +1,125 @@
+"""Commands are carried to where they are at home, and those that come from other nodes are run here.
+
+A command that another node sends is run here or refused, and never sent on: who sent it looks at its image
+again. It is sent once more only when it was not run: nobody was reached, or who was does not lead the
+place.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple, TypeVar, cast
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.route import NOT_RUN, route
+from goqueue.broker.forwarding.shares import publish_in_shares
+from goqueue.broker.read.find_offset import find_offset
+from goqueue.broker.read.frames import read_frames, split_points
+from goqueue.broker.read.read import read_messages
+from goqueue.broker.write.publish import publish
+from goqueue.model.cluster import NodeId
+from goqueue.model.commands import (
+    BatchesRead,
+    FindOffset,
+    FoundOffset,
+    MessagesRead,
+    Publish,
+    Published,
+    ReadFrames,
+    ReadMessages,
+    SplitRange,
+)
+from goqueue.model.errors import NotSupported
+from goqueue.model.places import Command
+from goqueue.model.ports import Peers
+
+C = TypeVar("C", bound=Command)
+T = TypeVar("T")
+Verb = Callable[[Broker, Any], Awaitable[Any]]
+
+PATIENCE_MS = 5_000
+"""So long a place without a leader is waited for."""
+ANSWER_MS = 30_000
+"""So long an answer is waited for, beyond what the command itself says."""
+_PAUSE_S = 0.1
+"""Before another look: the node that was asked may have an older image than this one."""
+
+
+class Passed(NamedTuple):
+    """A verb that nodes run for each other."""
+
+    verb: Verb
+    reply: Any
+    """The type of what it gives."""
+
+
+PASSED_ON: Mapping[type, Passed] = {
+    Publish: Passed(publish, Published),
+    ReadMessages: Passed(read_messages, MessagesRead),
+    ReadFrames: Passed(read_frames, BatchesRead),
+    SplitRange: Passed(split_points, list[int]),
+    FindOffset: Passed(find_offset, FoundOffset),
+}
+
+
+class Forwarding:
+    """How one of several nodes runs commands."""
+
+    def __init__(self, broker: Broker, peers: Peers) -> None:
+        self._broker = broker
+        self._peers = peers
+        self.me = NodeId(broker.config.node_id)
+        self._changed = asyncio.Event()
+        broker.agreement.listeners.append(self._changed.set)
+
+    async def run(self, verb: Callable[[Broker, C], Awaitable[T]], command: C) -> T:
+        """What a verb gives for a command, wherever that is at home."""
+        if isinstance(command, Publish):
+            return cast(T, await publish_in_shares(self._broker, command, self))
+        if type(command) not in PASSED_ON:
+            return await verb(self._broker, command)
+        patience = self.patience()
+        while True:
+            try:
+                [node] = route(command.place, self._broker.metadata, self.me)
+                return cast(T, await self.run_at(node, command))
+            except NOT_RUN:
+                if not await patience.is_worth_another_try():
+                    raise
+
+    async def run_at(self, node: NodeId, command: Command) -> object:
+        """What a verb gives at one node, or the error that it raises there."""
+        if node == self.me:
+            return await PASSED_ON[type(command)].verb(self._broker, command)
+        wait_ms = ANSWER_MS + getattr(command, "wait_ms", 0)
+        return (await self._peers.call(node, command, wait_ms=wait_ms)).reply
+
+    async def answer(self, command: Command) -> object:
+        """What another node wants to know."""
+        passed = PASSED_ON.get(type(command))
+        if passed is None:
+            raise NotSupported(f"{type(command).__name__} cannot be asked of another node")
+        return await passed.verb(self._broker, command)
+
+    def patience(self) -> "Patience":
+        return Patience(self._broker, self._changed)
+
+
+class Patience:
+    """For one request: how long it waits for the image to tell of somebody who answers."""
+
+    def __init__(self, broker: Broker, changed: asyncio.Event) -> None:
+        self._clock = broker.clock
+        self._changed = changed
+        self._end_ns = broker.clock.monotonic_ns() + PATIENCE_MS * 1_000_000
+
+    async def is_worth_another_try(self) -> bool:
+        """Wait until something may be different; False: it has taken too long."""
+        if self._clock.monotonic_ns() >= self._end_ns:
+            return False
+        self._changed.clear()
+        try:
+            async with asyncio.timeout(_PAUSE_S):
+                await self._changed.wait()
+        except TimeoutError:
+            pass
+        return True

@@ -1,0 +1,70 @@
+"""Three real nodes: whichever is asked over HTTP, messages are stored by their leaders and read from them."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.integration.running_cluster import RunningCluster, cluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+PARTITIONS = 6
+
+
+@pytest.fixture(scope="module")
+def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[httpx.Client]]:
+    """A client of each node."""
+    with cluster(tmp_path_factory.mktemp("cluster") / "c", "--nodes=3") as running:
+        running.start()
+        clients = [httpx.Client(base_url=f"http://{at}", timeout=60) for at in _http(running)]
+        yield clients
+        for client in clients:
+            client.close()
+        assert running.stop() == 0
+
+
+def _http(running: RunningCluster) -> list[str]:
+    return [at for (_, door), at in sorted(running.doors.items()) if door == "http"]
+
+
+def told(response: httpx.Response) -> Any:
+    assert response.status_code < 300, response.text
+    return response.json()
+
+
+def create(doors: list[httpx.Client], topic: str) -> None:
+    """Make a topic, and wait until every node has heard of it."""
+    told(doors[0].post("/topics", json={"name": topic, "partitions": PARTITIONS}))
+    for door in doors:
+        deadline_s = time.monotonic() + 30
+        while door.get(f"/topics/{topic}").status_code == 404:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.01)
+
+
+def test_any_node_takes_messages_for_any_partition_and_gives_them_out(doors: list[httpx.Client]) -> None:
+    create(doors, "orders")
+    stored: dict[tuple[int, int], str] = {}
+    for at, door in enumerate(doors):
+        messages = [{"value": f"{at}-{n}", "partition": n % PARTITIONS} for n in range(4 * PARTITIONS)]
+        results = told(door.post("/topics/orders/messages", json={"messages": messages}))["results"]
+        for message, result in zip(messages, results, strict=True):
+            assert result["partition"] == message["partition"], result
+            stored[result["partition"], result["offset"]] = str(message["value"])
+    assert len(stored) == 3 * 4 * PARTITIONS, "no place was given twice"
+    for door in doors:
+        found: dict[tuple[int, int], str] = {}
+        for number in range(PARTITIONS):
+            read = told(door.get(f"/topics/orders/partitions/{number}/messages", params={"limit": 1000}))
+            found |= {(number, message["offset"]): message["value"] for message in read["messages"]}
+        assert found == stored
+
+
+def test_messages_without_a_key_are_spread_over_all_leaders(doors: list[httpx.Client]) -> None:
+    create(doors, "spread")
+    body = {"messages": [{"value": "v"}] * (10 * PARTITIONS)}
+    results = told(doors[2].post("/topics/spread/messages", json=body))["results"]
+    assert Counter(result["partition"] for result in results) == dict.fromkeys(range(PARTITIONS), 10)
