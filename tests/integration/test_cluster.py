@@ -175,3 +175,41 @@ def test_messages_go_on_while_etcd_is_away(three: RunningCluster) -> None:
         etcd.resume()
     clients.create("behind", 3)
     clients.publish("behind", 10)
+
+
+def test_a_group_goes_on_over_the_deaths_of_its_coordinators(three: RunningCluster) -> None:
+    clients = Clients(three)
+    clients.create("grouped", 3)
+    settings = {"bootstrap.servers": clients.servers, "group.id": "readers", "session.timeout.ms": 10_000}
+    consumer = Consumer({**settings, "auto.offset.reset": "earliest", "enable.auto.commit": False})
+    consumer.subscribe(["grouped"])
+    seen: list[bytes] = []
+    for node in ("node-1", "node-2", "node-3"):
+        clients.publish("grouped", 100)
+        three.child(node).kill()
+        clients.publish("grouped", 100)
+        wanted = {value for value in clients.acked if value.startswith(b"grouped-")}
+
+        def has_all(wanted: set[bytes] = wanted) -> bool:
+            message = consumer.poll(0.5)
+            if message is not None and message.error() is None:
+                seen.append(message.value() or b"")
+            return wanted <= set(seen)
+
+        wait_until(has_all)
+        consumer.commit(asynchronous=False)
+        three.wait_for(f"{node}   ready")
+    consumer.close()
+
+    assert len(seen) == len(set(seen)) == 600, "what was committed is not delivered again"
+    late = Consumer({**settings, "enable.auto.commit": False})
+    places = [TopicPartition("grouped", number) for number in range(PARTITIONS)]
+    committed = {place.partition: place.offset for place in late.committed(places, timeout=30)}
+    ends = {
+        place.partition: late.get_watermark_offsets(place, timeout=30)[1]
+        for place in places
+        if committed[place.partition] >= 0
+    }
+    late.close()
+    assert ends == {number: offset for number, offset in committed.items() if offset >= 0}
+    assert sum(ends.values()) == 600

@@ -74,7 +74,7 @@ def test_further_replicas_lie_beside_those_that_are_there(
 def test_a_node_without_replicas_gets_the_next_ones() -> None:
     a, b = NodeId("a"), NodeId("b")
     held = PartitionRecord(leader=a, epoch=1, replicas=(a,), isr=(a,))
-    placement = Placement({a: "", b: ""}, [held, held])
+    placement = Placement({a: "", b: ""}, {(UUID(int=5), number): held for number in range(2)})
     assert [placement.place(UUID(int=3), number, 1) for number in range(2)] == [(b,), (b,)]
 
 

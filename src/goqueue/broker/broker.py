@@ -42,6 +42,7 @@ from goqueue.model.errors import (
     GoQueueError,
     InternalTopic,
     JournalDamaged,
+    NotSupported,
     PartitionNotFound,
     ShuttingDown,
     StorageFailed,
@@ -216,7 +217,9 @@ class Broker:
 
     def journal_partitions(self) -> list[Partition]:
         """What the broker keeps its own state in. Without any one of them it must start anew."""
-        partitions = [journal.partition for journal in self.coordinator.journals]
+        groups = self.coordinator.journals
+        # Those that several nodes share are partitions of a topic like any other.
+        partitions = [] if groups.is_shared else [journal.partition for journal in groups]
         partitions += [journal.partition for journal in self.transactions]
         partitions += [self.delays.store.journal.partition, self.schemas.journal.partition]
         return partitions if self.journal is None else [*partitions, self.journal.partition]
@@ -239,6 +242,11 @@ class Broker:
             raise InternalTopic(topic)
         if self.tenants.accounts and not is_own:
             admit_topic_owner(self, topic)
+
+    def admit_alone(self, what: str) -> None:
+        """Refuse what one of several nodes would keep to itself, and lose. Raises NotSupported."""
+        if self.is_one_of_several:
+            raise NotSupported(f"{what} are not served by a cluster yet, only by a node that is alone")
 
     def new_id(self) -> UUID:
         return UUID(int=self.chance.getrandbits(128), version=4)

@@ -109,7 +109,8 @@ async def _open_all(broker: Broker) -> None:
         await _open_topics(broker, broker.journal)
     agreement.on_topics_gone = broker.let_topics_go
     agreement.on_tenants_changed = broker.follow_tenants
-    await broker.coordinator.start(await _numbers(broker, OFFSETS_TOPIC))
+    if not broker.is_one_of_several:
+        await broker.coordinator.start(await _numbers(broker, OFFSETS_TOPIC))
     await compare_floors(broker)
     await recover_sinks(broker)
     await broker.open_journal(broker.delays.store.journal)

@@ -19,10 +19,15 @@ from goqueue.broker.cluster.joining import become_member, identify, leave
 from goqueue.broker.cluster.membership import Membership
 from goqueue.broker.cluster.node_store import NodeStore
 from goqueue.broker.forwarding.forwarding import PASSED_ON, Forwarding
+from goqueue.broker.groups.journal import OFFSETS_TOPIC
+from goqueue.broker.groups.shared import SharedGroups
 from goqueue.broker.opening import end_start
 from goqueue.broker.replication.replication import Replication
+from goqueue.broker.storage.journal import JOURNAL_SETTINGS
+from goqueue.broker.storage.journal_set import JOURNAL_COUNT
 from goqueue.broker.topics.agreed import AgreedTopics
 from goqueue.broker.topics.holding import Holding
+from goqueue.core.cluster.controller import WantedTopic
 from goqueue.edge.peer.calls import CallCodec
 from goqueue.edge.peer.config import PeerConfig
 from goqueue.edge.peer.door import PeerDoor
@@ -88,6 +93,7 @@ class ClusterNode:
         codec = CallCodec(shapes((command, passed.reply) for command, passed in PASSED_ON.items()))
         self._door = PeerDoor(PeerConfig(cluster_id=me.cluster_id, secret=config.secret), codec)
         self._holding: Holding
+        self._groups: SharedGroups
         self._peers: ClusterPeers | None = None
         self._membership: Membership | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -95,6 +101,7 @@ class ClusterNode:
     async def prepare(self, broker: Broker) -> None:
         """Open what this node holds, and give up what it does not hold as it should."""
         self._holding = Holding(broker)
+        self._groups = SharedGroups(broker)
         broker.shared_topics = AgreedTopics(broker, self._holding)
         await self._holding.catch_up()
         end_start(broker)
@@ -127,7 +134,14 @@ class ClusterNode:
             http=str(self._config.http_advertised or at.get("http", "")),
         )
         membership = Membership(self._store, self._me, record, session_ms=self._config.session_ms)
-        controlling = Controlling(self.local, broker.metadata, broker.agreement, membership, broker.clock)
+        controlling = Controlling(
+            self.local,
+            broker.metadata,
+            broker.agreement,
+            membership,
+            broker.clock,
+            wanted=(WantedTopic(OFFSETS_TOPIC, JOURNAL_COUNT, JOURNAL_SETTINGS),),
+        )
         forwarding = Forwarding(broker, self._door)
         peers = self._peers = ClusterPeers(broker, self._store, controlling, forwarding)
         broker.on_partition_failed = peers.failed
@@ -177,6 +191,7 @@ class ClusterNode:
             flusher=broker.flusher,
             store=self._store,
             peers=self._door,
+            roles=self._groups,
         )
         self._door.serve(me, peers)
         self._door.meet(peers.neighbours(me.node))

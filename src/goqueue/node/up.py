@@ -28,6 +28,8 @@ _KNOCK_S = 0.05
 _HOST = "127.0.0.1"
 _READY = "ready"
 ETCD = "etcd"
+_GIVEN: set[int] = set()
+"""Ports that were chosen in this process."""
 
 
 class CannotStart(Exception):
@@ -238,9 +240,14 @@ def _listener(first_port: int, number: int) -> str:
 
 
 def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind((_HOST, 0))
-        return int(taken.getsockname()[1])
+    """Another one each time: one that was just given up may be had again at once."""
+    while True:
+        with socket.socket() as taken:
+            taken.bind((_HOST, 0))
+            port = int(taken.getsockname()[1])
+        if port not in _GIVEN:
+            _GIVEN.add(port)
+            return port
 
 
 def _end_with_parent() -> None:

@@ -1,5 +1,6 @@
 """What the controller decides when nodes come, go and drain, and when somebody orders something."""
 
+from collections import Counter
 from dataclasses import replace
 from uuid import UUID
 
@@ -196,7 +197,7 @@ def test_internal_topics_get_their_copies_as_nodes_come() -> None:
     world.decide()
 
     assert len(world.record(offsets).replicas) == 3
-    assert world.record(offsets).adding == world.record(offsets).replicas[1:]
+    assert {A, *world.record(offsets).adding} == set(world.record(offsets).replicas)
     assert world.record(orders).replicas == (A,)
     moving = [number for number in range(len(records)) if world.record(offsets, number).adding]
     assert len(moving) == MOVES_MAX
@@ -338,3 +339,22 @@ def test_making_it_rests_on_the_seat_the_name_and_who_is_to_lead() -> None:
     keys = {guard.key for guard in step.guards}
     assert {values.CONTROLLER, values.name_key(JOURNALS.name), node_key(A), node_key(B)} < keys
     assert len(step.puts) <= PUTS_MAX
+
+
+def test_what_one_node_led_alone_is_led_by_all_when_others_have_come() -> None:
+    world = world_of(A)
+    (step,) = decide(world.image, wanted=(JOURNALS,))
+    world.make(step)
+    topic = world.image.topics[JOURNALS.name]
+    for node in (B, C):
+        world.register(node)
+
+    while world.decide():
+        for number in range(50):
+            record = world.record(topic, number)
+            if record.adding:  # the new ones have caught up
+                world.set_record(topic, replace(record, isr=record.replicas), number)
+
+    first = Counter(world.record(topic, number).replicas[0] for number in range(50))
+    assert max(first.values()) - min(first.values()) <= 1
+    assert {len(world.record(topic, number).replicas) for number in range(50)} == {3}

@@ -7,12 +7,12 @@ outdated is decided anew with the next image.
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from goqueue.broker.cluster.membership import Membership
 from goqueue.broker.metadata_state import Agreement
-from goqueue.core.cluster.controller import bundle, decide
+from goqueue.core.cluster.controller import WantedTopic, bundle, decide
 from goqueue.core.cluster.metadata import Metadata
 from goqueue.core.cluster.values import CONTROLLER, ControllerSeat, encode
 from goqueue.model.cluster import Step
@@ -31,13 +31,22 @@ class Controlling:
     """One node's part in it: it waits for the seat, or sits in it."""
 
     def __init__(
-        self, store: Store, image: Metadata, agreement: Agreement, membership: Membership, clock: Clock
+        self,
+        store: Store,
+        image: Metadata,
+        agreement: Agreement,
+        membership: Membership,
+        clock: Clock,
+        *,
+        wanted: Sequence[WantedTopic] = (),
     ) -> None:
+        """`wanted`: topics that brokers need for themselves."""
         self._store = store
         self._image = image
         self._agreement = agreement
         self._membership = membership
         self._clock = clock
+        self._wanted = wanted
         self._changed = asyncio.Event()
         self._seat = 0
         """The revision of the seat while it is ours; another one there means that it is not any more."""
@@ -76,7 +85,7 @@ class Controlling:
             if balances:
                 balanced_ms = self._now_ms()
             self._changed.clear()
-            steps = decide(self._image, balances=balances)
+            steps = decide(self._image, balances=balances, wanted=self._wanted, now_ms=self._clock.wall_ms())
             if not steps:
                 is_outdated = False
                 await self._next_image(until_ms=balanced_ms + BALANCE_INTERVAL_MS)

@@ -109,6 +109,7 @@ class DelayKeeper:
     def submit(self, *records: Record) -> Submitted:
         """Submit records to the journal, and take the messages among them into care."""
         if self._is_unused:
+            self._broker.admit_alone("delayed messages")
             for event in (self._fire_wanted, self._stock_wanted, self._upkeep_wanted):
                 event.set()
         submitted = self.store.journal.submit(*records)

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from goqueue.broker.replication.follower import Links, Receiver
 from goqueue.broker.replication.leader import Sender
@@ -67,6 +68,17 @@ class Heard:
     revision: int = 0
 
 
+class Roles(Protocol):
+    def leads(self, partition: Partition, *, is_leader: bool) -> None:
+        """This node leads a partition from now on, or does so no more."""
+
+
+class NoRoles:
+    """For who needs not know."""
+
+    def leads(self, partition: Partition, *, is_leader: bool) -> None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What all partitions of a node share."""
@@ -81,6 +93,8 @@ class Surroundings:
     """Numbers that grow, none of which is used twice while the node runs."""
     heard: Heard
     lag_max_ms: int
+    roles: Roles
+    """Who hears what becomes of each partition here."""
 
     def now_ms(self) -> int:
         return self.clock.monotonic_ns() // _NS_PER_MS
@@ -175,7 +189,9 @@ class Replicated:
     def close(self) -> None:
         """This registration is over, or the node stops: nothing of it is heard any more."""
         self._is_closed = True
-        self._is_leader = False
+        if self._is_leader:
+            self._is_leader = False
+            self._around.roles.leads(self.partition, is_leader=False)
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
@@ -363,6 +379,7 @@ class Replicated:
                 self._drop_streams()
                 self._is_leader, self.partition.leader_epoch = True, epoch
                 log.info("leading partition=%s epoch=%d from=%d", self.partition.source, epoch, begun_at)
+                self._around.roles.leads(self.partition, is_leader=True)
             case BecameFollower(epoch, leader):
                 self.partition.leader_epoch = epoch
                 self._stop_leading(leader)
@@ -404,6 +421,7 @@ class Replicated:
         self._drop_streams()
         if was_leader:
             self.partition.refuse_waiters(NotLeader(*self.partition.source, leader))
+            self._around.roles.leads(self.partition, is_leader=False)
 
     def _tell_news(self) -> None:
         if self._is_leader:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from goqueue.broker.replication.follower import Links
-from goqueue.broker.replication.replicated import Heard, Replicated, Surroundings
+from goqueue.broker.replication.replicated import Heard, NoRoles, Replicated, Roles, Surroundings
 from goqueue.broker.storage.cutting import Cutter
 from goqueue.broker.storage.flusher import Flusher
 from goqueue.broker.storage.partition import Partition
@@ -38,6 +38,7 @@ class Replication:
         store: Store,
         peers: Peers,
         lag_max_ms: int = LAG_MAX_MS,
+        roles: Roles | None = None,
     ) -> None:
         self._me = me
         self._store = store
@@ -52,6 +53,7 @@ class Replication:
             sessions=itertools.count(1),
             heard=Heard(),
             lag_max_ms=lag_max_ms,
+            roles=roles or NoRoles(),
         )
         self._replicas: dict[_Place, Replicated] = {}
         self._records: dict[_Place, tuple[PartitionRecord, int]] = {}

@@ -127,3 +127,4 @@ async def _commit(broker: Broker, events: list[Event]) -> None:
 def _admit(broker: Broker) -> None:
     if not broker.is_open:
         raise ShuttingDown
+    broker.admit_alone("schemas")

@@ -188,3 +188,4 @@ def _admit(broker: Broker, name: str) -> None:
     checked_plain_name(name, "a sink")
     if not broker.is_open:
         raise ShuttingDown
+    broker.admit_alone("exactly-once sinks")

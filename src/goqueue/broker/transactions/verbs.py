@@ -371,3 +371,4 @@ async def _safe(partition: Partition) -> None:
 def _admit(broker: Broker) -> None:
     if not broker.is_open:
         raise ShuttingDown
+    broker.admit_alone("transactions")

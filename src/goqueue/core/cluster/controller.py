@@ -88,7 +88,7 @@ def new_records(
 ) -> Iterator[tuple[int, PartitionRecord]]:
     """Records of partitions that are to be: all replicas are in sync, as there is nothing to have yet."""
     nodes = alive_nodes(image)
-    placement = Placement(placeable(image), image.records.values())
+    placement = Placement(placeable(image), image.records)
     for number in numbers:
         replicas = placement.place(topic.topic_id, number, topic.replication)
         record = PartitionRecord(leader=None, epoch=0, replicas=replicas, isr=replicas)
@@ -170,8 +170,10 @@ class _Deciding:
             if lacking <= 0 or not self._image.names[place[0]].startswith(INTERNAL_PREFIX):
                 continue
             if not is_moving(self._now(place)) and self._moving < MOVES_MAX:
-                chosen = self._placing().choose(*place, lacking, self._now(place).replicas)
-                self._move(place, (*self._now(place).replicas, *chosen))
+                held = self._now(place).replicas
+                chosen = self._placing().choose(*place, lacking, held)
+                # The first nodes that came would lead all of them for ever.
+                self._move(place, self._placing().led_first(*place, (*held, *chosen), held[0]))
 
     def balance(self) -> None:
         """Let who should lead do so, where too much is led by others."""
@@ -267,5 +269,5 @@ class _Deciding:
 
     def _placing(self) -> Placement:
         if self._placement is None:
-            self._placement = Placement(placeable(self._image), self._image.records.values())
+            self._placement = Placement(placeable(self._image), self._image.records)
         return self._placement

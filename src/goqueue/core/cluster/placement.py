@@ -1,12 +1,14 @@
 """Which nodes hold a partition's replicas, and which of them leads.
 
 Replicas of a partition lie in as many racks as there are; among equal racks the node with the fewest replicas
-is taken, and the leader is the one of them that leads the fewest. What is left to choose is chosen by a hash
-of partition and node, so that nothing depends on an order in which nodes happen to be known.
+is taken, and the leader is the one of them that leads the fewest of the topic, and then of all. What is left
+to choose is chosen by a hash of partition and node, so that nothing depends on an order in which nodes happen
+to be known.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from uuid import UUID
 from zlib import crc32
 
@@ -16,22 +18,41 @@ from goqueue.model.cluster import NodeId, PartitionRecord
 class Placement:
     """Nodes and what they hold. Each choice counts for the next."""
 
-    def __init__(self, racks: Mapping[NodeId, str], records: Iterable[PartitionRecord] = ()) -> None:
-        """`racks`: of all nodes that may be chosen."""
+    def __init__(
+        self,
+        racks: Mapping[NodeId, str],
+        records: Mapping[tuple[UUID, int], PartitionRecord] = MappingProxyType({}),
+    ) -> None:
+        """`racks`: of all nodes that may be chosen. `records`: what they hold, by topic id and number."""
         self._racks = racks
         self._replicas: Counter[NodeId] = Counter()
         self._leaders: Counter[NodeId] = Counter()
-        for record in records:
+        self._leaders_of: defaultdict[UUID, Counter[NodeId]] = defaultdict(Counter)
+        for (topic_id, _), record in records.items():
             self._replicas.update(record.replicas)
             # Who leads at the moment is an accident; the first replica is who should.
             self._leaders[record.replicas[0]] += 1
+            self._leaders_of[topic_id][record.replicas[0]] += 1
 
     def place(self, topic_id: UUID, number: int, replication: int) -> tuple[NodeId, ...]:
         """Nodes for a new partition, who should lead first; fewer than asked for if there are no more."""
-        chosen = self.choose(topic_id, number, replication)
-        leader = min(chosen, key=lambda node: (self._leaders[node], _tie(topic_id, number, node)))
+        return self.led_first(topic_id, number, self.choose(topic_id, number, replication))
+
+    def led_first(
+        self, topic_id: UUID, number: int, nodes: Sequence[NodeId], before: NodeId | None = None
+    ) -> tuple[NodeId, ...]:
+        """The nodes of a partition, first the one that should lead; `before`: who should until now.
+
+        Each topic is spread for itself: what else there is may be led by few, and come from long ago.
+        """
+        own = self._leaders_of[topic_id]
+        if before is not None:
+            self._leaders[before] -= 1
+            own[before] -= 1
+        leader = min(nodes, key=lambda node: (own[node], self._leaders[node], _tie(topic_id, number, node)))
         self._leaders[leader] += 1
-        return (leader, *(node for node in chosen if node != leader))
+        own[leader] += 1
+        return (leader, *(node for node in nodes if node != leader))
 
     def choose(
         self, topic_id: UUID, number: int, count: int, beside: Sequence[NodeId] = ()

@@ -6,9 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-import mmh3
 from kio.schema.errors import ErrorCode
 
+from goqueue.broker.groups.journal import OFFSETS_TOPIC
+from goqueue.broker.storage.journal_set import journal_number
 from goqueue.broker.topics.verbs import describe_topic, ensure_topic, list_topics, topic_by_id
 from goqueue.core.cluster.numbers import NOBODY, node_number
 from goqueue.edge.kafka.context import Context
@@ -238,11 +239,11 @@ def _coordinator(context: Context, key: str) -> Coordinator:
     broker = context.broker
     if not broker.is_one_of_several:
         return Coordinator(key=key, node_id=broker.node_number, host=context.host, port=context.port)
-    members = sorted(node for node, member in broker.metadata.members.items() if not member.is_retired)
-    home = node_number(members[mmh3.hash(key, signed=False) % len(members)])
+    topic = broker.metadata.topics.get(OFFSETS_TOPIC)
+    leader = None if topic is None else broker.metadata.record(topic, journal_number(key)).leader
     for node in _nodes(context):
-        if node.node_id == home:
-            return Coordinator(key=key, node_id=home, host=node.host, port=node.port)
+        if leader is not None and node.node_id == node_number(leader):
+            return Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port)
     away = ErrorCode.coordinator_not_available
     return Coordinator(key=key, node_id=NOBODY, host="", port=NOBODY, error_code=away)
 
