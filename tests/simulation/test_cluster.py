@@ -13,3 +13,8 @@ def test_what_a_node_had_only_in_its_commit_log_survives_a_power_cut(seed: int) 
 @pytest.mark.parametrize("seed", [23])
 def test_a_node_that_registers_anew_while_its_disk_fails_comes_back(seed: int) -> None:
     assert simulate_cluster(seed, 150)["acknowledged"] > 20
+
+
+@pytest.mark.parametrize("seed", [52])
+def test_a_controller_that_hears_no_answer_when_it_takes_its_seat_decides(seed: int) -> None:
+    assert simulate_cluster(seed, 150)["acknowledged"] > 20

@@ -14,7 +14,7 @@ from goqueue.broker.cluster.membership import Membership
 from goqueue.broker.metadata_state import Agreement
 from goqueue.core.cluster.controller import WantedTopic, bundle, decide
 from goqueue.core.cluster.metadata import Metadata
-from goqueue.core.cluster.values import CONTROLLER, ControllerSeat, encode
+from goqueue.core.cluster.values import CONTROLLER, ControllerSeat, decode_controller, encode
 from goqueue.model.cluster import Step
 from goqueue.model.errors import Outdated, StoreUnreachable, Unknown
 from goqueue.model.ports import Clock, Store
@@ -76,6 +76,16 @@ class Controlling:
                 await self._agreement.reached(outdated.revision)
             except Unknown:
                 await asyncio.sleep(_PAUSE_S)
+                await self._look_for_seat()
+
+    async def _look_for_seat(self) -> None:
+        """No answer came when it was asked for: it may be ours, and nobody else would take it then."""
+        with suppress(StoreUnreachable):
+            loaded = await self._store.load(CONTROLLER)
+            item = loaded.items.get(CONTROLLER)
+            if item is not None and decode_controller(item.value).node == self._membership.me.node_id:
+                self._seat = item.revision
+            await self._agreement.reached(loaded.revision)
 
     async def _decide_while_seated(self) -> None:
         balanced_ms = self._now_ms()

@@ -14,7 +14,7 @@ from goqueue.model.cluster import NodeId, PartitionRecord
 from goqueue.model.ids import TopicName
 from goqueue.model.settings import TopicSettings
 from goqueue.testing.world.store import SimulatedSession, SimulatedStore, StoreFaults
-from tests.unit.broker.cluster.village import Villager, until, village
+from tests.unit.broker.cluster.village import Villager, new_disk, until, village
 
 TOPIC = Topic(TopicName("orders"), UUID(int=7), 200, TopicSettings(), 0, replication=3)
 
@@ -153,3 +153,19 @@ def test_a_refused_change_does_not_hold_up_those_it_was_bundled_with() -> None:
         assert NodeId(dead.node) not in first.image.nodes
 
     live(work)
+
+
+def test_a_seat_that_was_taken_without_an_answer_is_sat_in() -> None:
+    async def walk() -> None:
+        store = SimulatedStore(Random(1))
+        villager = Villager(store, "a", new_disk(), iter("xyz").__next__)
+        await villager.join()
+        store.faults = StoreFaults(lost_answers=1.0)
+        working = asyncio.ensure_future(villager.work())
+        await until(lambda: values.CONTROLLER in store.peek(""))
+        store.faults = StoreFaults()
+        await working
+        await until(lambda: villager.controlling.is_deciding)
+        await villager.die()
+
+    asyncio.run(walk())
