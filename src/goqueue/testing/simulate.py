@@ -11,6 +11,7 @@ from typing import Protocol
 from goqueue.testing.rooms.copy_simulation import simulate_copies
 from goqueue.testing.rooms.delay_simulation import simulate_delays
 from goqueue.testing.rooms.knowledge_simulation import simulate_knowledge
+from goqueue.testing.rooms.node_simulation import simulate_nodes
 from goqueue.testing.rooms.queue_simulation import simulate_queue
 from goqueue.testing.rooms.replica_simulation import simulate_replicas
 from goqueue.testing.rooms.sink_simulation import simulate_sinks
@@ -37,6 +38,7 @@ RUNS: dict[str, Run] = {
     "sinks": simulate_sinks,
     "knowledge": simulate_knowledge,
     "copies": simulate_copies,
+    "nodes": simulate_nodes,
     "replicas": simulate_replicas,
     "cluster": simulate_cluster,
 }

@@ -169,3 +169,17 @@ def test_a_node_that_dies_hears_nothing_and_its_neighbours_learn_of_it(seed: int
         assert world.users[B].follows == [follow(1)]
 
     simulated(seed, work)
+
+
+def test_both_ends_learn_of_a_loss_also_when_the_way_between_them_is_cut_just_then() -> None:
+    async def work(world: SimulatedWorld) -> None:
+        pair = await followed(world)
+        world.network.cut(A, B)
+        await asyncio.sleep(1.5)
+        world.network.cut(B, A)
+        await until(lambda: pair.theirs.ended_count)
+        world.network.heal_all()
+
+        await until(lambda: pair.mine.ended_count)
+
+    simulated(1, work)

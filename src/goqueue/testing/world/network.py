@@ -92,6 +92,7 @@ class Way:
         """Whoever should hear of it is gone."""
         self._is_closed = True
         self._parcels.clear()
+        self._network.held.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
 
@@ -115,7 +116,10 @@ class Way:
 
     def go_on(self) -> None:
         """Deliver what is due, if the network lets it pass."""
-        if self._timer is None and self._parcels and not self._network.is_stopped(*self.places):
+        if self._timer is None and self._parcels:
+            if self._network.is_stopped(*self.places):
+                self._network.held[self] = None
+                return
             loop = asyncio.get_running_loop()
             due_s = max(self._parcels[0].due_s, loop.time())
             self._timer = loop.call_at(due_s, self._deliver, context=self._target_context)
@@ -130,7 +134,9 @@ class Way:
 
     def _deliver(self) -> None:
         self._timer = None
-        if self._parcels and not self._network.is_stopped(*self.places):
+        if self._network.is_stopped(*self.places):
+            self.go_on()
+        elif self._parcels:
             parcel = self._parcels.popleft()
             self._drop(parcel)
             if self._starved:
@@ -164,6 +170,8 @@ class SimulatedNetwork:
         """Those that are alive and serve."""
         self.ends: dict[End, None] = {}
         """Of connections that are not over."""
+        self.held: dict[Way, None] = {}
+        """Ways with something that waits for the network, also of connections that are over at one end."""
         self._cuts: dict[tuple[NodeId, NodeId], int] = {}
         self._cut_count = 0
         self._clogged: set[tuple[NodeId, NodeId]] = set()
@@ -230,6 +238,6 @@ class SimulatedNetwork:
         return self.chance.uniform(0, self.faults.linger_ms) / 1_000
 
     def _go_on(self, source: NodeId, target: NodeId) -> None:
-        for end in list(self.ends):
-            if (end.node, end.peer.node) == (source, target):
-                end.outward.go_on()
+        for way in [way for way in self.held if way.places == (source, target)]:
+            del self.held[way]
+            way.go_on()
