@@ -6,7 +6,7 @@ place.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
 from goqueue.broker.broker import Broker
@@ -16,6 +16,7 @@ from goqueue.broker.read.find_offset import find_offset
 from goqueue.broker.read.frames import read_frames, split_points
 from goqueue.broker.read.read import read_messages
 from goqueue.broker.write.publish import publish
+from goqueue.core.cluster.values import Topic
 from goqueue.model.cluster import NodeId
 from goqueue.model.commands import (
     BatchesRead,
@@ -29,6 +30,7 @@ from goqueue.model.commands import (
     SplitRange,
 )
 from goqueue.model.errors import NotSupported
+from goqueue.model.ids import TopicName
 from goqueue.model.places import Command
 from goqueue.model.ports import Peers
 
@@ -68,6 +70,8 @@ class Forwarding:
         self._broker = broker
         self._peers = peers
         self.me = NodeId(broker.config.node_id)
+        self._leaders: dict[TopicName, tuple[int, Sequence[NodeId | None]]] = {}
+        """Of topics that were published to, and the revision of the image that tells so."""
         self._changed = asyncio.Event()
         broker.agreement.listeners.append(self._changed.set)
 
@@ -99,6 +103,16 @@ class Forwarding:
         if passed is None:
             raise NotSupported(f"{type(command).__name__} cannot be asked of another node")
         return await passed.verb(self._broker, command)
+
+    def leaders(self, topic: Topic) -> Sequence[NodeId | None]:
+        """Who leads each partition of a topic."""
+        image = self._broker.metadata
+        revision, leaders = self._leaders.get(topic.name, (-1, ()))
+        if revision != image.revision:
+            leaders = [image.record(topic, number).leader for number in range(topic.partitions)]
+            self._leaders = {name: told for name, told in self._leaders.items() if told[0] == image.revision}
+            self._leaders[topic.name] = image.revision, leaders
+        return leaders
 
     def patience(self) -> "Patience":
         return Patience(self._broker, self._changed)

@@ -16,6 +16,8 @@ from goqueue.model.errors import GoQueueError
 from goqueue.model.messages import Lane
 
 _LANES = tuple(Lane)
+_new_placed = tuple.__new__
+"""Past the named tuple's own constructor: a thousand places come at a time."""
 
 
 class _Postponed(Struct, tag="postponed", array_like=True):
@@ -39,6 +41,8 @@ class WirePublished(Struct, array_like=True):
 
 
 def published_to_wire(published: Published) -> WirePublished:
+    if set(map(type, published)) == {Placed}:
+        return WirePublished(*zip(*published, strict=True), {})  # type: ignore[call-arg]  # as nearly always
     wire = WirePublished([], [], [], {})
     for index, outcome in enumerate(published):
         if isinstance(outcome, Placed):
@@ -53,8 +57,9 @@ def published_to_wire(published: Published) -> WirePublished:
 
 
 def published_from_wire(wire: WirePublished) -> Published:
-    columns = zip(wire.partitions, wire.offsets, wire.lanes, strict=True)
-    published: Published = [Placed(partition, offset, _LANES[lane]) for partition, offset, lane in columns]
+    lanes = map(_LANES.__getitem__, wire.lanes)
+    columns = zip(wire.partitions, wire.offsets, lanes, strict=True)
+    published: Published = [_new_placed(Placed, place) for place in columns]
     for index, other in wire.others.items():
         match other:
             case _Postponed():

@@ -74,6 +74,7 @@ class Two:
             self.a.metadata.records[topic.topic_id, number] = PartitionRecord(
                 leader=leader, epoch=1, replicas=(A, B), isr=(A, B)
             )
+        self.a.metadata.revision += 1
         for listener in self.a.agreement.listeners:
             listener()
 
