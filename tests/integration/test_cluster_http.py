@@ -15,15 +15,20 @@ PARTITIONS = 6
 
 
 @pytest.fixture(scope="module")
-def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[httpx.Client]]:
-    """A client of each node."""
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
     with cluster(tmp_path_factory.mktemp("cluster") / "c", "--nodes=3") as running:
         running.start()
-        clients = [httpx.Client(base_url=f"http://{at}", timeout=60) for at in _http(running)]
-        yield clients
-        for client in clients:
-            client.close()
+        yield running
         assert running.stop() == 0
+
+
+@pytest.fixture
+def doors(three: RunningCluster) -> Iterator[list[httpx.Client]]:
+    """A client of each node."""
+    clients = [httpx.Client(base_url=f"http://{at}", timeout=60) for at in _http(three)]
+    yield clients
+    for client in clients:
+        client.close()
 
 
 def _http(running: RunningCluster) -> list[str]:
@@ -68,3 +73,54 @@ def test_messages_without_a_key_are_spread_over_all_leaders(doors: list[httpx.Cl
     body = {"messages": [{"value": "v"}] * (10 * PARTITIONS)}
     results = told(doors[2].post("/topics/spread/messages", json=body))["results"]
     assert Counter(result["partition"] for result in results) == dict.fromkeys(range(PARTITIONS), 10)
+
+
+def test_a_leader_that_is_killed_costs_a_moment_and_nothing_that_was_acknowledged(
+    three: RunningCluster, doors: list[httpx.Client]
+) -> None:
+    create(doors, "kept")
+    stored: dict[tuple[int, int], str] = {}
+    refused: Counter[str] = Counter()
+    count = 0
+
+    def publish(door: httpx.Client) -> int:
+        """Publish to all partitions; how many were acknowledged."""
+        nonlocal count
+        messages = []
+        for number in range(PARTITIONS):
+            count += 1
+            messages.append({"value": f"v{count}", "partition": number})
+        reply = door.post("/topics/kept/messages", json={"messages": messages})
+        if reply.status_code != 200:
+            refused[reply.json()["code"]] += PARTITIONS
+            return 0
+        acknowledged = 0
+        for message, result in zip(messages, reply.json()["results"], strict=True):
+            if result.get("code"):
+                refused[result["code"]] += 1
+            else:
+                place = result["partition"], result["offset"]
+                assert place not in stored, f"{place} was given twice"
+                stored[place] = str(message["value"])
+                acknowledged += 1
+        return acknowledged
+
+    for door in doors * 5:
+        assert publish(door) == PARTITIONS
+    assert not refused
+    three.child("node-3").kill()
+    killed_s = time.monotonic()
+    while any(publish(door) < PARTITIONS for door in doors[:2]):
+        assert time.monotonic() < killed_s + 30, refused
+    for door in doors[:2] * 10:
+        assert publish(door) == PARTITIONS
+    assert set(refused) <= {"no_leader", "not_leader", "node_unreachable", "answer_lost"}, refused
+    for door in doors[:2]:
+        found: dict[tuple[int, int], str] = {}
+        for number in range(PARTITIONS):
+            read = told(door.get(f"/topics/kept/partitions/{number}/messages", params={"limit": 1000}))
+            found |= {(number, message["offset"]): message["value"] for message in read["messages"]}
+        assert stored.items() <= found.items(), "what was acknowledged is there, and where it was said to be"
+        doubled = [value for value, times in Counter(found.values()).items() if times > 1]
+        assert doubled == [], "what was passed on was stored once"
+    print(f"killed: {refused}, all taken again within {time.monotonic() - killed_s:.1f} s")
