@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import httpx
 import psutil
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
@@ -124,6 +125,30 @@ def test_clients_see_all_nodes_and_partitions_spread_over_them(three: RunningClu
     assert in_sync(clients, "spread") == {3}
     clients.publish("spread", 200)
     assert clients.read_all("spread") == clients.acked
+
+
+def test_every_node_tells_how_the_cluster_is(three: RunningCluster) -> None:
+    clients = Clients(three)
+    clients.create("told", 3)
+
+    def answers(path: str) -> list[Any]:
+        doors = [at for (_, door), at in three.doors.items() if door == "http"]
+        return [httpx.get(f"http://{at}/cluster/{path}", timeout=20).json() for at in doors]
+
+    states = answers("state")
+    assert {state["node_id"] for state in states} == {"node-1", "node-2", "node-3"}
+    assert len({(state["cluster_id"], state["controller_id"]) for state in states}) == 1
+    for state in states:
+        assert [(node["id"], node["status"]) for node in state["nodes"]] == [
+            ("node-1", "ready"),
+            ("node-2", "ready"),
+            ("node-3", "ready"),
+        ]
+        assert sum(node["leads"] for node in state["nodes"]) == state["partitions"]
+        assert sum(node["is_controller"] for node in state["nodes"]) == 1
+    healths = answers("health")
+    assert {health["status"] for health in healths} == {"healthy"}
+    assert sorted(health["role"] for health in healths) == ["controller", "member", "member"]
 
 
 def test_a_topic_with_one_copy_is_served_by_the_node_that_has_it(three: RunningCluster) -> None:

@@ -132,8 +132,29 @@ def test_stats_count_topics_and_messages(client: httpx.Client, orders: str) -> N
     assert body["topic_stats"]["orders"]["TotalMessages"] == 4
 
 
+def test_one_node_is_a_cluster_of_one(client: httpx.Client, orders: str) -> None:
+    state, health = client.get("/cluster/state").json(), client.get("/cluster/health").json()
+
+    (node,) = state["nodes"]
+    assert (node["id"], node["status"], node["is_controller"]) == ("node-1", "ready", True)
+    assert (node["leads"], node["holds"], state["partitions"], state["topics"]) == (3, 3, 3, 1)
+    assert (state["controller_id"], health["role"]) == ("node-1", "controller")
+    assert (health["status"], health["cluster_size"], health["healthy_nodes"]) == ("healthy", 1, 1)
+
+
 @pytest.mark.parametrize(
-    "path", ["/health", "/healthz", "/readyz", "/livez", "/version", "/stats", "/metrics"]
+    "path",
+    [
+        "/health",
+        "/healthz",
+        "/readyz",
+        "/livez",
+        "/version",
+        "/stats",
+        "/metrics",
+        "/cluster/state",
+        "/cluster/health",
+    ],
 )
 def test_health_routes_stand_at_the_root_only(client: httpx.Client, path: str) -> None:
     assert client.get(path).status_code == 200

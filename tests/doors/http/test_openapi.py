@@ -57,6 +57,8 @@ def test_the_document_names_every_operation(running: RunningDoor) -> None:
         ("GET", "/livez"),
         ("GET", "/version"),
         ("GET", "/stats"),
+        ("GET", "/cluster/state"),
+        ("GET", "/cluster/health"),
         ("GET", "/metrics"),
         ("POST", "/topics"),
         ("GET", "/topics"),

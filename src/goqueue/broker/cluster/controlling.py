@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 CHANGES_AT_ONCE = 4
 BALANCE_INTERVAL_MS = 300_000
+_REST = 4
+"""So many times as long as a look at the image took is rested where there was nothing to do."""
 _PAUSE_S = 0.2
 """Before the store is asked again when it gave no answer."""
 
@@ -95,9 +97,13 @@ class Controlling:
             if balances:
                 balanced_ms = self._now_ms()
             self._changed.clear()
+            begun_ns = self._clock.monotonic_ns()
             steps = decide(self._image, balances=balances, wanted=self._wanted, now_ms=self._clock.wall_ms())
+            took_s = (self._clock.monotonic_ns() - begun_ns) / 1e9
             if not steps:
                 is_outdated = False
+                # Leaders change records too, each by itself; with ten thousand of them a look takes 25 ms.
+                await asyncio.sleep(_REST * took_s)
                 await self._next_image(until_ms=balanced_ms + BALANCE_INTERVAL_MS)
                 continue
             # One guard that does not hold refuses all that was put together, so what was refused goes alone.

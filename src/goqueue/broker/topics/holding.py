@@ -24,6 +24,8 @@ from goqueue.model.ids import TopicName
 
 log = logging.getLogger(__name__)
 _PAUSE_S = 1.0
+_TOGETHER_S = 0.02
+"""What changes within this is looked at together: most changes are of records, and none of our business."""
 
 
 class Replicas(Protocol):
@@ -46,16 +48,21 @@ class Holding:
         broker.agreement.listeners.append(self._changed.set)
 
     def replicate(self, replicas: Replicas) -> None:
-        """From now on they have the say about the partitions here, and those of before no more."""
+        """From now on they have the say about the partitions here, and those of before no more.
+
+        Who waits for an earlier leadership is refused: nobody would answer for it.
+        """
         self._replicas = replicas
         for partition in self._partitions():
             if partition.is_here:
+                partition.refuse_waiters(NotLeader(*partition.source))
                 self._add(partition)
 
     async def follow(self) -> None:
         """Keep to what is agreed, for ever."""
         while True:
             await self._changed.wait()
+            await asyncio.sleep(_TOGETHER_S)
             self._changed.clear()
             try:
                 await self.catch_up()
@@ -68,6 +75,7 @@ class Holding:
         """Make the topics here what the image says, now."""
         async with self._lock:
             broker, image = self._broker, self._broker.metadata
+            slices = Slices(broker.clock)
             for name in tuple(broker.leaving):
                 await self._let_go(name)
             for topic in tuple(image.topics.values()):
@@ -77,6 +85,7 @@ class Holding:
                     await self._let_go(topic.name)
                     opened = None
                 await self._hold(topic, opened)
+                await slices.pause()
 
     async def _hold(self, topic: Topic, opened: OpenTopic | None) -> None:
         broker = self._broker

@@ -19,7 +19,7 @@ from goqueue.edge.http.fast_routes import FastRoutes, served
 from goqueue.edge.http.groups import cooperative, lag
 from goqueue.edge.http.groups import offsets as group_offsets
 from goqueue.edge.http.groups import routes as groups
-from goqueue.edge.http.health import metrics, pprof
+from goqueue.edge.http.health import cluster, metrics, pprof
 from goqueue.edge.http.health import routes as health
 from goqueue.edge.http.messages import reading
 from goqueue.edge.http.messages import routes as messages
@@ -40,7 +40,7 @@ from goqueue.edge.http.transport.page_rules import PageRules
 from goqueue.edge.http.transport.slashes import EncodedSlashes, restore_slashes
 from goqueue.edge.http.transport.web_pages import WebPages
 
-_HEALTH_ROUTES = [*health.ROUTES, *metrics.ROUTES]
+_HEALTH_ROUTES = [*health.ROUTES, *cluster.ROUTES, *metrics.ROUTES]
 _NAMED_ROUTES = [
     *topics.ROUTES,
     *scaling.ROUTES,

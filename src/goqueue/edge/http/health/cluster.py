@@ -1,0 +1,115 @@
+"""How the cluster is, as the node that is asked knows it. Served at the root only."""
+
+from collections import Counter
+
+from litestar import get
+from litestar.di import NamedDependency
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.slices import Slices
+from goqueue.core.cluster.metadata import Metadata
+from goqueue.edge.http.parts.openapi import RootOnly
+from goqueue.model.cluster import NodeId, NodeState, PartitionRecord
+from goqueue.wire.cluster import ClusterHealth, ClusterNode, ClusterState
+
+_TAGS = ["health"]
+_DEAD = "dead"
+
+
+@get(
+    "/cluster/state",
+    operation_id="clusterState",
+    summary="The nodes of the cluster, who decides, and how its partitions are",
+    tags=_TAGS,
+    operation_class=RootOnly,
+)
+async def cluster_state_route(broker: NamedDependency[Broker]) -> ClusterState:
+    return await _state(broker)
+
+
+@get(
+    "/cluster/health",
+    operation_id="clusterHealth",
+    summary="Whether all nodes are there and every partition is led and copied",
+    tags=_TAGS,
+    operation_class=RootOnly,
+)
+async def cluster_health_route(broker: NamedDependency[Broker]) -> ClusterHealth:
+    state = await _state(broker)
+    healthy = sum(node.status == NodeState.READY for node in state.nodes)
+    is_whole = healthy == len(state.nodes) and not state.under_replicated_partitions
+    status = "unhealthy" if state.offline_partitions else "healthy" if is_whole else "degraded"
+    return ClusterHealth(
+        node_id=state.node_id,
+        status=status,
+        role="controller" if state.controller_id == state.node_id else "member",
+        controller_id=state.controller_id,
+        cluster_size=len(state.nodes),
+        healthy_nodes=healthy,
+        under_replicated_partitions=state.under_replicated_partitions,
+        offline_partitions=state.offline_partitions,
+    )
+
+
+async def _state(broker: Broker) -> ClusterState:
+    image, here = broker.metadata, broker.config.node_id
+    leads: Counter[str] = Counter()
+    holds: Counter[str] = Counter()
+    lacking = offline = 0
+
+    def count(record: PartitionRecord) -> None:
+        nonlocal lacking, offline
+        holds.update(record.replicas)
+        lacking += len(record.isr) < len(record.replicas)
+        if record.leader is None:
+            offline += 1
+        else:
+            leads[record.leader] += 1
+
+    if broker.is_one_of_several:
+        records = [record for (topic_id, _), record in image.records.items() if topic_id in image.names]
+        await Slices(broker.clock).each(records, count)
+        partitions = len(records)
+        controller = image.controller or ""
+        nodes = [_node(image, node, leads, holds) for node in sorted({*image.members, *image.nodes})]
+    else:
+        # The one node there is has everything, and decides.
+        partitions = leads[here] = holds[here] = sum(broker.topic_counts.values())
+        controller = here
+        status = NodeState.READY if broker.is_open else NodeState.DRAINING
+        nodes = [ClusterNode(here, status, True, "", "", "", "", "", 0, leads[here], holds[here])]
+    return ClusterState(
+        cluster_id=broker.cluster_id,
+        node_id=here,
+        controller_id=controller,
+        revision=image.revision,
+        nodes=nodes,
+        topics=len(broker.topic_counts),
+        partitions=partitions,
+        under_replicated_partitions=lacking,
+        offline_partitions=offline,
+    )
+
+
+def _node(image: Metadata, node: NodeId, leads: Counter[str], holds: Counter[str]) -> ClusterNode:
+    record = image.nodes.get(node)
+    is_controller = image.controller == node
+    if record is None:
+        rack = image.members[node].rack
+        return ClusterNode(node, _DEAD, is_controller, "", "", "", rack, "", 0, leads[node], holds[node])
+    return ClusterNode(
+        node,
+        record.state,
+        is_controller,
+        record.http,
+        record.kafka,
+        record.peer,
+        record.rack,
+        record.version,
+        image.incarnation(node),
+        leads[node],
+        holds[node],
+    )
+
+
+ROUTES = [cluster_state_route, cluster_health_route]

@@ -1,0 +1,55 @@
+"""A cluster: its nodes, who decides, and how its partitions are."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+
+class ClusterNode(Struct, frozen=True):
+    """A node that belongs to the cluster, alive or not."""
+
+    id: str
+    status: Annotated[str, Meta(description="ready, starting, draining; dead: nothing is heard of it.")]
+    is_controller: bool
+    client_address: Annotated[str, Meta(description="Of its HTTP door.")]
+    kafka_address: str
+    peer_address: Annotated[str, Meta(description="Where other nodes reach it.")]
+    rack: str
+    version: str
+    incarnation: Annotated[int, Meta(description="Another one each time that it registers.")]
+    leads: Annotated[int, Meta(description="Partitions that it leads.")]
+    holds: Annotated[int, Meta(description="Partitions of which it has a copy.")]
+
+
+class ClusterState(Struct, frozen=True):
+    """What this node knows of the cluster: others may be a moment ahead."""
+
+    cluster_id: str
+    node_id: Annotated[str, Meta(description="The one that answers.")]
+    controller_id: Annotated[
+        str, Meta(description="The node that decides for all; empty: there is none now.")
+    ]
+    revision: Annotated[int, Meta(description="How far this node has followed what is agreed.")]
+    nodes: list[ClusterNode]
+    topics: int
+    partitions: Annotated[int, Meta(description="With those that several nodes need for themselves.")]
+    under_replicated_partitions: Annotated[int, Meta(description="Some of whose copies are not in sync.")]
+    offline_partitions: Annotated[int, Meta(description="That nobody leads.")]
+
+
+class ClusterHealth(Struct, frozen=True):
+    """The same in short."""
+
+    node_id: str
+    status: Annotated[
+        str,
+        Meta(
+            description="healthy; degraded: nodes or copies are away; unhealthy: some partitions are not led."
+        ),
+    ]
+    role: Annotated[str, Meta(description="controller or member: what the node that answers is.")]
+    controller_id: str
+    cluster_size: int
+    healthy_nodes: int
+    under_replicated_partitions: int
+    offline_partitions: int
