@@ -11,12 +11,13 @@ from goqueue.model.errors import (
     NotLeader,
 )
 from goqueue.model.settings import KiB
-from tests.unit.broker.replication.nodes import A, B, C, Village, live, until
+from goqueue.testing.world import network
+from tests.unit.broker.replication.nodes import A, B, C, Village, frames, live, until, values
 
 
 async def three(village: Village) -> None:
     """Three replicas, all in sync, led by the first."""
-    await village.start(A, B, C)
+    await village.start_all(A, B, C)
     await village.elect(A, isr=[A, B, C])
 
 
@@ -26,10 +27,10 @@ def test_what_is_published_is_on_every_replica_byte_for_byte() -> None:
         for number in range(20):
             await village[A].publish(b"%d" % number)
 
-        assert village[A].frames == village[B].frames == village[C].frames
+        assert frames(village[A]) == frames(village[B]) == frames(village[C])
         assert all(village[node].partition.log.flushed_offset == 20 for node in (A, B, C))
         await until(lambda: village[B].partition.commit_mark == village[C].partition.commit_mark == 20)
-        assert village[B].values == [b"%d" % number for number in range(20)]
+        assert values(village[B]) == [b"%d" % number for number in range(20)]
         assert village[B].partition.log.epochs == [(1, 0)]
 
     live(story)
@@ -39,14 +40,14 @@ def test_nothing_counts_before_all_that_are_in_sync_have_it() -> None:
     async def story(village: Village) -> None:
         await three(village)
         await village[A].publish(b"first")
-        village.network.part(A, C)
+        village.part(A, C)
 
         published = asyncio.ensure_future(village[A].publish(b"second"))
         await until(lambda: village[B].partition.log.flushed_offset == 2)
         await asyncio.sleep(0.5)
         assert not published.done()
         assert village[A].partition.commit_mark == 1
-        village.network.join()
+        village.network.heal_all()
         await published
 
         assert village[C].partition.log.flushed_offset == 2
@@ -74,14 +75,14 @@ def test_a_leader_that_dies_is_followed_by_one_that_has_all_that_was_acknowledge
             await village[A].publish(b"%d" % number)
             acknowledged.append(b"%d" % number)
         village[A].append(b"not acknowledged")
-        village.stop(A)
+        village.stop(A, is_power_cut=True)
 
         await village.elect(B, isr=[B, C])
         await village[B].publish(b"new")
 
-        assert village[B].values[:10] == acknowledged
-        assert village[B].values[-1] == b"new"
-        assert village[B].frames == village[C].frames
+        assert values(village[B])[:10] == acknowledged
+        assert values(village[B])[-1] == b"new"
+        assert frames(village[B]) == frames(village[C])
 
     live(story)
 
@@ -90,13 +91,12 @@ def test_a_tail_that_nobody_else_has_is_cut_when_its_node_comes_back() -> None:
     async def story(village: Village) -> None:
         await three(village)
         await village[A].publish(b"shared")
-        village.network.part(A, B)
-        village.network.part(A, C)
+        village.part(A, B, C)
         for number in range(5):
             village[A].append(b"diverged %d" % number)
         await until(lambda: village[A].partition.log.flushed_offset == 6)
-        village.stop(A, has_power=True)
-        village.network.join()
+        village.stop(A, is_power_cut=False)
+        village.network.heal_all()
         await village.elect(B, isr=[B, C])
         await village[B].publish(b"other")
 
@@ -104,7 +104,7 @@ def test_a_tail_that_nobody_else_has_is_cut_when_its_node_comes_back() -> None:
         await village.alike(A, B, C)
         await village.in_sync(A, B, C)
 
-        await until(lambda: village[A].values == [b"shared", b"other"])
+        await until(lambda: values(village[A]) == [b"shared", b"other"])
         assert village[A].partition.log.epochs == [(1, 0), (2, 1)]
 
     live(story)
@@ -114,8 +114,7 @@ def test_a_replaced_leader_that_is_alive_follows_and_tells_those_who_wait() -> N
     async def story(village: Village) -> None:
         await three(village)
         await village[A].publish(b"shared")
-        village.network.part(A, B)
-        village.network.part(A, C)
+        village.part(A, B, C)
         waiting = asyncio.ensure_future(village[A].publish(b"lost"))
         await asyncio.sleep(0.05)
         await village.elect(B, isr=[B, C])
@@ -123,7 +122,7 @@ def test_a_replaced_leader_that_is_alive_follows_and_tells_those_who_wait() -> N
         with pytest.raises(NotLeader):
             await waiting
 
-        village.network.join()
+        village.network.heal_all()
         await village[B].publish(b"other")
         await village.alike(A, B, C)
         assert village[A].partition.log.last_epoch == 2
@@ -133,10 +132,9 @@ def test_a_replaced_leader_that_is_alive_follows_and_tells_those_who_wait() -> N
 
 def test_too_few_in_sync_refuse_before_the_append_and_behind_it() -> None:
     async def story(village: Village) -> None:
-        await village.start(A, B, C)
+        await village.start_all(A, B, C)
         await village.elect(A, isr=[A, B])
-        village.network.part(A, B)
-        village.network.part(A, C)
+        village.part(A, B, C)
         waiting = asyncio.ensure_future(village[A].publish(b"waits"))
         await asyncio.sleep(0.05)
         record = await village.record()
@@ -160,7 +158,7 @@ def test_too_few_in_sync_refuse_before_the_append_and_behind_it() -> None:
         assert village[A].partition.log.end_offset == 1
         village[A].append(b"acks=leader is taken, and not shown")
         await until(lambda: village[A].partition.log.flushed_offset == 2)
-        assert village[A].values == []
+        assert values(village[A]) == []
 
     live(story)
 
@@ -169,7 +167,7 @@ def test_a_slow_follower_leaves_and_comes_back() -> None:
     async def story(village: Village) -> None:
         await three(village)
         await village[A].publish(b"0")
-        village.network.part(A, C)
+        village.part(A, C)
         published = asyncio.ensure_future(village[A].publish(b"1"))
 
         await village.in_sync(A, B)
@@ -177,10 +175,10 @@ def test_a_slow_follower_leaves_and_comes_back() -> None:
         for number in range(2, 30):
             await village[A].publish(b"%d" % number)
         assert village[C].partition.log.end_offset == 1
-        village.network.join()
+        village.network.heal_all()
 
         await village.in_sync(A, B, C)
-        assert village[C].frames == village[A].frames
+        assert frames(village[C]) == frames(village[A])
 
     live(story)
 
@@ -188,15 +186,13 @@ def test_a_slow_follower_leaves_and_comes_back() -> None:
 def test_a_leader_that_reaches_nobody_resigns_where_too_few_would_be_left() -> None:
     async def story(village: Village) -> None:
         await three(village)
-        village.network.part(A, B)
-        village.network.part(A, C)
+        village.part(A, B, C)
         waiting = asyncio.ensure_future(village[A].publish(b"x"))
 
         with pytest.raises(NotLeader):
             await waiting
 
-        while (await village.record()).leader is not None:
-            await asyncio.sleep(0.05)
+        await village.unled()
         assert not village[A].replica.is_leader
 
     live(story)
@@ -204,7 +200,7 @@ def test_a_leader_that_reaches_nobody_resigns_where_too_few_would_be_left() -> N
 
 def test_a_follower_far_behind_catches_up_from_the_disk() -> None:
     async def story(village: Village) -> None:
-        await village.start(A, B)
+        await village.start_all(A, B)
         await village.elect(A, isr=[A, B])
         for number in range(60):
             await village[A].publish(b"%d" % number * 2_000, b"more")
@@ -212,7 +208,7 @@ def test_a_follower_far_behind_catches_up_from_the_disk() -> None:
 
         await village.in_sync(A, B, C)
 
-        assert village[C].frames == village[A].frames
+        assert frames(village[C]) == frames(village[A])
         assert village[C].partition.log.segment_count > 1
 
     live(story)
@@ -222,7 +218,7 @@ def test_a_follower_behind_the_start_begins_there() -> None:
     async def story(village: Village) -> None:
         await three(village)
         await village[A].publish(b"0")
-        village.stop(C)
+        village.stop(C, is_power_cut=True)
         await village.elect(A, isr=[A, B])
         for number in range(1, 60):
             await village[A].publish(b"%d" % number * 2_000)
@@ -234,35 +230,37 @@ def test_a_follower_behind_the_start_begins_there() -> None:
 
         log = village[C].partition.log
         assert log.first_offset == village[A].partition.log.first_offset
-        assert village[C].frames == village[A].frames
+        assert frames(village[C]) == frames(village[A])
         await until(lambda: log.start_offset == 50)
-        await until(lambda: village[C].values == village[A].values)
+        await until(lambda: values(village[C]) == values(village[A]))
 
     live(story, Village(segment_bytes=16 * KiB))
 
 
-def test_a_follower_whose_next_frames_are_given_up_meanwhile_begins_behind_them() -> None:
+def test_a_follower_whose_next_frames_are_given_up_meanwhile_begins_behind_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(network, "SESSION_UNSENT_BYTES_MAX", 64 * KiB)
+
     async def story(village: Village) -> None:
-        await village.start(A, B)
+        await village.start_all(A, B)
         await village.elect(A, isr=[A, B])
         for number in range(60):
             await village[A].publish(b"%d" % number * 2_000)
         await village.start(C)
-        await until(lambda: village.network.between(A, C) is not None)
-        stream = village.network.between(A, C)
-        assert stream is not None
-        stream.is_stuck = True
+        await until(lambda: C in village[A].replica.machine.followers)
+        village.network.clog(A, C)
         for number in range(60, 100):
             await village[A].publish(b"%d" % number * 2_000)
 
         village[A].partition.log.move_start(90)
         for number in range(100, 110):
             await village[A].publish(b"%d" % number * 2_000)
-        stream.is_stuck = False
+        village.network.unclog(A, C)
 
         await village.in_sync(A, B, C)
         assert village[C].partition.log.first_offset == village[A].partition.log.first_offset > 60
-        assert village[C].frames == village[A].frames
+        assert frames(village[C]) == frames(village[A])
 
     live(story, Village(segment_bytes=16 * KiB))
 
@@ -278,7 +276,7 @@ def test_followers_follow_the_start_of_the_leader() -> None:
         await until(
             lambda: village[B].partition.log.start_offset == village[C].partition.log.start_offset == 7
         )
-        assert village[B].values == [b"7", b"8", b"9"]
+        assert values(village[B]) == [b"7", b"8", b"9"]
 
     live(story)
 
@@ -291,13 +289,12 @@ def test_a_leader_whose_disk_fails_resigns_and_follows() -> None:
         with pytest.raises(GoQueueError):
             await village[A].publish(bytes(100_000))
 
-        while (await village.record()).leader is not None:
-            await asyncio.sleep(0.05)
+        await village.unled()
         await village.elect(B, isr=[B, C])
         await village[B].publish(b"1")
         await village.in_sync(A, B, C)
 
-        assert village[A].frames == village[B].frames
+        assert frames(village[A]) == frames(village[B])
 
     live(story)
 
@@ -310,7 +307,7 @@ def test_a_follower_whose_disk_fails_comes_back() -> None:
 
         await village[A].publish(bytes(100_000))
 
-        assert village[B].frames == village[A].frames
+        assert frames(village[B]) == frames(village[A])
 
     live(story)
 
@@ -321,12 +318,12 @@ def test_all_lose_power_and_come_back_with_all_that_was_acknowledged() -> None:
         for number in range(10):
             await village[A].publish(b"%d" % number)
         for node in (A, B, C):
-            village.stop(node)
-        await village.start(A, B, C)
+            village.stop(node, is_power_cut=True)
+        await village.start_all(A, B, C)
 
         await village.elect(C, isr=[A, B, C])
 
-        await until(lambda: village[C].values == [b"%d" % number for number in range(10)])
+        await until(lambda: values(village[C]) == [b"%d" % number for number in range(10)])
         await village[C].publish(b"10")
         await village.alike(A, B, C)
 
@@ -337,7 +334,7 @@ def test_a_leader_that_starts_again_does_not_go_on_in_its_epoch() -> None:
     async def story(village: Village) -> None:
         await three(village)
         await village[A].publish(b"0")
-        village.stop(A, has_power=True)
+        village.stop(A, is_power_cut=False)
         await village.start(A)
         await asyncio.sleep(1)
 
@@ -352,13 +349,12 @@ def test_what_is_not_committed_is_not_shown_by_a_replica_that_starts() -> None:
     async def story(village: Village) -> None:
         await three(village)
         await village[A].publish(b"0")
-        village.network.part(A, B)
-        village.network.part(A, C)
+        village.part(A, B, C)
         village[A].append(b"uncommitted")
         await until(lambda: village[A].partition.log.flushed_offset == 2)
-        village.stop(A, has_power=True)
+        village.stop(A, is_power_cut=False)
         await village.start(A)
 
-        assert village[A].values == []
+        assert values(village[A]) == []
 
     live(story)
