@@ -33,6 +33,9 @@ from goqueue.model.settings import TopicSettings
 from goqueue.records.frame import FRAME_BYTES, Frame, encode_frame, whole_steps
 from goqueue.records.layout import BatchHeader, patch
 
+STEP_FRAMES_MAX = 500
+"""What goes to another replica at once has no more frames than these, unless one append has: to check and
+note so many takes it less than 10 ms, in which its loop does nothing else."""
 _NO_INDEXES = (Checksum(0, 0), Checksum(0, 0))
 
 
@@ -266,7 +269,7 @@ class PartitionLog:
                 assert not pieces, "an append lies whole in one segment"
                 return chunk
             [piece] = chunk.batches
-            end, end_offset = whole_steps(piece)
+            end, end_offset = whole_steps(piece, count_max=STEP_FRAMES_MAX)
             if end:
                 pieces.append(piece[:end])
                 whole = pieces[0] if len(pieces) == 1 else memoryview(b"".join(pieces))

@@ -174,14 +174,16 @@ def frame_borders(data: memoryview) -> list[tuple[int, int, int]]:
     return borders
 
 
-def whole_steps(data: memoryview) -> tuple[int, int]:
+def whole_steps(data: memoryview, *, count_max: int) -> tuple[int, int]:
     """Where the last whole step ends in a piece of checked frames, and the offset behind; (0, -1): nowhere.
 
-    A step is what was written in one append: frames that continue, and the one that ends them.
+    A step is what was written in one append: frames that continue, and the one that ends them. Behind so many
+    frames no more steps are counted in.
     """
-    position, end = 0, len(data)
+    position, end, count = 0, len(data), 0
     step_end, last_position = 0, -1
-    while position < end:
+    while position < end and (count < count_max or last_position < 0):
+        count += 1
         size = FRAME_BYTES + _BODY_SIZE.unpack_from(data, position + _BODY_SIZE_POSITION)[0]
         if not data[position + _CONTINUES_POSITION]:
             step_end, last_position = position + size, position

@@ -91,7 +91,7 @@ def test_frames_of_one_step_are_read_together_however_small_the_budget(tmp_path:
     chunk = leader.read_steps(0, 10, read_bytes=from_disk)
 
     assert chunk.end_offset == 3
-    assert chunk.size == len(chunk.batches[0]) == whole_steps(chunk.batches[0])[0]
+    assert chunk.size == len(chunk.batches[0]) == whole_steps(chunk.batches[0], count_max=10)[0]
 
 
 def test_a_step_of_thousands_of_frames_is_read_whole(tmp_path: Path) -> None:
@@ -100,6 +100,15 @@ def test_a_step_of_thousands_of_frames_is_read_whole(tmp_path: Path) -> None:
 
     assert copy(leader, follower, max_bytes=1 << 20) == 1
     assert follower.end_offset == 4_500
+
+
+def test_small_appends_are_read_a_bounded_number_at_a_time(tmp_path: Path) -> None:
+    leader, follower = pair(tmp_path)
+    for _ in range(1_100):
+        put(leader, b"x")
+
+    assert copy(leader, follower, max_bytes=1 << 20) == 3
+    assert values_from(follower, 0) == values_from(leader, 0)
 
 
 def test_at_the_end_there_is_nothing_to_send(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from goqueue.broker.storage.flusher import Flusher
 from goqueue.broker.storage.partition import Partition
 from goqueue.core.cluster.replica import Replica
 from goqueue.core.cluster.values import part_key
+from goqueue.log.partition_log import STEP_FRAMES_MAX
 from goqueue.model.cluster import NodeId, PartitionRecord
 from goqueue.model.errors import (
     Corrupt,
@@ -50,10 +51,13 @@ from goqueue.model.replication import (
     Send,
     WriteFrames,
 )
+from goqueue.model.settings import KiB
 
 log = logging.getLogger(__name__)
 _NEWS_S = 0.005
 """A mark that has moved is told with the next frames, or after this."""
+_PUSH_BYTES = 256 * KiB
+"""What was written in a turn goes out at once when it is more than this: a follower takes it in pieces."""
 _LATER_S = 0.1
 """A follower that was refused, or lost its leader, asks again after this."""
 _NO_ROOM_S = 1.0
@@ -151,6 +155,7 @@ class Replicated:
         self._is_leader = False
         self._fresh: tuple[int, list[Buffer]] | None = None
         """What was written in this turn, and where it begins: it goes out in the next, in one piece."""
+        self._fresh_bytes = 0
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._disk_work: asyncio.Task[None] | None = None
         """The log is being cut or opened anew. That is not broken off: the next registration waits for it."""
@@ -225,14 +230,22 @@ class Replicated:
             return
         fresh = self._fresh
         if fresh is None:
-            self._fresh = (base_offset, [*buffers])
-            asyncio.get_running_loop().call_soon(self._push)
+            self._fresh = fresh = (base_offset, [*buffers])
+            if "push" not in self._timers:
+                self._timers["push"] = asyncio.get_running_loop().call_soon(self._push_fresh)
         else:
             fresh[1].extend(buffers)
+        self._fresh_bytes += sum(map(len, buffers))
+        if self._fresh_bytes >= _PUSH_BYTES or len(fresh[1]) >= 2 * STEP_FRAMES_MAX:
+            self._push()
+
+    def _push_fresh(self) -> None:
+        del self._timers["push"]
+        self._push()
 
     def _push(self) -> None:
         """Send what was written in the last turn, to all at once."""
-        fresh, self._fresh = self._fresh, None
+        fresh, self._fresh, self._fresh_bytes = self._fresh, None, 0
         if fresh is None or not self._is_leader:
             return
         base_offset, buffers = fresh

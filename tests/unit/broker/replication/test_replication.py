@@ -358,3 +358,28 @@ def test_what_is_not_committed_is_not_shown_by_a_replica_that_starts() -> None:
         assert values(village[A]) == []
 
     live(story)
+
+
+def test_what_is_written_in_one_turn_goes_out_in_pieces_that_a_follower_takes_without_a_long_hold() -> None:
+    async def story(village: Village) -> None:
+        await three(village)
+        await village[A].publish(b"0")
+        sizes = []
+        append_frames = village[B].partition.append_frames
+
+        def watched(data: memoryview) -> int:
+            sizes.append(len(data))
+            return append_frames(data)
+
+        village[B].partition.append_frames = watched  # type: ignore[method-assign]  # its own, for this test
+        for _ in range(1_500):
+            village[A].append(b"x")
+        for _ in range(20):
+            village[A].append(bytes(60_000))
+        await village[A].publish(b"the last")
+
+        assert frames(village[A]) == frames(village[B]) == frames(village[C])
+        assert len(sizes) > 6
+        assert max(sizes) < 330_000
+
+    live(story)
