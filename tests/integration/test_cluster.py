@@ -1,7 +1,9 @@
 """Three real nodes, an etcd and Kafka's own client: what was acknowledged is there, whoever dies."""
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,6 +13,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from goqueue.client import GoQueue
 from tests.integration.running_cluster import RunningCluster, cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -29,11 +32,11 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
 class Clients:
     """A producer that remembers what was acknowledged, and readers."""
 
-    def __init__(self, running: RunningCluster) -> None:
+    def __init__(self, running: RunningCluster, acked: dict[bytes, tuple[int, int]] | None = None) -> None:
         self.servers = ",".join(at for (_, door), at in running.doors.items() if door == "kafka")
         self.admin = AdminClient({"bootstrap.servers": self.servers})
-        self.acked: dict[bytes, tuple[int, int]] = {}
-        self._count = 0
+        self.acked = acked or {}
+        self._count = len(self.acked)
         self._producer = Producer(
             {
                 "bootstrap.servers": self.servers,
@@ -146,6 +149,9 @@ def test_every_node_tells_how_the_cluster_is(three: RunningCluster) -> None:
         ]
         assert sum(node["leads"] for node in state["nodes"]) == state["partitions"]
         assert sum(node["is_controller"] for node in state["nodes"]) == 1
+    with GoQueue(next(at for (_, door), at in three.doors.items() if door == "http")) as queue:
+        assert [node.id for node in queue.admin.cluster_state().nodes] == ["node-1", "node-2", "node-3"]
+        assert queue.admin.cluster_health().healthy_nodes == 3
     healths = answers("health")
     assert {health["status"] for health in healths} == {"healthy"}
     assert sorted(health["role"] for health in healths) == ["controller", "member", "member"]
@@ -238,3 +244,24 @@ def test_a_group_goes_on_over_the_deaths_of_its_coordinators(three: RunningClust
     late.close()
     assert ends == {number: offset for number, offset in committed.items() if offset >= 0}
     assert sum(ends.values()) == 600
+
+
+def test_a_node_whose_folder_was_emptied_gets_everything_again(tmp_path: Path) -> None:
+    with cluster(tmp_path / "c", "--nodes=3") as running:
+        running.start()
+        clients = Clients(running)
+        clients.create(TOPIC, 3)
+        clients.publish(TOPIC, 300)
+        assert running.stop() == 0
+        shutil.rmtree(tmp_path / "c/node-2")
+        running.start()
+        clients = Clients(running, clients.acked)
+        wait_until_in_sync(clients, TOPIC, 3)
+        clients.publish(TOPIC, 100)
+        assert clients.read_all(TOPIC) == clients.acked
+        assert running.stop() == 0
+    logs = {
+        node: {path.name: path.read_bytes() for path in (tmp_path / f"c/{node}/logs/{TOPIC}/0").glob("*.log")}
+        for node in ("node-1", "node-2", "node-3")
+    }
+    assert logs["node-2"] == logs["node-1"] == logs["node-3"] != {}

@@ -69,6 +69,8 @@ CASES: list[Case] = [
     (admin.ready(verbose=False), "GET /readyz", None, True),
     (admin.version(), "GET /version", None, True),
     (admin.stats(), "GET /stats", None, True),
+    (admin.cluster_state(), "GET /cluster/state", None, True),
+    (admin.cluster_health(), "GET /cluster/health", None, True),
     (admin.reliability_stats(), "GET /reliability/stats", None, True),
     (admin.priority_stats(), "GET /priority/stats", None, True),
     (admin.metrics(), "GET /metrics", None, True),

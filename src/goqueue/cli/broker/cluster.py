@@ -110,8 +110,16 @@ def tell_info(context: typer.Context, connect: Connect) -> None:
     with connect(context) as queue:
         stats = queue.admin.stats()
         version = queue.admin.version().version
-    # One node is the whole cluster, and its own controller.
-    shown = Info(stats.node_id, version, stats.uptime, stats.topics, stats.total_size_bytes, 1, stats.node_id)
+        state = queue.admin.cluster_state()
+    shown = Info(
+        stats.node_id,
+        version,
+        stats.uptime,
+        stats.topics,
+        stats.total_size_bytes,
+        len(state.nodes),
+        state.controller_id,
+    )
     show_fields(invocation(context).output, shown, _INFO)
 
 
@@ -119,10 +127,16 @@ def tell_info(context: typer.Context, connect: Connect) -> None:
 def nodes(context: typer.Context) -> None:
     """List the nodes."""
     with connect(context) as queue:
-        node_id = queue.admin.stats().node_id
+        state = queue.admin.cluster_state()
         is_ready = queue.admin.ready(verbose=False).is_ready
     where = target(invocation(context)).bootstrap
-    rows = [NodeRow(node_id, where, "", "ready" if is_ready else "not ready", True)]
+    rows = []
+    for node in state.nodes:
+        # The one that answers knows best how it is, and has just been reached.
+        is_here = node.id == state.node_id
+        status = "not ready" if is_here and not is_ready else node.status
+        client_address = node.client_address or (where if is_here else "")
+        rows.append(NodeRow(node.id, client_address, node.peer_address, status, node.is_controller))
     show_rows(invocation(context).output, rows, _NODES)
 
 

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from goqueue.client.call import Call, Reply, json_of
 from goqueue.wire import node
+from goqueue.wire.cluster import ClusterHealth, ClusterState
 from goqueue.wire.node import PriorityStats, ReliabilityStats, Stats, Version
 
 _NOT_READY = 503
@@ -35,6 +36,16 @@ def version() -> Call[Version]:
 def stats() -> Call[Stats]:
     """Topics and sizes."""
     return Call(method="GET", path="/stats", decode=json_of(Stats))
+
+
+def cluster_state() -> Call[ClusterState]:
+    """The nodes, who of them decides, and how partitions are, as the node that answers knows it."""
+    return Call(method="GET", path="/cluster/state", decode=json_of(ClusterState))
+
+
+def cluster_health() -> Call[ClusterHealth]:
+    """The same in short."""
+    return Call(method="GET", path="/cluster/health", decode=json_of(ClusterHealth))
 
 
 def reliability_stats() -> Call[ReliabilityStats]:
