@@ -2,7 +2,7 @@
 # package registry is enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run cluster stubs test check lint format imports types docs walks demo sim fuzz storm soak bench bench-spark soak-spark clean
+.PHONY: help setup run cluster stubs test check lint format imports types docs walks demo sim fuzz storm chaos soak bench bench-spark soak-spark clean
 
 SHELL := /bin/sh
 VENV := .venv
@@ -62,7 +62,7 @@ stubs: $(VENV)/.ready-dev ## Write the stubs in src/goqueue/proto anew from thei
 walks: $(VENV)/.ready-dev ## Write the transcripts of tests/walks anew, to be reviewed as a diff
 	$(BIN)/python -m tests.walks.teller
 
-sim: $(VENV)/.ready-dev ## Run a simulation: make sim SEED=7 STEPS=1000 WHAT=log|delays|queue|transactions|sinks|knowledge|replicas|nodes|cluster
+sim: $(VENV)/.ready-dev ## Run a simulation: make sim SEED=7 STEPS=1000 WHAT=log|delays|queue|transactions|sinks|knowledge|copies|replicas|nodes|cluster
 	$(BIN)/python -m goqueue.testing.simulate $(if $(WHAT),--what $(WHAT)) $(if $(SEED),--seed $(SEED)) $(if $(STEPS),--steps $(STEPS)) $(ARGS)
 
 fuzz: $(VENV)/.ready-dev ## Attack a door of a broker from a seed: make fuzz DOOR=kafka SEED=7 CASES=10000
@@ -70,6 +70,9 @@ fuzz: $(VENV)/.ready-dev ## Attack a door of a broker from a seed: make fuzz DOO
 
 storm: $(VENV)/.ready-dev ## Kill the broker while clients of all features work: make storm SEED=7 MINUTES=10
 	$(BIN)/python -m tests.storm $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
+
+chaos: $(VENV)/.ready-dev ## Kill nodes of a cluster, and its etcd, while clients work: make chaos SEED=7 MINUTES=5
+	$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
 
 soak: $(VENV)/.ready-dev ## Watch memory, descriptors and threads under a mixed load: make soak MINUTES=60
 	$(BIN)/python -m tests.soak $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)

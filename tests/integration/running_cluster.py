@@ -67,6 +67,13 @@ class RunningCluster:
                 return line
         raise AssertionError("\n".join([f"nobody said {text!r}:", *self.lines[-60:]]))
 
+    def drained(self) -> list[str]:
+        """All lines there have been."""
+        while not self._news.empty():
+            line = self._news.get()
+            self.lines += [] if line is None else [line]
+        return self.lines
+
     def child(self, name: str) -> psutil.Process:
         """The process of a node, or of etcd."""
         for child in psutil.Process(self.process.pid).children():
