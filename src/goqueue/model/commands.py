@@ -245,10 +245,12 @@ class FindOffsets:
 
     topics: Sequence[str]
     time_ms: int
+    only: Sequence[TopicPartition] | None = None
+    """These, of whatever topic: what one of several leaders is asked for. None: all of the topics."""
 
     @property
-    def place(self) -> TopicLeaders:
-        return TopicLeaders(self.topics)
+    def place(self) -> Place:
+        return TopicLeaders(self.topics) if self.only is None else Partitions(self.only)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,9 +298,13 @@ class WatchOffsets:
     past: Mapping[TopicPartition, int] = field(default_factory=dict)
     """The end offsets that are known already; a partition that is not here counts as new."""
     wait_ms: int = 0
+    only: Sequence[TopicPartition] | None = None
+    """As above, in the place of topics and pattern."""
 
     @property
     def place(self) -> Place:
+        if self.only is not None:
+            return Partitions(self.only)
         return TopicLeaders(self.topics) if self.pattern is None else Seat.EVERY_NODE
 
 

@@ -7,8 +7,10 @@ from goqueue.edge.peer.wire import HEAD
 from goqueue.model.commands import (
     BatchesRead,
     FindOffset,
+    FindOffsets,
     FoundOffset,
     MessagesRead,
+    OffsetRange,
     Placed,
     Publish,
     Published,
@@ -16,10 +18,11 @@ from goqueue.model.commands import (
     ReadFrames,
     ReadMessages,
     SplitRange,
+    WatchOffsets,
 )
 from goqueue.model.delays import Postponed
 from goqueue.model.errors import MessageTooLarge, OffsetOutOfRange
-from goqueue.model.ids import TopicName
+from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Lane, StoredMessage
 from goqueue.model.peers import Answered
 
@@ -39,6 +42,8 @@ def test_every_command_that_is_passed_on_has_a_reply_that_comes_back() -> None:
         ReadFrames: batches,
         SplitRange: [0, 10, 20],
         FindOffset: FoundOffset(5, 1_000, 2),
+        FindOffsets: {TopicPartition(TopicName("orders"), 1): 7},
+        WatchOffsets: {TopicPartition(TopicName("orders"), 1): OffsetRange(0, 7, 1_000)},
         Publish: [Placed(0, 5), Placed(3, 2**40, Lane.CRITICAL)],
     }
     assert replies.keys() == PASSED_ON.keys()

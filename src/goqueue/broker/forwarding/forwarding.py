@@ -10,10 +10,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.gathering import find_in_all, watch_all
 from goqueue.broker.forwarding.route import NOT_RUN, route
 from goqueue.broker.forwarding.shares import publish_in_shares
 from goqueue.broker.read.find_offset import find_offset
-from goqueue.broker.read.frames import read_frames, split_points
+from goqueue.broker.read.frames import offsets_at, read_frames, split_points, watch_offsets
 from goqueue.broker.read.read import read_messages
 from goqueue.broker.write.publish import publish
 from goqueue.core.cluster.values import Topic
@@ -21,16 +22,19 @@ from goqueue.model.cluster import NodeId
 from goqueue.model.commands import (
     BatchesRead,
     FindOffset,
+    FindOffsets,
     FoundOffset,
     MessagesRead,
+    OffsetRange,
     Publish,
     Published,
     ReadFrames,
     ReadMessages,
     SplitRange,
+    WatchOffsets,
 )
 from goqueue.model.errors import NotSupported
-from goqueue.model.ids import TopicName
+from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.places import Command
 from goqueue.model.ports import Peers
 
@@ -60,6 +64,8 @@ PASSED_ON: Mapping[type, Passed] = {
     ReadFrames: Passed(read_frames, BatchesRead),
     SplitRange: Passed(split_points, list[int]),
     FindOffset: Passed(find_offset, FoundOffset),
+    FindOffsets: Passed(offsets_at, dict[TopicPartition, int]),
+    WatchOffsets: Passed(watch_offsets, dict[TopicPartition, OffsetRange]),
 }
 
 
@@ -84,11 +90,18 @@ class Forwarding:
         patience = self.patience()
         while True:
             try:
-                [node] = route(command.place, self._broker.metadata, self.me)
-                return cast(T, await self.run_at(node, command))
+                return cast(T, await self._run_once(command))
             except NOT_RUN:
                 if not await patience.is_worth_another_try():
                     raise
+
+    async def _run_once(self, command: Command) -> object:
+        if isinstance(command, FindOffsets):
+            return await find_in_all(self._broker, command, self)
+        if isinstance(command, WatchOffsets):
+            return await watch_all(self._broker, command, self)
+        [node] = route(command.place, self._broker.metadata, self.me)
+        return await self.run_at(node, command)
 
     async def run_at(self, node: NodeId, command: Command) -> object:
         """What a verb gives at one node, or the error that it raises there."""

@@ -55,12 +55,11 @@ async def read_frames(broker: Broker, command: ReadFrames) -> BatchesRead:
 
 async def watch_offsets(broker: Broker, command: WatchOffsets) -> dict[TopicPartition, OffsetRange]:
     """Where partitions begin and end. Waits until one ends behind what the caller knows of it."""
-    matches = None if command.pattern is None else _compile(command.pattern)
+    watched = watched_by(broker, command)
     deadline_ns = broker.clock.monotonic_ns() + command.wait_ms * 1_000_000
     is_first_time = True
     while True:
-        matching = [] if matches is None else sorted(name for name in broker.topics if matches(name))
-        partitions = _partitions(broker, dict.fromkeys([*command.topics, *matching]))
+        partitions = _partitions(broker, watched(), command.only)
         if is_first_time and any(partition.has_hidden for partition in partitions):
             is_first_time = False
             await commit_written(partitions)
@@ -76,7 +75,7 @@ async def watch_offsets(broker: Broker, command: WatchOffsets) -> dict[TopicPart
 async def offsets_at(broker: Broker, command: FindOffsets) -> dict[TopicPartition, int]:
     """The first offset of that time or later in each partition; its end when there is none."""
     offsets = {}
-    partitions = _partitions(broker, command.topics)
+    partitions = _partitions(broker, command.topics, command.only)
     await commit_written(partitions)
     for partition in partitions:
         # Taken before the look-up: what arrives meanwhile is behind it and is not passed over.
@@ -114,7 +113,22 @@ def _compile(pattern: str) -> Callable[[str], object]:
         raise Invalid(f"{pattern!r} is not a regular expression: {error}") from error
 
 
-def _partitions(broker: Broker, topics: Iterable[str]) -> list[Readable]:
+def watched_by(broker: Broker, command: WatchOffsets) -> Callable[[], Iterable[str]]:
+    """Gives the topics that are watched, by name and by pattern, as there are now."""
+    matches = None if command.pattern is None else _compile(command.pattern)
+
+    def topics() -> Iterable[str]:
+        matching = [] if matches is None else sorted(name for name in broker.topics if matches(name))
+        return dict.fromkeys([*command.topics, *matching])
+
+    return topics
+
+
+def _partitions(
+    broker: Broker, topics: Iterable[str], only: Iterable[TopicPartition] | None
+) -> list[Readable]:
+    if only is not None:
+        return [broker.readable(source) for source in only]
     return [partition for topic in topics for partition in broker.topic(topic).readables]
 
 

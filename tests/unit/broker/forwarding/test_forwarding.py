@@ -14,11 +14,12 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.forwarding import forwarding as module
 from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.forwarding.forwarding import PASSED_ON, Forwarding
+from goqueue.broker.read.frames import offsets_at, watch_offsets
 from goqueue.broker.read.read import read_messages
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.write.publish import publish
 from goqueue.model.cluster import NodeId, PartitionRecord
-from goqueue.model.commands import Placed, Publish, ReadMessages
+from goqueue.model.commands import FindOffsets, Placed, Publish, ReadMessages, WatchOffsets
 from goqueue.model.errors import (
     AnswerLost,
     GoQueueError,
@@ -37,7 +38,7 @@ from goqueue.model.ports import Peers
 from goqueue.model.settings import BrokerConfig
 from goqueue.model.topics import CreateTopic
 from goqueue.node.disk import FolderDisk
-from tests.unit.broker.running import ORDERS, running
+from tests.unit.broker.running import ORDERS, running, until
 
 A, B = NodeId("a"), NodeId("b")
 COUNT = 4
@@ -215,6 +216,43 @@ def test_messages_are_read_from_their_leader(tmp_path: Path) -> None:
         [message] = (await at_home(two.a, read_messages, read)).messages
         assert message.value == b"there"
         assert two.calls.asked == [(B, read)]
+
+    walk(tmp_path, work)
+
+
+def test_ends_of_all_partitions_are_asked_of_their_leaders(tmp_path: Path) -> None:
+    async def work(two: Two) -> None:
+        two.lead({0: A, 1: B, 2: A, 3: B})
+        await publish(two.a, Publish(topic=ORDERS, messages=[to(0, b"a"), to(2, b"a"), to(2, b"b")]))
+        await publish(two.b, Publish(topic=ORDERS, messages=[to(1, b"c")] * 3 + [to(3, b"c")] * 4))
+        for watch in (WatchOffsets(topics=[ORDERS]), WatchOffsets(pattern="ord.*")):
+            ranges = await at_home(two.a, watch_offsets, watch)
+            ends = [(at.partition, found.end_offset) for at, found in ranges.items()]
+            assert ends == [(0, 1), (1, 3), (2, 2), (3, 4)]
+        at = await at_home(two.a, offsets_at, FindOffsets(topics=[ORDERS], time_ms=0))
+        assert {source.partition: offset for source, offset in at.items()} == {0: 0, 1: 0, 2: 0, 3: 0}
+        with pytest.raises(TopicNotFound):
+            await at_home(two.a, watch_offsets, WatchOffsets(topics=["nothing"]))
+        assert await at_home(two.a, watch_offsets, WatchOffsets(pattern="none.*", wait_ms=10)) == {}
+
+    walk(tmp_path, work)
+
+
+def test_who_watches_is_told_by_whichever_leader_has_more(tmp_path: Path) -> None:
+    async def work(two: Two) -> None:
+        two.lead({0: A, 1: B, 2: A, 3: B})
+        past = {TopicPartition(ORDERS, number): 0 for number in range(COUNT)}
+        for broker, number in ((two.b, 3), (two.a, 0)):
+            watch = WatchOffsets(topics=[ORDERS], past=past, wait_ms=20_000)
+            watching = asyncio.ensure_future(at_home(two.a, watch_offsets, watch))
+            await until(lambda: bool(two.a.waiting_reads and two.b.waiting_reads))
+            assert not watching.done()
+            await publish(broker, Publish(topic=ORDERS, messages=[to(number, b"new")]))
+            ranges = await watching
+            assert ranges[TopicPartition(ORDERS, number)].end_offset == 1
+            assert not two.a.waiting_reads
+            assert not two.b.waiting_reads
+            past[TopicPartition(ORDERS, number)] = 1
 
     walk(tmp_path, work)
 

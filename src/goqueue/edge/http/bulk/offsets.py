@@ -9,6 +9,7 @@ from litestar.di import NamedDependency
 from litestar.params import RawBody
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.read.frames import offsets_at, watch_offsets
 from goqueue.edge.http.bulk.bodies import OffsetsAtBody, WatchOffsetsBody
 from goqueue.edge.http.config import HttpConfig
@@ -51,8 +52,9 @@ async def watch_offsets_route(
     if past is None:
         wait_ms = 0
     ranges = await long_polls.hold(
-        lambda wait_ms: watch_offsets(
+        lambda wait_ms: at_home(
             broker,
+            watch_offsets,
             WatchOffsets(topics=asked.topics or (), pattern=asked.pattern, past=past or {}, wait_ms=wait_ms),
         ),
         min(max(wait_ms, 0), config.wait_ms_max),
@@ -74,8 +76,10 @@ async def offsets_at_route(broker: NamedDependency[Broker], body: RawBody) -> Of
     asked = decode(_at_decoder, body)
     return OffsetsAt(
         _by_topic(
-            await offsets_at(
-                broker, FindOffsets(topics=list(dict.fromkeys(asked.topics)), time_ms=asked.time_ms)
+            await at_home(
+                broker,
+                offsets_at,
+                FindOffsets(topics=list(dict.fromkeys(asked.topics)), time_ms=asked.time_ms),
             )
         )
     )
