@@ -8,6 +8,7 @@ from goqueue.core.cluster import values
 from goqueue.core.cluster.controller import (
     MOVES_MAX,
     PUTS_MAX,
+    STEPS_MAX,
     WantedTopic,
     bundle,
     decide,
@@ -358,3 +359,13 @@ def test_what_one_node_led_alone_is_led_by_all_when_others_have_come() -> None:
     first = Counter(world.record(topic, number).replicas[0] for number in range(50))
     assert max(first.values()) - min(first.values()) <= 1
     assert {len(world.record(topic, number).replicas) for number in range(50)} == {3}
+
+
+def test_very_many_elections_are_decided_on_in_turns() -> None:
+    world = world_of(A, B)
+    orders = world.add_topic("orders", *[world.led_by(A, A, B)] * (STEPS_MAX + 20))
+    world.leave(A)
+
+    assert [world.decide(), world.decide(), world.decide()] == [STEPS_MAX, 20, 0]
+
+    assert {world.record(orders, number).leader for number in range(STEPS_MAX + 20)} == {B}

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 from goqueue.core.cluster import values
-from goqueue.core.cluster.elections import Alive, candidates, elect, elect_unclean, fit_record
+from goqueue.core.cluster.elections import Alive, candidates, elect, elect_unclean, fit_record, is_quiet
 from goqueue.core.cluster.isr import min_isr_of
 from goqueue.core.cluster.metadata import Metadata
 from goqueue.core.cluster.moves import begin_move, cancel_move, finish_move, is_moving
@@ -36,6 +36,8 @@ MOVES_MAX = 20
 INTERNAL_REPLICAS = 3
 IMBALANCE_MAX = 0.1
 """Which share of the partitions that a node should lead may be led by others."""
+STEPS_MAX = 500
+"""So many partitions get a leader in one decision, which holds the loop; then comes the next one."""
 PUTS_MAX = 60
 """So many keys are changed together; a store refuses more than 128 operations, guards among them."""
 
@@ -125,7 +127,7 @@ class _Deciding:
         self._with_order: dict[Place, list[str]] = {}
         """Orders that are done with the record of a partition."""
         self._more: list[Step[None]] = []
-        self._moving = sum(map(is_moving, self._records.values()))
+        self._moving = sum(1 for record in self._records.values() if record.adding or record.removing)
         self._placement: Placement | None = None
 
     def make(self, wanted: Sequence[WantedTopic], *, now_ms: int) -> None:
@@ -149,7 +151,13 @@ class _Deciding:
 
     def fit(self) -> None:
         """Leaders and ISRs for the nodes that are there; moves that have come to their end."""
+        nodes = self._nodes
         for place, record in self._records.items():
+            # Mostly there is nothing to do, and there may be ten thousand of them.
+            if not record.adding and not record.removing and is_quiet(record, nodes):
+                continue
+            if len(self._changed) >= STEPS_MAX:
+                break
             fitted = fit_record(record, self._nodes, min_isr=min_isr_of(record))
             finished = finish_move(fitted, self._nodes)
             self._moving -= is_moving(fitted) and not is_moving(finished)
@@ -165,9 +173,11 @@ class _Deciding:
     def grow_internal_topics(self) -> None:
         """Internal topics get their copies by themselves as nodes come: nobody has to know a setting."""
         wanted = min(INTERNAL_REPLICAS, len(placeable(self._image)))
+        names = self._image.names
+        internal = {topic_id for topic_id, name in names.items() if name.startswith(INTERNAL_PREFIX)}
         for place, record in self._records.items():
             lacking = wanted - len(record.replicas)
-            if lacking <= 0 or not self._image.names[place[0]].startswith(INTERNAL_PREFIX):
+            if lacking <= 0 or place[0] not in internal:
                 continue
             if not is_moving(self._now(place)) and self._moving < MOVES_MAX:
                 held = self._now(place).replicas

@@ -32,7 +32,7 @@ def is_quiet(record: PartitionRecord, nodes: Nodes) -> bool:
     leader = None if record.leader is None else nodes.get(record.leader)
     if leader is None or leader.incarnation != record.incarnation or leader.state is NodeState.DRAINING:
         return False
-    return all(node in nodes for node in record.isr)
+    return nodes.keys() >= set(record.isr)
 
 
 def fit_record(record: PartitionRecord, nodes: Nodes, *, min_isr: int) -> PartitionRecord:

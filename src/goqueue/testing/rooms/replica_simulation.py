@@ -45,7 +45,7 @@ DELIVERIES_MAX = 8
 MANY_DISKS = 4
 """So many times as many are lost where rules are looked at that are about lost disks."""
 LATE_SHARE = 0.2
-ROUNDS_OF_HEALING = 60
+ROUNDS_OF_HEALING = 150
 WORK = {
     "append": 20,
     "flush": 24,
