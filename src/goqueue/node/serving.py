@@ -76,9 +76,9 @@ async def _serve_folder(
             if cluster is not None:
                 await cluster.prepare(broker)
             doors = await open_doors(broker, config)
+            _freeze_memory()  # it holds the loop: before others count on this node
             for opened in doors if cluster is None else await _enter(cluster, broker, doors):
                 print(f"{opened.name:6} listening on {opened.address}")
-            _freeze_memory()
             print("ready", flush=True)
             failure = await _stop_or_failure(stop, broker)
             logger.info("stopping")
