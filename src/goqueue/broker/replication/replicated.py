@@ -417,6 +417,9 @@ class Replicated:
     def _ask(self, leader: NodeId, message: Follow) -> None:
         """Open a session. Without a connection one is waited for, and then the question is asked anew."""
         self._drop_receiver()
+        if self.partition.damage is not None:
+            self._mend()
+            return
         link = self._around.links.at_hand(leader)
         if link is None:
             self._around.links.tell_when_there(leader, self._follow_if_idle)
@@ -424,6 +427,16 @@ class Replicated:
         receiver = Receiver(self)
         self._receiver = receiver
         receiver.stream = link.follow(message, receiver)
+
+    def _mend(self) -> None:
+        """A damaged log is dropped and followed anew, once nobody believes that it holds everything."""
+        record = self.machine.record
+        if record is None or self._me.node in record.isr or self._me.node in record.elr:
+            self._later("follow", _NO_ROOM_S, self._follow_anew)
+            return
+        log.warning("damaged_replica_dropped partition=%s", self.partition.source)
+        self._carry_out(self.machine.resign(is_reopening=True))
+        self._begin(self._begin_empty())
 
     def _follow_if_idle(self) -> None:
         if self._receiver is None and not self._is_closed:
@@ -473,6 +486,10 @@ class Replicated:
         """The log is what it should be; if its disk has failed over that, whoever opens it anew goes on."""
         if not self.partition.is_failed:
             self._carry_out(self.machine.reopened(now_ms=self._around.now_ms()))
+
+    async def _begin_empty(self) -> None:
+        await self._around.cutter.begin_empty(self.partition, why=self._not_leader())
+        self._carry_out(self.machine.reopened(now_ms=self._around.now_ms()))
 
     async def _reopen(self) -> None:
         """Open a partition anew that has stopped, as often as it takes."""

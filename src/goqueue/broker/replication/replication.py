@@ -11,6 +11,7 @@ from uuid import UUID
 
 from goqueue.broker.replication.follower import Links
 from goqueue.broker.replication.replicated import Heard, NoRoles, Replicated, Roles, Surroundings
+from goqueue.broker.slices import Slices
 from goqueue.broker.storage.cutting import Cutter
 from goqueue.broker.storage.flusher import Flusher
 from goqueue.broker.storage.partition import Partition
@@ -111,8 +112,10 @@ class Replication:
         while True:
             # All keys, not records alone: a leader must have heard of all that came before a registration.
             loaded = await self._store.load("")
+            slices = Slices(self._around.clock)
             for key, item in loaded.items.items():
                 self._take(key, item.value, item.revision)
+                await slices.pause()
             heard.revision = loaded.revision
             try:
                 async for change in self._store.follow("", loaded.revision):
@@ -134,5 +137,7 @@ class Replication:
     async def _pass_time(self) -> None:
         while True:
             await asyncio.sleep(_TICK_S)
+            slices = Slices(self._around.clock)
             for replica in tuple(self._replicas.values()):
                 replica.tick()
+                await slices.pause()

@@ -40,6 +40,14 @@ class Cutter:
         log = partition.log
         await self._while_paused(partition, why, self._begin(partition, max(offset, log.first_offset)))
 
+    async def begin_empty(self, partition: Partition, *, why: GoQueueError) -> None:
+        """Drop a damaged log and begin at 0, or rather where the leader will say. Others must have it all."""
+        await self._while_paused(partition, why, self._begin_empty(partition))
+
+    async def _begin_empty(self, partition: Partition) -> None:
+        await self._flusher.void(partition)
+        await self._threads.run(partition.begin_empty, 0)
+
     async def _begin(self, partition: Partition, offset: int) -> None:
         await self._cut(partition, offset)
         await self._threads.run(partition.begin, offset)

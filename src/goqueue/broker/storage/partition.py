@@ -34,7 +34,7 @@ from goqueue.log.partition_log import CheckedBatch, PartitionLog, storage_error
 from goqueue.log.reading import from_disk
 from goqueue.log.recovery import NO_LIMIT, Recovered
 from goqueue.log.redo import redo
-from goqueue.log.snapshot import load_snapshots, owner_of
+from goqueue.log.snapshot import begin_at, load_snapshots, owner_of
 from goqueue.model.errors import Corrupt, GoQueueError, PartitionDamaged, StorageFailed, StorageFull
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Lane
@@ -570,6 +570,22 @@ class Partition:
         self._log.begin_anew(offset)
         self._save_point()
         self._set_mark()
+
+    def begin_empty(self, offset: int) -> None:
+        """While it is paused: drop everything, damaged as it may be, and begin in an empty folder.
+
+        The commit log has forgotten it. Others have what is dropped: a power cut in between leaves a folder
+        without anything, which is damage, and then this is done again. Waits for the disk; raises OSError.
+        """
+        damage = self._log.damage
+        self._close_log()
+        if damage is not None and damage.owner is not None:
+            put_aside(self._disk, self.folder, damage.owner)  # another topic's is not ours to remove
+        else:
+            self._disk.remove_tree(self.folder)
+        self._disk.make_folder(self.folder)
+        begin_at(self._disk, self.folder, offset, topic_id=self._topic_id)
+        self._open(())
 
     def end_pause(self, why: GoQueueError, error: OSError | None = None) -> None:
         """Go back to work, or stop and be opened anew. Raises what keeps it from work."""

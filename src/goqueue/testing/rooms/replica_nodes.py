@@ -156,6 +156,10 @@ class ReplicaVillage:
         ended.replication.close()
         self._introduce()
 
+    def disk_of(self, node: NodeId) -> SimulatedDisk:
+        """What a node that is down has left."""
+        return self._disks[node]
+
     def _introduce(self) -> None:
         """All that are alive hear who is."""
         for node in self.nodes.values():

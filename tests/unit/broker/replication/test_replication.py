@@ -383,3 +383,29 @@ def test_what_is_written_in_one_turn_goes_out_in_pieces_that_a_follower_takes_wi
         assert max(sizes) < 330_000
 
     live(story)
+
+
+def test_a_replica_that_has_lost_bytes_is_filled_anew_once_it_is_out_of_the_isr() -> None:
+    async def story(village: Village) -> None:
+        await three(village)
+        for number in range(30):
+            await village[A].publish(b"%d" % number * 500)
+        await village[C].partition.save_recovery_point()
+        village.stop(C, is_power_cut=False)
+        await village.elect(A, isr=[A, B, C])
+        village.disk_of(C).stored("logs/orders/0/00000000000000000000.log").truncate(100)
+        damaged = await village.start(C)
+        assert damaged.partition.damage is not None
+        await asyncio.sleep(5)
+        assert damaged.partition.damage is not None, "it is believed to hold everything"
+
+        await village.elect(A, isr=[A, B])
+        await village.in_sync(A, B, C)
+
+        assert damaged.partition.damage is None
+        assert frames(village[C]) == frames(village[A])
+        await village[A].publish(b"the last")
+        village.stop(C, is_power_cut=True)
+        assert frames(await village.start(C)) == frames(village[A])
+
+    live(story)
