@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from dataclasses import replace
 from random import Random
 from uuid import UUID
@@ -224,6 +225,28 @@ def test_a_peer_that_falls_silent_is_lost_and_one_that_says_so_is_not() -> None:
             assert message[0] == Kind.IDLE
         assert here.user.followers[0].ended_count == 1
         assert (FRIEND.node, Loss.SILENT) not in here.user.losses
+
+    attack(work)
+
+
+def stand_still() -> None:
+    """The loop and all in it, as when the process is stopped."""
+    end_s = time.monotonic() + 2 * QUICK.silence_ms / 1_000
+    while time.monotonic() < end_s:
+        pass
+
+
+def test_a_node_that_stood_still_does_not_take_others_for_silent() -> None:
+    async def work(here: Attacked) -> None:
+        raw = await here.greeted()
+        await raw.next_of(Kind.IDLE)
+        raw.send(head_of(Kind.IDLE, 0, 0))
+        stand_still()
+        for _ in range(10):
+            message = await raw.receive()
+            assert message is not None
+            raw.send(head_of(Kind.IDLE, 0, 0))
+        assert (RAW.node, Loss.SILENT) not in here.user.losses
 
     attack(work)
 
