@@ -10,10 +10,11 @@ import gc
 from collections import Counter
 from random import Random
 
+from goqueue.broker.replication.replicated import Replicated
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.write.publish import publish
-from goqueue.core.cluster.values import PARTS, decode_part
+from goqueue.core.cluster.values import PARTS, decode_part, parsed_part_key
 from goqueue.log.reading import from_disk
 from goqueue.model.cluster import NodeId, PartitionRecord
 from goqueue.model.commands import Placed, Publish
@@ -85,6 +86,9 @@ class ClusterSimulation:
         self._leaders: dict[tuple[str, int], tuple[NodeId, int]] = {}
         self._publishes: set[asyncio.Task[None]] = set()
         self._number = 0
+        self._ends: Counter[int] = Counter()
+        """Of each partition, where the last acknowledged message ends."""
+        self._shown_ends: Counter[int] = Counter()
 
     def run(self) -> Counter[str]:
         loop = LoopOfLives(self._clock)
@@ -280,6 +284,7 @@ class ClusterSimulation:
             place = (number, result.offset)
             before = self._acknowledged.setdefault(place, value)
             demand(before == value, f"two messages were acknowledged at {place}")
+            self._ends[number] = max(self._ends[number], result.offset + 1)
             self.counts["acknowledged"] += 1
         else:
             self.counts["refused"] += 1
@@ -294,6 +299,7 @@ class ClusterSimulation:
                 messages = _messages(partition, partition.commit_mark)
             except NotLeader:
                 continue  # its log is being cut
+            self._check_shown_end(partition)
             for offset, value in messages:
                 place = (partition.source.partition, offset)
                 before = self._shown.setdefault(place, value)
@@ -302,6 +308,17 @@ class ClusterSimulation:
                 )
                 acknowledged = self._acknowledged.get(place, value)
                 demand(acknowledged == value, f"{acknowledged[:20]!r} was acknowledged at {place}")
+
+    def _check_shown_end(self, partition: Partition) -> None:
+        """The newest leader that knows the commit mark shows no less than anybody has shown."""
+        number, copies = partition.source.partition, partition.copies
+        records = {parsed_part_key(key)[1]: record for key, record in self._records().items()}
+        if isinstance(copies, Replicated) and number in records:
+            machine = copies.machine
+            if machine.is_leader and machine.epoch == records[number].epoch and machine.is_mark_known:
+                shown = self._shown_ends[number]
+                demand(partition.commit_mark >= shown, f"{shown} offsets of {number} were shown before")
+        self._shown_ends[number] = max(self._shown_ends[number], partition.commit_mark)
 
     # Promises.
 
@@ -327,6 +344,22 @@ class ClusterSimulation:
                 leader = (record.leader, record.incarnation)
                 before = self._leaders.setdefault((key, record.epoch), leader)
                 demand(before == leader, f"epoch {record.epoch} of {key} has two leaders: {before}, {leader}")
+            self._check_holders(parsed_part_key(key)[1], record)
+
+    def _check_holders(self, number: int, record: PartitionRecord) -> None:
+        """Whoever is in sync or may be elected, and is there to be asked, has all that was acknowledged."""
+        end_offset = self._ends[number]
+        for node in self._ready():
+            if node.node not in {*record.isr, *record.elr} or TOPIC not in node.broker.topics:
+                continue
+            partition = node.broker.topics[TOPIC].partitions[number]
+            if not partition.is_here:
+                continue
+            try:
+                safe = partition.log.flushed_offset
+            except GoQueueError:
+                continue  # it is being cut, or opened anew
+            demand(safe >= end_offset, f"{end_offset} offsets of {number} count, and {node.node} has {safe}")
 
     async def _heal(self) -> None:
         """Nothing goes wrong any more: soon all are in sync, and everything is served."""
