@@ -256,6 +256,9 @@ class Replicated:
     def flushed(self) -> None:
         self._carry_out(self.machine.log_moved())
 
+    def start_moved(self) -> None:
+        self._tell_news()
+
     def failed(self) -> None:
         """The disk has failed the partition, which has stopped: it is opened anew, and leads no more."""
         if not self._is_closed:

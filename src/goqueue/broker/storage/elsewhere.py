@@ -39,6 +39,9 @@ class Unled:
     def flushed(self) -> None:
         """What the disk has does not count by itself."""
 
+    def start_moved(self) -> None:
+        """Nobody moves it here."""
+
 
 class PartitionElsewhere(Partition):
     """A partition of which this node holds no replica: a place in its topic's list, and nothing more."""

@@ -86,6 +86,9 @@ class Copies(Protocol):
     def flushed(self) -> None:
         """More of the log is on the disk."""
 
+    def start_moved(self) -> None:
+        """What lies before the log's start was given up: the others are to do so too, now."""
+
 
 class Partition:
     is_here = True
@@ -570,6 +573,13 @@ class Partition:
         self._log.begin_anew(offset)
         self._save_point()
         self._set_mark()
+
+    def move_start(self, start_offset: int) -> None:
+        """Give up what lies before an offset, here and on the other replicas. Raises NotLeader."""
+        self.admit_read()
+        self.log.move_start(start_offset)
+        if self.copies is not None:
+            self.copies.start_moved()
 
     def begin_empty(self, offset: int) -> None:
         """While it is paused: drop everything, damaged as it may be, and begin in an empty folder.

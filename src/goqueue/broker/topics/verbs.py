@@ -305,7 +305,7 @@ async def delete_records(broker: Broker, command: DeleteRecords) -> int:
     if not 0 <= offset <= partition.commit_mark:
         raise OffsetOutOfRange(offset, start_offset=log.start_offset, end_offset=partition.commit_mark)
     async with broker.delays.noted(command.target):
-        log.move_start(offset)
+        partition.move_start(offset)
     async with broker.health.reserve.lent():
         await partition.save_recovery_point()
     return log.start_offset

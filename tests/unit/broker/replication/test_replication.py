@@ -271,7 +271,9 @@ def test_followers_follow_the_start_of_the_leader() -> None:
         for number in range(10):
             await village[A].publish(b"%d" % number)
 
-        village[A].partition.log.move_start(7)
+        village[A].partition.move_start(7)
+        await asyncio.sleep(0.05)
+        assert village[B].partition.log.start_offset == 7, "it is told at once, and not with the next frames"
 
         await until(
             lambda: village[B].partition.log.start_offset == village[C].partition.log.start_offset == 7

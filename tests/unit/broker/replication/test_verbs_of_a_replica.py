@@ -43,6 +43,7 @@ class SomeCopies:
         self.is_mark_known = True
         self.pushed: list[tuple[int, int, bytes]] = []
         self.flush_count = 0
+        self.starts_moved = 0
 
     def admit_lead(self) -> None:
         if not self.is_leader:
@@ -62,6 +63,9 @@ class SomeCopies:
 
     def flushed(self) -> None:
         self.flush_count += 1
+
+    def start_moved(self) -> None:
+        self.starts_moved += 1
 
 
 def walk(root: Path, work: Callable[[Broker, SomeCopies], Awaitable[None]]) -> None:
@@ -171,6 +175,38 @@ def test_who_reads_elsewhere_is_sent_on(tmp_path: Path) -> None:
             await find_offset(broker, FindOffset(source=ORDERS_0, spot=Spot.LATEST))
         with pytest.raises(NotLeader):
             await delete_records(broker, DeleteRecords(target=ORDERS_0, before_offset=0))
+
+    walk(tmp_path, work)
+
+
+def test_what_is_deleted_is_told_to_the_others_at_once(tmp_path: Path) -> None:
+    async def work(broker: Broker, copies: SomeCopies) -> None:
+        for _ in range(3):
+            await put(broker)
+        broker.partition(ORDERS_0).move_mark(3)
+
+        await delete_records(broker, DeleteRecords(target=ORDERS_0, before_offset=2))
+
+        assert copies.starts_moved == 1
+        assert broker.partition(ORDERS_0).log.start_offset == 2
+
+    walk(tmp_path, work)
+
+
+def test_who_leads_no_more_when_its_turn_comes_deletes_nothing(tmp_path: Path) -> None:
+    async def work(broker: Broker, copies: SomeCopies) -> None:
+        await put(broker)
+        deleting = asyncio.ensure_future(
+            delete_records(broker, DeleteRecords(target=ORDERS_0, before_offset=1))
+        )
+        await asyncio.sleep(0)  # it waits for the mark
+        copies.is_leader = False
+        broker.partition(ORDERS_0).move_mark(1)
+
+        with pytest.raises(NotLeader):
+            await deleting
+
+        assert broker.partition(ORDERS_0).log.start_offset == 0
 
     walk(tmp_path, work)
 
