@@ -1,8 +1,8 @@
 """Commands are carried to where they are at home, and those that come from other nodes are run here.
 
 A command that another node sends is run here or refused, and never sent on: who sent it looks at its image
-again. It is sent once more only when it was not run: nobody was reached, or who was does not lead the
-place.
+again. It is sent once more when it was not run, be it that nobody was reached, or that who was does not
+lead the place; one that only looks also when its answer was lost.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from goqueue.model.commands import (
     SplitRange,
     WatchOffsets,
 )
-from goqueue.model.errors import NotSupported
+from goqueue.model.errors import AnswerLost, NotSupported
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.places import Command
 from goqueue.model.ports import Peers
@@ -91,7 +91,7 @@ class Forwarding:
         while True:
             try:
                 return cast(T, await self._run_once(command))
-            except NOT_RUN:
+            except (*NOT_RUN, AnswerLost):  # all but a publish only look, and may be asked twice
                 if not await patience.is_worth_another_try():
                     raise
 
@@ -137,11 +137,14 @@ class Patience:
     def __init__(self, broker: Broker, changed: asyncio.Event) -> None:
         self._clock = broker.clock
         self._changed = changed
-        self._end_ns = broker.clock.monotonic_ns() + PATIENCE_MS * 1_000_000
+        self._end_ns: int | None = None
 
     async def is_worth_another_try(self) -> bool:
         """Wait until something may be different; False: it has taken too long."""
-        if self._clock.monotonic_ns() >= self._end_ns:
+        now_ns = self._clock.monotonic_ns()
+        if self._end_ns is None:  # it is the first trouble: what was waited for before does not count
+            self._end_ns = now_ns + PATIENCE_MS * 1_000_000
+        if now_ns >= self._end_ns:
             return False
         self._changed.clear()
         try:

@@ -220,6 +220,18 @@ def test_messages_are_read_from_their_leader(tmp_path: Path) -> None:
     walk(tmp_path, work)
 
 
+def test_a_look_whose_answer_was_lost_is_taken_again(tmp_path: Path) -> None:
+    async def work(two: Two) -> None:
+        two.lead({0: A, 1: B, 2: A, 3: B})
+        await publish(two.b, Publish(topic=ORDERS, messages=[to(1, b"there")]))
+        two.calls.troubles = [AnswerLost("b", "the connection was lost"), NodeUnreachable("b")]
+        read = ReadMessages(source=TopicPartition(ORDERS, 1))
+        assert len((await at_home(two.a, read_messages, read)).messages) == 1
+        assert len(two.calls.asked) == 3
+
+    walk(tmp_path, work)
+
+
 def test_ends_of_all_partitions_are_asked_of_their_leaders(tmp_path: Path) -> None:
     async def work(two: Two) -> None:
         two.lead({0: A, 1: B, 2: A, 3: B})
