@@ -82,3 +82,13 @@ def test_partitions_without_a_choice_are_spread_by_hash_and_not_all_on_one_node(
     racks = {NodeId(f"n{number}"): "" for number in range(5)}
     first = {Placement(racks).place(UUID(int=number), 0, 1) for number in range(40)}
     assert len(first) == 5
+
+
+def test_where_racks_are_used_alike_the_node_with_less_is_chosen_whoever_was_there_before() -> None:
+    a1, a2, b1, b2 = (NodeId(name) for name in ("a1", "a2", "b1", "b2"))
+    loaded = {
+        (UUID(int=2), number): PartitionRecord(leader=node, epoch=1, replicas=(node,), isr=(node,))
+        for number, node in enumerate((a2, a2, b1))
+    }
+    placement = Placement({a1: "a", a2: "a", b1: "b", b2: "b"}, loaded)
+    assert placement.choose(UUID(int=1), 0, 2, beside=(a1,)) == (b2, b1)

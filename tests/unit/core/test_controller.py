@@ -369,3 +369,17 @@ def test_very_many_elections_are_decided_on_in_turns() -> None:
     assert [world.decide(), world.decide(), world.decide()] == [STEPS_MAX, 20, 0]
 
     assert {world.record(orders, number).leader for number in range(STEPS_MAX + 20)} == {B}
+
+
+def test_only_so_many_partitions_move_at_a_time_by_order() -> None:
+    world = world_of(A, B)
+    count = MOVES_MAX + 3
+    orders = world.add_topic("orders", *[world.led_by(A, A)] * count)
+    for number in range(count):
+        order = Order(kind=OrderKind.REASSIGN, topic_id=orders.topic_id, partition=number, replicas=(B,))
+        world.order(f"{number:02}", order)
+
+    world.decide()
+
+    assert sum(bool(world.record(orders, number).adding) for number in range(count)) == MOVES_MAX
+    assert len(world.image.orders) == 3

@@ -281,3 +281,16 @@ def test_a_follower_is_taken_in_once_its_registration_was_heard_of() -> None:
     desk.carry_out(C, desk.replicas[C].begin_session())
 
     assert desk.replicas[A].followers == (B, C)
+
+
+def test_a_follower_that_is_always_a_little_behind_keeps_up() -> None:
+    desk = led()
+    for second in range(1, 40):
+        desk.now_ms = 1_000 * second
+        desk.append(A, second)
+        desk.flush(B, C)  # what they have by then is what was there a second ago
+        desk.pump(A)
+        assert desk.replicas[A].tick(now_ms=desk.now_ms) == []
+
+    assert desk.replicas[A].tick(now_ms=desk.now_ms + 9_000) == []
+    assert desk.replicas[A].tick(now_ms=desk.now_ms + 10_001) != []
