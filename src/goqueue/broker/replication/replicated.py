@@ -25,6 +25,7 @@ from goqueue.model.cluster import NodeId, PartitionRecord
 from goqueue.model.errors import (
     Corrupt,
     GoQueueError,
+    NodeUnreachable,
     NotEnoughReplicas,
     NotEnoughReplicasAfterAppend,
     NotLeader,
@@ -428,8 +429,12 @@ class Replicated:
             self._around.links.tell_when_there(leader, self._follow_if_idle)
             return
         receiver = Receiver(self)
+        try:
+            receiver.stream = link.follow(message, receiver)
+        except NodeUnreachable:  # it was lost just now
+            self._around.links.tell_when_there(leader, self._follow_if_idle)
+            return
         self._receiver = receiver
-        receiver.stream = link.follow(message, receiver)
 
     def _mend(self) -> None:
         """A damaged log is dropped and followed anew, once nobody believes that it holds everything."""

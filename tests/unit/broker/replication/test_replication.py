@@ -6,12 +6,16 @@ import pytest
 
 from goqueue.model.errors import (
     GoQueueError,
+    NodeUnreachable,
     NotEnoughReplicas,
     NotEnoughReplicasAfterAppend,
     NotLeader,
 )
+from goqueue.model.ports import StreamUser
+from goqueue.model.replication import Follow
 from goqueue.model.settings import KiB
 from goqueue.testing.world import network
+from goqueue.testing.world.links import End, SimulatedStream
 from tests.unit.broker.replication.nodes import A, B, C, Village, frames, live, until, values
 
 
@@ -409,5 +413,29 @@ def test_a_replica_that_has_lost_bytes_is_filled_anew_once_it_is_out_of_the_isr(
         await village[A].publish(b"the last")
         village.stop(C, is_power_cut=True)
         assert frames(await village.start(C)) == frames(village[A])
+
+    live(story)
+
+
+def test_a_connection_that_is_lost_when_it_is_to_be_used_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refused: list[int] = []
+    follow = End.follow
+
+    def refuse_once(link: End, message: Follow, user: StreamUser) -> SimulatedStream:
+        if link.node == C and not refused:
+            refused.append(message.session)
+            raise NodeUnreachable(link.peer.node)
+        return follow(link, message, user)
+
+    monkeypatch.setattr(End, "follow", refuse_once)
+
+    async def story(village: Village) -> None:
+        await three(village)
+        await village[A].publish(b"0")
+
+        assert refused
+        assert frames(village[C]) == frames(village[A])
 
     live(story)
