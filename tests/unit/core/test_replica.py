@@ -6,15 +6,19 @@ from goqueue.core.cluster.replica import Role
 from goqueue.model.cluster import Incarnation
 from goqueue.model.replication import (
     Ack,
+    Answer,
     BecameFollower,
     BecameLeader,
     BeginAt,
     CommitMarkMoved,
     CutTo,
+    Follow,
+    Following,
     FollowLater,
     ProposeRecord,
     Resigned,
     SeenMarkMoved,
+    Send,
 )
 from goqueue.testing.rooms.replica_log import Entry, ListedLog
 from tests.unit.core.replica_desk import INCARNATIONS, A, B, C, Desk, led_by
@@ -294,3 +298,21 @@ def test_a_follower_that_is_always_a_little_behind_keeps_up() -> None:
 
     assert desk.replicas[A].tick(now_ms=desk.now_ms + 9_000) == []
     assert desk.replicas[A].tick(now_ms=desk.now_ms + 10_001) != []
+
+
+def test_a_refused_follower_asks_again_unless_it_has_come_anew_already() -> None:
+    desk = Desk(A, B, min_isr=1)
+    desk.take_record(led_by(A, isr=(A,), replicas=(A, B)), 5)
+    (proposal,) = desk.proposals(A)
+    (asked,) = desk.replicas[B].begin_session()
+    assert isinstance(asked, Send)
+    assert isinstance(asked.message, Follow)
+    desk.replicas[A].follow(B, Incarnation(19), asked.message, now_ms=0)
+
+    (again,) = desk.replicas[A].refused(proposal)
+
+    assert isinstance(again, ProposeRecord)
+    assert again.joining == (B, Incarnation(19))
+    later = Following(session=asked.message.session, answer=Answer.LATER)
+    assert desk.replicas[A].refused(again) == [Send(B, later)]
+    assert desk.replicas[A].followers == ()
