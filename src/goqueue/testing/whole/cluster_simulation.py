@@ -382,11 +382,14 @@ class ClusterSimulation:
         if not all(record.leader and set(record.isr) == set(NODES) for record in records.values()):
             return False
         held = [node.broker.topics[TOPIC].partitions for node in self._ready()]
-        return all(
-            partition.commit_mark == partition.log.end_offset == same[0].log.end_offset
-            for same in zip(*held, strict=True)
-            for partition in same
-        )
+        try:
+            return all(
+                partition.commit_mark == partition.log.end_offset == same[0].log.end_offset
+                for same in zip(*held, strict=True)
+                for partition in same
+            )
+        except GoQueueError:
+            return False  # one is being cut, or opened anew
 
     async def _check_all(self) -> None:
         """Every replica holds all that was acknowledged, where it was, and all are alike."""
