@@ -25,7 +25,7 @@ from goqueue.model.errors import (
     TopicNotFound,
 )
 from goqueue.model.ids import TopicName
-from goqueue.model.names import checked_topic_name
+from goqueue.model.names import checked_topic_name, is_internal
 from goqueue.model.topics import (
     AddPartitions,
     AlterSettings,
@@ -245,7 +245,7 @@ async def list_topics(broker: Broker, command: ListTopics) -> list[TopicView]:
     """All topics of clients, by name."""
     slices = Slices(broker.clock)
     views = []
-    for name in sorted(broker.topics):
+    for name in sorted(name for name in broker.topics if not is_internal(name)):
         if name in broker.topics:  # it may have gone while others had their turn
             views.append(await describe_topic(broker, DescribeTopic(name=name)))
         await slices.pause()
