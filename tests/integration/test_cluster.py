@@ -265,3 +265,52 @@ def test_a_node_whose_folder_was_emptied_gets_everything_again(tmp_path: Path) -
         for node in ("node-1", "node-2", "node-3")
     }
     assert logs["node-2"] == logs["node-1"] == logs["node-3"] != {}
+
+
+def test_any_node_serves_the_queue_of_any_group_and_a_group_outlives_its_coordinator(
+    three: RunningCluster,
+) -> None:
+    clients = Clients(three)
+    clients.create("jobs", 3)
+    doors = {node: f"http://{at}" for (node, door), at in three.doors.items() if door == "http"}
+    done: set[str] = set()
+    with httpx.Client(timeout=30) as http:
+
+        def ask(node: str, method: str, path: str, **request: Any) -> Any:
+            """As clients do: what a node that died may have done is asked for again."""
+            replies: list[httpx.Response] = []
+
+            def is_answered() -> bool:
+                replies.append(http.request(method, f"{doors[node]}{path}", **request))
+                return replies[-1].status_code != httpx.codes.SERVICE_UNAVAILABLE
+
+            wait_until(is_answered)
+            return replies[-1].json()
+
+        def join(node: str) -> str:
+            joining = {"client_id": "ann", "topics": ["jobs"], "mode": "shared"}
+            return str(ask(node, "POST", "/groups/workers/join", json=joining)["member_id"])
+
+        who = join("node-1")
+        for node in ("node-1", "node-2", "node-3"):
+            others = [name for name in doors if name != node]
+            values = [f"{node}-{number}" for number in range(30)]
+            messages = [{"value": value, "key": value} for value in values]
+            ask(node, "POST", "/topics/jobs/messages", json={"messages": messages})
+            three.child(node).kill()
+            while not done >= set(values):
+                path = f"/groups/workers/poll?member_id={who}&limit=7&timeout=1s"
+                reply = ask(others[len(done) % 2], "GET", path)
+                if reply.get("code") == "unknown_member":
+                    who = join(others[0])  # a membership is not waited for, and may die with a coordinator
+                polled = reply.get("messages", [])
+                handles = [message["receipt_handle"] for message in polled]
+                if handles:
+                    body = {"receipt_handles": handles}
+                    told = ask(others[0], "POST", "/messages/ack", json=body)
+                    assert all(result["success"] for result in told["results"]), told
+                    assert done.isdisjoint(message["value"] for message in polled), "acked and came again"
+                    done |= {message["value"] for message in polled}
+            three.wait_for(f"{node}   ready")
+        lag = ask("node-2", "GET", "/groups/workers/lag")
+        assert lag["total"] == 0

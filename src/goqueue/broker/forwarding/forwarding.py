@@ -12,7 +12,19 @@ from typing import Any, NamedTuple, TypeVar, cast
 from goqueue.broker.broker import Broker
 from goqueue.broker.forwarding.gathering import find_in_all, watch_all
 from goqueue.broker.forwarding.route import NOT_RUN, route
+from goqueue.broker.forwarding.settling import settle_in_shares
 from goqueue.broker.forwarding.shares import publish_in_shares
+from goqueue.broker.groups.assigned import (
+    heartbeat_assigned,
+    join_assigned,
+    leave_assigned,
+    revoke_partitions,
+)
+from goqueue.broker.groups.lag import group_lag
+from goqueue.broker.groups.offsets import fetch_offsets
+from goqueue.broker.queue.auto_commit import commit_polled
+from goqueue.broker.queue.poll import poll
+from goqueue.broker.queue.settle import settle
 from goqueue.broker.read.find_offset import find_offset
 from goqueue.broker.read.frames import offsets_at, read_frames, split_points, watch_offsets
 from goqueue.broker.read.read import read_messages
@@ -33,7 +45,17 @@ from goqueue.model.commands import (
     SplitRange,
     WatchOffsets,
 )
+from goqueue.model.delivery import CommitPolled, Poll, Polled, Settle, SettleOutcome
 from goqueue.model.errors import AnswerLost, NotSupported
+from goqueue.model.group_commands import (
+    DescribeLag,
+    FetchOffsets,
+    HeartbeatAssigned,
+    JoinAssigned,
+    LeaveAssigned,
+    RevokePartitions,
+)
+from goqueue.model.groups import AssignedMember, GroupLag, Reconciliation, TopicCommit
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.places import Command
 from goqueue.model.ports import Peers
@@ -66,7 +88,18 @@ PASSED_ON: Mapping[type, Passed] = {
     FindOffset: Passed(find_offset, FoundOffset),
     FindOffsets: Passed(offsets_at, dict[TopicPartition, int]),
     WatchOffsets: Passed(watch_offsets, dict[TopicPartition, OffsetRange]),
+    JoinAssigned: Passed(join_assigned, AssignedMember),
+    HeartbeatAssigned: Passed(heartbeat_assigned, Reconciliation),
+    RevokePartitions: Passed(revoke_partitions, Reconciliation),
+    LeaveAssigned: Passed(leave_assigned, None),
+    Poll: Passed(poll, Polled),
+    CommitPolled: Passed(commit_polled, None),
+    Settle: Passed(settle, SettleOutcome),
+    DescribeLag: Passed(group_lag, GroupLag),
+    FetchOffsets: Passed(fetch_offsets, list[TopicCommit]),
 }
+_ASKED_ONCE = frozenset((JoinAssigned, RevokePartitions, LeaveAssigned, Poll, CommitPolled))
+"""What may have been done when the answer is lost: whoever asked decides whether to ask again."""
 
 
 class Forwarding:
@@ -85,14 +118,17 @@ class Forwarding:
         """What a verb gives for a command, wherever that is at home."""
         if isinstance(command, Publish):
             return cast(T, await publish_in_shares(self._broker, command, self))
+        if isinstance(command, Settle):
+            return cast(T, await settle_in_shares(self._broker, command, self))
         if type(command) not in PASSED_ON:
             return await verb(self._broker, command)
         patience = self.patience()
         while True:
             try:
                 return cast(T, await self._run_once(command))
-            except (*NOT_RUN, AnswerLost):  # all but a publish only look, and may be asked twice
-                if not await patience.is_worth_another_try():
+            except (*NOT_RUN, AnswerLost) as error:
+                is_done = isinstance(error, AnswerLost) and type(command) in _ASKED_ONCE
+                if is_done or not await patience.is_worth_another_try():
                     raise
 
     async def _run_once(self, command: Command) -> object:

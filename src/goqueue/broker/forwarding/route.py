@@ -87,6 +87,15 @@ def leader_of(source: TopicPartition, image: Metadata, me: NodeId) -> NodeId:
     return leader
 
 
+def keeper_of_receipt(receipt: str, image: Metadata, me: NodeId) -> NodeId:
+    """Who gave out a lease; this node, when there is no such thing: it says so."""
+    try:
+        nonce = parse_receipt(receipt).nonce
+    except InvalidReceipt:
+        return me
+    return _keeper_of(OFFSETS_TOPIC, journal_of_nonce(nonce), image, me)
+
+
 def _keeper_of(journal: TopicName, number: int, image: Metadata, me: NodeId) -> NodeId:
     return leader_of(TopicPartition(journal, number), image, me)
 
@@ -112,8 +121,8 @@ def _givers_of(receipts: Iterable[str], image: Metadata, me: NodeId) -> Homes:
     shares: dict[NodeId, list[str]] = {}
     for receipt in receipts:
         try:
-            keeper = _keeper_of(OFFSETS_TOPIC, journal_of_nonce(parse_receipt(receipt).nonce), image, me)
-        except (InvalidReceipt, NoLeader):
+            keeper = keeper_of_receipt(receipt, image, me)
+        except NoLeader:
             keeper = me
         shares.setdefault(keeper, []).append(receipt)
     return {node: LeaseCoordinators(share) for node, share in shares.items()}

@@ -95,6 +95,7 @@ async def read_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
 
 async def _open_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
     partition = broker.readable(command.source)
+    partition.admit_read()
     offset = command.offset
     if command.from_time_ms is not None:
         place = await find_offset(broker, FindOffset(source=command.source, spot=command.from_time_ms))
@@ -255,7 +256,8 @@ async def _read_one(
 ) -> ReadOutcome:
     try:
         partition = broker.readable(part.source)
-        check_epoch(partition, part.leader_epoch)
+        if command.reader is not None:  # the broker itself reads whatever copy it has, up to the commit mark
+            check_epoch(partition, part.leader_epoch)
         if partition.account is not None and command.reader is not None:
             admit_owner(partition.account, part.source.topic)
         log = partition.log

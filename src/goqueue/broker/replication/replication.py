@@ -15,6 +15,7 @@ from goqueue.broker.slices import Slices
 from goqueue.broker.storage.cutting import Cutter
 from goqueue.broker.storage.flusher import Flusher
 from goqueue.broker.storage.partition import Partition
+from goqueue.core.cluster.isr import min_isr_of
 from goqueue.core.cluster.values import PARTS, decode_part, parsed_part_key
 from goqueue.model.cluster import PartitionRecord
 from goqueue.model.errors import Compacted
@@ -130,9 +131,12 @@ class Replication:
             return
         place = parsed_part_key(key)
         record = decode_part(value)
+        before = self._records.get(place)
         self._records[place] = (record, revision)
         if (replica := self._replicas.get(place)) is not None:
             replica.take_record(record, revision)
+            if before is not None and min_isr_of(before[0]) != min_isr_of(record):
+                replica.take_min_isr(min_isr_of(record))  # it has more copies now, or fewer
 
     async def _pass_time(self) -> None:
         while True:

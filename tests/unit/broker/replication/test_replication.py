@@ -439,3 +439,20 @@ def test_a_connection_that_is_lost_when_it_is_to_be_used_is_waited_for(
         assert frames(village[C]) == frames(village[A])
 
     live(story)
+
+
+def test_a_partition_that_has_become_three_copies_needs_two_of_them() -> None:
+    async def story(village: Village) -> None:
+        await village.start_all(A, B, C)
+        await village.elect(A, isr=[A], replicas=[A])
+        village[A].replica.take_min_isr(1)
+        await village[A].publish(b"alone")
+        village.part(A, B, C)
+
+        await village.elect(A, isr=[A], replicas=[A, B, C])
+
+        await until(lambda: not village[A].replica.can_commit)
+        with pytest.raises(NotEnoughReplicas):
+            await village[A].publish(b"refused")
+
+    live(story)

@@ -168,9 +168,12 @@ def test_who_reads_elsewhere_is_sent_on(tmp_path: Path) -> None:
     async def work(broker: Broker, copies: SomeCopies) -> None:
         copies.is_leader = False
 
-        [found] = await read(broker, Read(partitions=[PartitionRead(ORDERS_0, 0, 100)], min_bytes=1))
+        command = Read(partitions=[PartitionRead(ORDERS_0, 0, 100)], min_bytes=1, reader="ann")
+        [found] = await read(broker, command)
         assert isinstance(found, PartitionReadFailed)
         assert isinstance(found.error, NotLeader)
+        with pytest.raises(NotLeader):
+            await read_messages(broker, ReadMessages(source=ORDERS_0, offset=0, limit=10))
         with pytest.raises(NotLeader):
             await find_offset(broker, FindOffset(source=ORDERS_0, spot=Spot.LATEST))
         with pytest.raises(NotLeader):

@@ -14,6 +14,7 @@ from litestar.di import NamedDependency
 from litestar.params import QueryParameter, RawBody
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.groups.assigned import (
     assignment_of,
     heartbeat_assigned,
@@ -79,7 +80,7 @@ async def join_cooperatively_route(
     body: RawBody,
 ) -> CooperativeJoinReply:
     command = join_of(group, decode_join(body), host_of(request), Sharing.COOPERATIVE)
-    joined = await join_assigned(broker, command)
+    joined = await at_home(broker, join_assigned, command)
     return CooperativeJoinReply(
         member_id=joined.member_id,
         generation=joined.generation,
@@ -101,8 +102,8 @@ async def join_cooperatively_route(
 async def heartbeat_cooperatively_route(
     broker: NamedDependency[Broker], group: GroupInPath, body: RawBody
 ) -> CooperativeHeartbeatReply:
-    told = await heartbeat_assigned(
-        broker, HeartbeatAssigned(membership_of(group, decode(member_decoder, body)))
+    told = await at_home(
+        broker, heartbeat_assigned, HeartbeatAssigned(membership_of(group, decode(member_decoder, body)))
     )
     return CooperativeHeartbeatReply(
         generation=told.generation,
@@ -128,7 +129,7 @@ async def revoke_route(broker: NamedDependency[Broker], group: GroupInPath, body
     given = decode(_revoke_decoder, body)
     who = Membership(group, given.member_id, max(given.generation or 0, 0))
     revoked = [TopicPartition(TopicName(p.topic), p.partition) for p in given.revoked_partitions]
-    told = await revoke_partitions(broker, RevokePartitions(who=who, revoked=revoked))
+    told = await at_home(broker, revoke_partitions, RevokePartitions(who=who, revoked=revoked))
     return RevokeReply(told.generation, len(told.to_revoke), told.state.value)
 
 
@@ -144,7 +145,9 @@ async def revoke_route(broker: NamedDependency[Broker], group: GroupInPath, body
 async def leave_cooperatively_route(
     broker: NamedDependency[Broker], group: GroupInPath, body: RawBody
 ) -> LeaveReply:
-    await leave_assigned(broker, LeaveAssigned(group=group, member_id=decode(member_decoder, body).member_id))
+    await at_home(
+        broker, leave_assigned, LeaveAssigned(group=group, member_id=decode(member_decoder, body).member_id)
+    )
     return LeaveReply()
 
 

@@ -7,6 +7,7 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.groups.lag import group_lag
 from goqueue.broker.slices import Slices
 from goqueue.edge.http.groups.bodies import LagBody, OpenTransactionBody
@@ -29,7 +30,7 @@ async def group_lag_route(
     broker: NamedDependency[Broker],
     group: Annotated[str, PathParameter(description="The group's name.")],
 ) -> LagBody[str]:
-    return await lag_body(broker, await group_lag(broker, DescribeLag(group=group)))
+    return await lag_body(broker, await at_home(broker, group_lag, DescribeLag(group=group)))
 
 
 async def lag_body(broker: Broker, behind: GroupLag) -> LagBody[str]:

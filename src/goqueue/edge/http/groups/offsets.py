@@ -9,6 +9,7 @@ from litestar.params import QueryParameter, RawBody
 from msgspec.structs import replace
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.groups.offsets import Refusals, commit_offsets, fetch_offsets
 from goqueue.broker.groups.reset_offsets import reset_offsets
 from goqueue.broker.groups.verbs import describe_group
@@ -85,7 +86,7 @@ async def committed_offsets_route(
     group: GroupInPath,
     topic: Annotated[str | None, QueryParameter(description="Of this topic alone.")] = None,
 ) -> OffsetsOfGroup[str]:
-    commits = await fetch_offsets(broker, FetchOffsets(group=group, wanted=None))
+    commits = await at_home(broker, fetch_offsets, FetchOffsets(group=group, wanted=None))
     offsets: OffsetMap = {
         commit.topic: {str(row[0]): row[1] for row in sorted(commit.rows)}
         for commit in commits

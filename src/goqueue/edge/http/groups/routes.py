@@ -11,6 +11,7 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, QueryParameter, RawBody
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.groups.assigned import heartbeat_assigned, join_assigned, leave_assigned
 from goqueue.broker.groups.lag import group_lag
 from goqueue.broker.groups.verbs import describe_group, disband_group, list_groups
@@ -90,7 +91,7 @@ async def list_groups_route(
     responses=errors(400, 403, 404, 503),
 )
 async def describe_group_route(broker: NamedDependency[Broker], group: GroupInPath) -> GroupBody[str]:
-    behind = await group_lag(broker, DescribeLag(group=group))
+    behind = await at_home(broker, group_lag, DescribeLag(group=group))
     view = describe_group(broker, DescribeGroup(group=group))
     slices = Slices(broker.clock)
     members = [await _member_body(slices, member) for member in view.members]
@@ -143,7 +144,7 @@ async def join_group_route(
     body: RawBody,
 ) -> JoinReply:
     command = join_of(group, decode_join(body), host_of(request))
-    joined = await join_assigned(broker, command)
+    joined = await at_home(broker, join_assigned, command)
     return JoinReply(
         member_id=joined.member_id,
         generation=joined.generation,
@@ -170,8 +171,8 @@ async def join_group_route(
 async def heartbeat_route(
     broker: NamedDependency[Broker], group: GroupInPath, body: RawBody
 ) -> HeartbeatReply:
-    told = await heartbeat_assigned(
-        broker, HeartbeatAssigned(membership_of(group, decode(member_decoder, body)))
+    told = await at_home(
+        broker, heartbeat_assigned, HeartbeatAssigned(membership_of(group, decode(member_decoder, body)))
     )
     state: StateWord = "rebalancing" if told.is_rebalancing else "stable"
     return HeartbeatReply(told.generation, told.is_rebalancing, state)
@@ -187,7 +188,9 @@ async def heartbeat_route(
     responses=errors(400, 403, 404, 409, 413, 503, 507),
 )
 async def leave_group_route(broker: NamedDependency[Broker], group: GroupInPath, body: RawBody) -> LeaveReply:
-    await leave_assigned(broker, LeaveAssigned(group=group, member_id=decode(member_decoder, body).member_id))
+    await at_home(
+        broker, leave_assigned, LeaveAssigned(group=group, member_id=decode(member_decoder, body).member_id)
+    )
     return LeaveReply()
 
 

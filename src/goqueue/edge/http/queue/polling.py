@@ -19,6 +19,7 @@ from litestar.params import PathParameter, QueryParameter
 from litestar.types import Scope
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.queue.auto_commit import commit_polled
 from goqueue.broker.queue.poll import poll
 from goqueue.broker.tracing.places import traceparents_of
@@ -100,7 +101,7 @@ async def poll_route(
     ] = False,
 ) -> PollReply:
     if auto_commit:
-        await commit_polled(broker, CommitPolled(Membership(group, member_id, max(generation, 0))))
+        await at_home(broker, commit_polled, CommitPolled(Membership(group, member_id, max(generation, 0))))
     command = Poll(
         group=group,
         member_id=member_id,
@@ -159,10 +160,10 @@ def _known_poll(path: str, query: bytes, config: HttpConfig) -> WantedPoll | Non
 def hold_poll(broker: Broker, long_polls: LongPolls, command: Poll, scope: Scope) -> Awaitable[Polled]:
     """Poll, waiting as long as the command says, the client is there and the door is open."""
     if not command.wait_ms:
-        return poll(broker, command)
+        return at_home(broker, poll, command)
     # Asked not to wait: the client has gone, or the door closes, and nobody would read the messages.
     return long_polls.hold(
-        lambda wait_ms: poll(broker, command) if wait_ms else _nothing(), command.wait_ms, scope
+        lambda wait_ms: at_home(broker, poll, command) if wait_ms else _nothing(), command.wait_ms, scope
     )
 
 

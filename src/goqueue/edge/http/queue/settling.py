@@ -13,6 +13,7 @@ from litestar.di import NamedDependency
 from litestar.params import RawBody
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.queue.settle import settle
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.errors import status_of
@@ -64,7 +65,7 @@ async def ack_messages(broker: Broker, config: HttpConfig, body: bytes) -> AckRe
     """Acknowledge what a request names."""
     request = decode(_ack_decoder, body)
     receipts = _receipts(request, config)
-    outcome = await settle(broker, Settle(action=Action.ACK, receipts=receipts))
+    outcome = await at_home(broker, settle, Settle(action=Action.ACK, receipts=receipts))
     if request.receipt_handles is not None:
         return _results(receipts, outcome)
     receipt, part = _single(receipts, outcome)
@@ -86,8 +87,9 @@ async def nack_route(
     request = decode(_nack_decoder, body)
     receipts = _receipts(request, config)
     delay_ms = None if not request.delay else max(parse_duration_ns(request.delay) // _NS_PER_MS, 0)
-    outcome = await settle(
+    outcome = await at_home(
         broker,
+        settle,
         Settle(action=Action.NACK, receipts=receipts, reason=request.reason or "", delay_ms=delay_ms),
     )
     if request.receipt_handles is not None:
@@ -122,7 +124,7 @@ async def reject_route(
     request = decode(_reject_decoder, body)
     receipts = _receipts(request, config)
     reason = request.reason or _NO_REASON
-    outcome = await settle(broker, Settle(action=Action.REJECT, receipts=receipts, reason=reason))
+    outcome = await at_home(broker, settle, Settle(action=Action.REJECT, receipts=receipts, reason=reason))
     if request.receipt_handles is not None:
         return _results(receipts, outcome)
     receipt, part = _single(receipts, outcome)
@@ -152,8 +154,8 @@ async def visibility_route(
         raise Invalid("timeout or extension_seconds must say for how long")
     if visibility_ms <= 0:
         raise Invalid("a message can only be kept for longer than 0 ms")
-    outcome = await settle(
-        broker, Settle(action=Action.EXTEND, receipts=receipts, visibility_ms=visibility_ms)
+    outcome = await at_home(
+        broker, settle, Settle(action=Action.EXTEND, receipts=receipts, visibility_ms=visibility_ms)
     )
     if request.receipt_handles is not None:
         return _results(receipts, outcome, is_extended=True)
