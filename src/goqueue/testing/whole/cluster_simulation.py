@@ -18,7 +18,7 @@ from goqueue.core.cluster.values import PARTS, decode_part, parsed_part_key
 from goqueue.log.reading import from_disk
 from goqueue.model.cluster import NodeId, PartitionRecord
 from goqueue.model.commands import Placed, Publish
-from goqueue.model.errors import GoQueueError, NotLeader
+from goqueue.model.errors import Corrupt, GoQueueError, NotLeader
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Message
 from goqueue.model.settings import BrokerConfig, KiB, TopicSettings
@@ -89,6 +89,8 @@ class ClusterSimulation:
         self._ends: Counter[int] = Counter()
         """Of each partition, where the last acknowledged message ends."""
         self._shown_ends: Counter[int] = Counter()
+        self._spoilt: set[tuple[NodeId, int]] = set()
+        """Partitions on nodes whose disks had a sync fail: only of these may bytes be bad, for a turn."""
 
     def run(self) -> Counter[str]:
         loop = LoopOfLives(self._clock)
@@ -163,6 +165,7 @@ class ClusterSimulation:
                 self._note("failing sync")
                 number = chance.randrange(PARTITIONS)
                 self._nodes[node].disk.faults.fail_syncs(under=f"logs/{TOPIC}/{number}/")
+                self._spoilt.add((node, number))
             case "new disk":
                 await self._replace_disk(node)
 
@@ -299,6 +302,11 @@ class ClusterSimulation:
                 messages = _messages(partition, partition.commit_mark)
             except NotLeader:
                 continue  # its log is being cut
+            except Corrupt as error:
+                # The disk has given up what it did not sync, and the broker hears of that in the next turn.
+                is_spoilt = (node.node, partition.source.partition) in self._spoilt
+                demand(is_spoilt, f"{node.node} shows what cannot be read: {error}")
+                continue
             self._check_shown_end(partition)
             for offset, value in messages:
                 place = (partition.source.partition, offset)
