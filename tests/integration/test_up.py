@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 def test_what_dies_is_started_again_and_a_signal_ends_it_all(tmp_path: Path) -> None:
     with cluster(tmp_path / "c", "--nodes=2") as running:
         running.start()
-        assert {door for _, door in running.doors} == {"kafka", "http"}
+        assert {door for _, door in running.doors} == {"kafka", "http", "peer"}
         for address in running.doors.values():
             host, _, port = address.partition(":")
             socket.create_connection((host, int(port)), timeout=10).close()

@@ -21,7 +21,32 @@ from goqueue.model.commands import (
     WatchOffsets,
 )
 from goqueue.model.delays import Postponed
+from goqueue.model.delivery import (
+    CommitPolled,
+    Poll,
+    Polled,
+    PolledPart,
+    Settle,
+    SettledPart,
+    SettleOutcome,
+)
 from goqueue.model.errors import MessageTooLarge, OffsetOutOfRange
+from goqueue.model.group_commands import (
+    DescribeLag,
+    FetchOffsets,
+    HeartbeatAssigned,
+    JoinAssigned,
+    LeaveAssigned,
+    RevokePartitions,
+)
+from goqueue.model.groups import (
+    AssignedMember,
+    GroupLag,
+    PartitionLag,
+    Reconciliation,
+    ReconciliationState,
+    TopicCommit,
+)
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Lane, StoredMessage
 from goqueue.model.peers import Answered
@@ -32,6 +57,48 @@ CODEC = CallCodec(shapes((command, passed.reply) for command, passed in PASSED_O
 def travelled(asked: type, reply: object) -> object:
     buffers = CODEC.reply(1, asked, Answered(reply))
     return CODEC.answered(asked, memoryview(bytearray(b"".join(buffers)))[HEAD.size :]).reply
+
+
+def replies_about_groups(stored: StoredMessage) -> dict[type, object]:
+    orders = TopicName("orders")
+    place = TopicPartition(orders, 1)
+    reconciled = Reconciliation(
+        member_id="ann-1",
+        generation=3,
+        state=ReconciliationState.PENDING_REVOKE,
+        to_revoke=(place,),
+        assigned=(),
+        has_changed=True,
+        revocation_deadline_ms=5_000,
+        is_rebalancing=True,
+    )
+    return {
+        JoinAssigned: AssignedMember(
+            member_id="ann-1",
+            generation=3,
+            leader_id="ann-1",
+            partitions=(place,),
+            members=("ann-1",),
+            is_rebalancing=False,
+        ),
+        HeartbeatAssigned: reconciled,
+        RevokePartitions: reconciled,
+        LeaveAssigned: None,
+        Poll: Polled([PolledPart(place, 2**63, [stored], {7: 2})], {place: 6}, {place: 9}),
+        CommitPolled: None,
+        Settle: SettleOutcome({}, {0: SettledPart(place, 8, True, 2)}, {1: 5_000}, {2: "orders.dlq"}),
+        DescribeLag: GroupLag("workers", (PartitionLag(orders, 1, 6, 9, 3, 250),)),
+        FetchOffsets: [TopicCommit(orders, [(1, 6, -1, "noted")])],
+    }
+
+
+def test_a_refused_receipt_comes_back_with_its_error() -> None:
+    came = travelled(Settle, SettleOutcome({3: OffsetOutOfRange(9, start_offset=0, end_offset=4)}))
+
+    assert isinstance(came, SettleOutcome)
+    refusal = came.refusals[3]
+    assert isinstance(refusal, OffsetOutOfRange)
+    assert str(refusal) == str(OffsetOutOfRange(9, start_offset=0, end_offset=4))
 
 
 def test_every_command_that_is_passed_on_has_a_reply_that_comes_back() -> None:
@@ -45,6 +112,7 @@ def test_every_command_that_is_passed_on_has_a_reply_that_comes_back() -> None:
         FindOffsets: {TopicPartition(TopicName("orders"), 1): 7},
         WatchOffsets: {TopicPartition(TopicName("orders"), 1): OffsetRange(0, 7, 1_000)},
         Publish: [Placed(0, 5), Placed(3, 2**40, Lane.CRITICAL)],
+        **replies_about_groups(stored),
     }
     assert replies.keys() == PASSED_ON.keys()
     for asked, reply in replies.items():

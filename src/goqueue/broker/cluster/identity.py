@@ -22,13 +22,16 @@ class Identity:
     folder_id: str
 
 
+_decode = msgspec.json.Decoder(Identity).decode
+
+
 def read_identity(disk: Disk) -> Identity | None:
     """What a folder says that it is; None: nothing yet. Waits for the disk."""
     data = disk.read_whole(NODE_FILE)
     if data is None:
         return None
     try:
-        return msgspec.json.decode(data, type=Identity)
+        return _decode(data)
     except msgspec.DecodeError as error:
         raise CannotJoin(
             f"{NODE_FILE} in the data folder cannot be read ({error}); put the file back from a backup, "

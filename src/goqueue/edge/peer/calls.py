@@ -165,7 +165,7 @@ def _plain(fact: object) -> object:
 
 def _decoded(kind: type, value: object) -> object:
     if issubclass(kind, GoQueueError):
-        return _rebuilt(msgspec.convert(value, _Told))
+        return _rebuilt(_ERROR.decode(msgspec.msgpack.encode(value)))  # rare, and checked like any other
     raise NotImplementedError(f"{kind.__name__} has no bytes")
 
 
