@@ -16,6 +16,7 @@ from goqueue.records.layout import read_header
 async def find_offset(broker: Broker, command: FindOffset) -> FoundOffset:
     """A named spot, or the first message of a time (unix ms) or later."""
     partition = broker.readable(command.source)
+    partition.admit_read()
     check_epoch(partition, command.leader_epoch)
     log = partition.log
     if partition.has_hidden and command.spot is not Spot.EARLIEST:
@@ -39,6 +40,7 @@ async def find_offset(broker: Broker, command: FindOffset) -> FoundOffset:
 def end_of_epoch(broker: Broker, command: FindEpochEnd) -> tuple[int, int]:
     """The last epoch not above the one asked for and the offset behind its end; (-1, -1): unknown."""
     partition = broker.readable(command.source)
+    partition.admit_read()
     check_epoch(partition, command.leader_epoch)
     partition.admit_look_up()  # a mark that is too low would look like a log that was cut
     epoch, end_offset = partition.log.epoch_end(command.epoch)
@@ -46,8 +48,7 @@ def end_of_epoch(broker: Broker, command: FindEpochEnd) -> tuple[int, int]:
 
 
 def check_epoch(partition: Readable, leader_epoch: int) -> None:
-    """Refuse where another node leads, and whoever learnt of this leader in another epoch; -1: unsaid."""
-    partition.admit_read()
+    """Refuse whoever learnt of this leader in another epoch; -1: it does not say."""
     if leader_epoch < 0 or leader_epoch == partition.leader_epoch:
         return
     if leader_epoch < partition.leader_epoch:

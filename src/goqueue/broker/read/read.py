@@ -257,7 +257,8 @@ async def _read_one(
     try:
         partition = broker.readable(part.source)
         if command.reader is not None:  # the broker itself reads whatever copy it has, up to the commit mark
-            check_epoch(partition, part.leader_epoch)
+            partition.admit_read()
+        check_epoch(partition, part.leader_epoch)
         if partition.account is not None and command.reader is not None:
             admit_owner(partition.account, part.source.topic)
         log = partition.log
