@@ -164,3 +164,7 @@ def test_a_lease_judges_many_messages_as_each_by_itself(
         is_held = offset in until_ms and offset not in overdue
         assert lease.holds(offset, now_ms) is is_held
         assert lease.holds_all(offset, offset + 1, now_ms) is is_held
+
+
+def test_leases_of_which_nothing_is_pledged_share_that() -> None:
+    assert Lease(1, "ann", 1_000).pledged is Lease(2, "bob", 1_000).pledged

@@ -1,11 +1,15 @@
 """A lease: runs of messages that are out with one consumer until a time, or until a transaction ends."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from goqueue.core.delivery.runs import Run, Runs
 
 NO_LEASE = -1
 """Stands for the lease of messages that are not out."""
+_NO_TIMES: Mapping[int, int] = MappingProxyType({})
+_NOTHING: frozenset[int] = frozenset()
+"""One for all: each empty set would take 216 bytes, and there may be a hundred thousand leases."""
 
 
 class Lease:
@@ -18,9 +22,9 @@ class Lease:
         self.consumer = consumer
         self.until_ms = until_ms
         self.offsets = Runs()
-        self.later: dict[int, int] = {}
+        self.later = _NO_TIMES
         """Messages with a deadline of their own, because it was moved for them alone."""
-        self.pledged: frozenset[int] = frozenset()
+        self.pledged = _NOTHING
         """Messages that an open transaction will settle: they wait for its end, whatever their deadline was.
         Not kept over a restart: the transactions tell it anew."""
 
@@ -38,9 +42,9 @@ class Lease:
     def extend(self, first: int, end: int, until_ms: int) -> None:
         if end - first == self.offsets.count:
             self.until_ms = until_ms
-            self.later.clear()
+            self.later = _NO_TIMES
         else:
-            self.later.update(dict.fromkeys(range(first, end), until_ms))
+            self.later = {**self.later, **dict.fromkeys(range(first, end), until_ms)}
 
     def pledge(self, offsets: Iterable[int]) -> None:
         """A transaction will settle these."""
@@ -51,8 +55,7 @@ class Lease:
         before = self.offsets.count
         self.offsets.remove(first, end)
         if self.later:
-            for offset in [held for held in self.later if first <= held < end]:
-                del self.later[offset]
+            self.later = {held: at for held, at in self.later.items() if not first <= held < end}
         if self.pledged:
             self.pledged = self.pledged.difference(range(first, end))
         return before - self.offsets.count
