@@ -625,7 +625,8 @@ CLUSTER_QUORUM: Setting[int] = Setting(
     name="CLUSTER_QUORUM",
     default="2",
     read=whole_number(least=1, most=10_000),
-    help="So many nodes are waited for before the cluster makes what it needs itself.",
+    help="Checked, and not used yet: what the cluster needs itself is made when the first node is ready, and "
+    "gets more copies as others come.",
 )
 CLUSTER_RACK: Setting[str] = Setting(
     name="CLUSTER_RACK",
