@@ -57,3 +57,9 @@ class Answered(NamedTuple):
 
     reply: object
     tail: Sequence[bytes | bytearray | memoryview] = ()
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """Where a node says that its door for peers is: an IPv6 host stands in brackets."""
+    host, _, port = address.rpartition(":")
+    return host.removeprefix("[").removesuffix("]"), int(port)

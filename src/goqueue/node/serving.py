@@ -77,13 +77,13 @@ async def _serve_folder(
                 await cluster.prepare(broker)
             doors = await open_doors(broker, config)
             _freeze_memory()  # it holds the loop: before others count on this node
-            for opened in doors if cluster is None else await _enter(cluster, broker, doors):
+            for opened in doors if cluster is None else await _enter(cluster, doors):
                 print(f"{opened.name:6} listening on {opened.address}")
             print("ready", flush=True)
             failure = await _stop_or_failure(stop, broker)
             logger.info("stopping")
             if cluster is not None:
-                await cluster.leave(broker)
+                await cluster.leave()
             await workshop.close()  # first: the doors wait for replies, and those for jobs
             await close_doors(doors)
             if cluster is not None:
@@ -100,10 +100,10 @@ async def _serve_folder(
     logger.info("stopped")
 
 
-async def _enter(cluster: "ClusterNode", broker: Broker, doors: list[OpenDoor]) -> list[OpenDoor]:
+async def _enter(cluster: "ClusterNode", doors: list[OpenDoor]) -> list[OpenDoor]:
     """All doors, with the one for other nodes, which is closed behind the others."""
     try:
-        return [*doors, await cluster.enter(broker, doors)]
+        return [*doors, await cluster.enter(doors)]
     except BaseException:
         await close_doors(doors)
         raise

@@ -7,6 +7,7 @@ registers anew, which costs a second and loses nothing.
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from goqueue.broker.broker import Broker
@@ -17,25 +18,32 @@ from goqueue.broker.storage.partition import Partition
 from goqueue.core.cluster.values import node_key
 from goqueue.model.cluster import NodeId
 from goqueue.model.errors import GoQueueError
-from goqueue.model.peers import Answered, Loss, Neighbour, Peer
+from goqueue.model.peers import Answered, Loss, Neighbour, Peer, host_and_port
 from goqueue.model.places import Command
 from goqueue.model.ports import Buffer, Store, Stream, StreamUser
 from goqueue.model.replication import Follow
-from goqueue.node.config_values import address
 
 logger = logging.getLogger(__name__)
 
+Knock = Callable[[str, int, float], Awaitable[bool]]
+"""Whether nobody listens at a host and port; whoever does not answer within so many seconds may be there."""
 _KNOCKS = 2
 _KNOCK_S = 0.25
 
 
-class ClusterPeers:
+class MemberPeers:
     """The port `PeerUser` of a node."""
 
     def __init__(
-        self, broker: Broker, store: Store, controlling: Controlling, forwarding: Forwarding
+        self,
+        broker: Broker,
+        store: Store,
+        controlling: Controlling,
+        forwarding: Forwarding,
+        knock: Knock,
     ) -> None:
         self._broker = broker
+        self._knock = knock
         self._forwarding = forwarding
         self._store = store
         self._controlling = controlling
@@ -48,8 +56,7 @@ class ClusterPeers:
         found = {}
         for node, record in image.nodes.items():
             if node != me and record.peer:
-                at = address(record.peer)
-                found[node] = Neighbour(image.incarnation(node), at.host, at.port)
+                found[node] = Neighbour(image.incarnation(node), *host_and_port(record.peer))
         return found
 
     def followed(self, stream: Stream, message: Follow) -> StreamUser | None:
@@ -81,23 +88,10 @@ class ClusterPeers:
         record, guard = image.nodes.get(node), image.guard(node_key(node))
         if record is None or not record.peer:
             return
-        at = address(record.peer)
         for _ in range(_KNOCKS):
-            if not await _is_refused(at.host, at.port):
+            if not await self._knock(*host_and_port(record.peer), _KNOCK_S):
                 return
             await asyncio.sleep(_KNOCK_S)
         logger.warning("node_given_up", extra={"node": node, "peer": record.peer})
         with suppress(GoQueueError):  # it has gone or registered anew by itself, or its session ends later
             await self._store.end_session(guard.key, guard.revision)
-
-
-async def _is_refused(host: str, port: int) -> bool:
-    try:
-        async with asyncio.timeout(_KNOCK_S):
-            _, writer = await asyncio.open_connection(host, port)
-    except ConnectionRefusedError:
-        return True
-    except (OSError, TimeoutError):
-        return False
-    writer.close()
-    return False

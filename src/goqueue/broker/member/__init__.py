@@ -1,0 +1,1 @@
+"""A broker as one of several, wired: the same for a real node and for a simulated one."""
