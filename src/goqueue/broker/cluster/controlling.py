@@ -67,10 +67,16 @@ class Controlling:
             logger.info("controller_replaced", extra={"node": self._membership.me.node_id})
 
     async def _take_seat(self) -> None:
+        me = self._membership.me.node_id
         while not self.is_deciding:
-            while self._image.controller is not None or self._membership.session.is_lost:
+            while self._image.controller not in (None, me) or self._membership.session.is_lost:
                 await self._next_image()
-            seat = encode(ControllerSeat(self._membership.me.node_id))
+            if self._image.controller == me:
+                # It was asked for and no answer came, nor to the look that followed.
+                await asyncio.sleep(_PAUSE_S)
+                await self._look_for_seat()
+                continue
+            seat = encode(ControllerSeat(me))
             try:
                 self._seat = await self._membership.session.hold(CONTROLLER, seat)
                 await self._agreement.reached(self._seat)

@@ -18,7 +18,7 @@ from goqueue.broker.storage.partition import Partition
 from goqueue.core.cluster.isr import min_isr_of
 from goqueue.core.cluster.values import PARTS, decode_part, parsed_part_key
 from goqueue.model.cluster import PartitionRecord
-from goqueue.model.errors import Compacted
+from goqueue.model.errors import Compacted, Unavailable
 from goqueue.model.peers import Peer
 from goqueue.model.ports import Clock, Peers, Store, Stream, StreamUser, Threads
 from goqueue.model.replication import Follow
@@ -26,6 +26,8 @@ from goqueue.model.replication import Follow
 LAG_MAX_MS = 10_000
 """`replica.lag.max.ms`: a follower that has not caught up for so long leaves the ISR."""
 _TICK_S = 1.0
+_PAUSE_S = 0.2
+"""The store gave no answer: so long until it is asked again."""
 _Place = tuple[UUID, int]
 
 
@@ -112,7 +114,11 @@ class Replication:
         heard = self._around.heard
         while True:
             # All keys, not records alone: a leader must have heard of all that came before a registration.
-            loaded = await self._store.load("")
+            try:
+                loaded = await self._store.load("")
+            except Unavailable:
+                await asyncio.sleep(_PAUSE_S)  # a store that is away comes back
+                continue
             slices = Slices(self._around.clock)
             for key, item in loaded.items.items():
                 self._take(key, item.value, item.revision)

@@ -11,7 +11,7 @@ from random import Random
 
 from goqueue.broker.storage.store_journal import Keys
 from goqueue.model.cluster import ABSENT, Change, Guard, Item, Loaded
-from goqueue.model.errors import Compacted, Outdated, Unknown
+from goqueue.model.errors import Compacted, Outdated, StoreUnreachable, Unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class StoreFaults:
     """How often things go wrong, and how late they may be."""
 
     lost_questions: float = 0.0
-    """Changes that never reach the store, of which nobody hears."""
+    """Questions that never reach the store: of changes nobody hears whether they were made."""
     lost_answers: float = 0.0
     """Changes that are made, of which nobody hears."""
     late_ms: int = 0
@@ -56,6 +56,8 @@ class SimulatedStore:
 
     async def load(self, prefix: str) -> Loaded:
         await self._travel()
+        if self._chance.random() < self.faults.lost_questions:
+            raise StoreUnreachable((), "the question was lost")
         loaded = self._keys.loaded(prefix)
         await self._travel()
         return loaded
@@ -75,10 +77,18 @@ class SimulatedStore:
                 self._news.clear()
                 await self._news.wait()
 
-    async def change(self, guards: Sequence[Guard], puts: Mapping[str, bytes], drops: Sequence[str]) -> int:
+    async def change(
+        self,
+        guards: Sequence[Guard],
+        puts: Mapping[str, bytes],
+        drops: Sequence[str],
+        session: "SimulatedSession | None" = None,
+    ) -> int:
         await self._travel()
         if self._chance.random() < self.faults.lost_questions:
             raise Unknown("the question was lost")
+        if session is not None and session.is_lost:
+            raise Unknown("the session is over")
         self._keys.check(guards)
         revision = self._make(puts, drops)
         await self._travel()
@@ -144,7 +154,7 @@ class SimulatedSession:
         was_held = key in self._keys
         self._keys[key] = None
         try:
-            return await self._store.change([Guard(key, revision)], {key: value}, ())
+            return await self._store.change([Guard(key, revision)], {key: value}, (), self)
         except Outdated:
             if not was_held:
                 del self._keys[key]

@@ -11,6 +11,7 @@ from goqueue.core.cluster import values
 from goqueue.core.cluster.controller import PUTS_MAX, decide, new_records
 from goqueue.core.cluster.values import Topic, encode, name_key, part_key, topic_key
 from goqueue.model.cluster import Loaded, NodeId, PartitionRecord
+from goqueue.model.errors import StoreUnreachable
 from goqueue.model.ids import TopicName
 from goqueue.model.settings import TopicSettings
 from goqueue.testing.world.store import SimulatedSession, SimulatedStore, StoreFaults
@@ -175,6 +176,32 @@ def test_a_seat_that_was_taken_without_an_answer_is_sat_in() -> None:
         store.faults = StoreFaults()
         await working
         await until(lambda: villager.controlling.is_deciding)
+        await villager.die()
+
+    asyncio.run(walk())
+
+
+def test_a_seat_is_looked_for_until_the_store_answers() -> None:
+    class Hushed(SimulatedStore):
+        looks_lost = 2
+
+        async def load(self, prefix: str) -> Loaded:
+            if prefix == values.CONTROLLER and self.looks_lost:
+                self.looks_lost -= 1
+                raise StoreUnreachable((), "it is away for a while")
+            return await super().load(prefix)
+
+    async def walk() -> None:
+        store = Hushed(Random(1))
+        villager = Villager(store, "a", new_disk(), iter("xyz").__next__)
+        await villager.join()
+        store.faults = StoreFaults(lost_answers=1.0)
+        working = asyncio.ensure_future(villager.work())
+        await until(lambda: values.CONTROLLER in store.peek(""))
+        store.faults = StoreFaults()
+        await working
+        await until(lambda: villager.controlling.is_deciding)
+        assert not store.looks_lost
         await villager.die()
 
     asyncio.run(walk())

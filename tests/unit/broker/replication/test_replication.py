@@ -16,6 +16,7 @@ from goqueue.model.replication import Follow
 from goqueue.model.settings import KiB
 from goqueue.testing.world import network
 from goqueue.testing.world.links import End, SimulatedStream
+from goqueue.testing.world.store import StoreFaults
 from tests.unit.broker.replication.nodes import A, B, C, Village, frames, live, until, values
 
 
@@ -454,5 +455,19 @@ def test_a_partition_that_has_become_three_copies_needs_two_of_them() -> None:
         await until(lambda: not village[A].replica.can_commit)
         with pytest.raises(NotEnoughReplicas):
             await village[A].publish(b"refused")
+
+    live(story)
+
+
+def test_a_node_that_registers_while_the_store_goes_away_follows_when_it_is_back() -> None:
+    async def story(village: Village) -> None:
+        await village.start_all(A, B)
+        await village.elect(A, isr=[A, B])
+        await village.start(C)  # it has not begun to ask for records yet
+        village.store.faults = StoreFaults(lost_questions=1.0)
+        await asyncio.sleep(1)
+        village.store.faults = StoreFaults()
+
+        await village.in_sync(A, B, C)
 
     live(story)
