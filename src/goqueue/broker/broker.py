@@ -21,6 +21,7 @@ from goqueue.broker.storage.data_folder import LOGS_FOLDER, has_logs, left_besid
 from goqueue.broker.storage.elsewhere import PartitionElsewhere, Unled
 from goqueue.broker.storage.flusher import Flusher
 from goqueue.broker.storage.journal import Journal
+from goqueue.broker.storage.journal_set import JournalSet
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.storage.readable import Readable
 from goqueue.broker.storage.state_journal import StateJournal
@@ -217,10 +218,9 @@ class Broker:
 
     def journal_partitions(self) -> list[Partition]:
         """What the broker keeps its own state in. Without any one of them it must start anew."""
-        groups = self.coordinator.journals
+        sets: tuple[JournalSet[Any], ...] = (self.coordinator.journals, self.transactions)
         # Those that several nodes share are partitions of a topic like any other.
-        partitions = [] if groups.is_shared else [journal.partition for journal in groups]
-        partitions += [journal.partition for journal in self.transactions]
+        partitions = [journal.partition for one in sets if not one.is_shared for journal in one]
         partitions += [self.delays.store.journal.partition, self.schemas.journal.partition]
         return partitions if self.journal is None else [*partitions, self.journal.partition]
 

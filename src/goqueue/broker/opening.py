@@ -101,7 +101,8 @@ async def _open_all(broker: Broker) -> None:
     if broker.journal is not None:
         broker.journal.partition.leader_epoch = broker.coordinator_epoch
     await broker.open_journal(broker.schemas.journal)
-    await broker.transactions.open({SINKS_JOURNAL, *await _numbers(broker, TRANSACTIONS_TOPIC)})
+    if not broker.is_one_of_several:
+        await broker.transactions.open({SINKS_JOURNAL, *await _numbers(broker, TRANSACTIONS_TOPIC)})
     broker.telemetry = Telemetry(
         broker.counters, config.tracing, metadata.cluster_id, began_us=broker.clock.wall_us()
     )
@@ -112,7 +113,8 @@ async def _open_all(broker: Broker) -> None:
     if not broker.is_one_of_several:
         await broker.coordinator.start(await _numbers(broker, OFFSETS_TOPIC))
     await compare_floors(broker)
-    await recover_sinks(broker)
+    if not broker.is_one_of_several:
+        await recover_sinks(broker)
     await broker.open_journal(broker.delays.store.journal)
     if not broker.is_one_of_several:
         await recover_transactions(broker)
@@ -260,6 +262,7 @@ def _put_together(
     broker.transactions = TransactionJournals(
         sinks, running, new_partition=journal_partition, open_journal=broker.open_journal
     )
+    group_journals.is_shared = broker.transactions.is_shared = broker.is_one_of_several
     delayed = DelayStore(journal_partition(DELAYED_TOPIC), config.delays, disk=disk, threads=threads)
     broker.delays = DelayKeeper(broker, delayed)
     return broker

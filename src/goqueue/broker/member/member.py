@@ -16,16 +16,12 @@ from goqueue.broker.cluster.joining import become_member, identify, leave
 from goqueue.broker.cluster.membership import Membership
 from goqueue.broker.cluster.node_store import NodeStore
 from goqueue.broker.forwarding.forwarding import Forwarding
-from goqueue.broker.groups.journal import OFFSETS_TOPIC
-from goqueue.broker.groups.shared import SharedGroups
 from goqueue.broker.member.peers import Knock, MemberPeers
 from goqueue.broker.opening import end_start
 from goqueue.broker.replication.replication import Replication
-from goqueue.broker.storage.journal import JOURNAL_SETTINGS
-from goqueue.broker.storage.journal_set import JOURNAL_COUNT
+from goqueue.broker.shared_journals import SharedJournals, all_shared
 from goqueue.broker.topics.agreed import AgreedTopics
 from goqueue.broker.topics.holding import Holding
-from goqueue.core.cluster.controller import WantedTopic
 from goqueue.model.cluster import Incarnation, NodeId, NodeRecord, NodeState, PartitionRecord
 from goqueue.model.errors import CannotJoin, GoQueueError
 from goqueue.model.peers import Peer
@@ -35,8 +31,6 @@ logger = logging.getLogger(__name__)
 
 DRAIN_S = 5.0
 """So long a node that stops waits for others to lead what it led."""
-WANTED = (WantedTopic(OFFSETS_TOPIC, JOURNAL_COUNT, JOURNAL_SETTINGS),)
-"""Topics that brokers need for themselves."""
 
 
 async def join(
@@ -70,7 +64,7 @@ class Member:
         self._knock = knock
         self._session_ms = session_ms
         self._holding = Holding(broker)
-        self._groups = SharedGroups(broker)
+        self._journals = SharedJournals(broker, all_shared(broker))
         self._users: MemberPeers | None = None
         self.membership: Membership | None = None
         """None: it has not registered yet."""
@@ -95,7 +89,7 @@ class Member:
             broker.agreement,
             membership,
             broker.clock,
-            wanted=WANTED,
+            wanted=self._journals.wanted,
         )
         forwarding = Forwarding(broker, self._peers)
         users = self._users = MemberPeers(broker, self._store, controlling, forwarding, self._knock)
@@ -144,7 +138,7 @@ class Member:
             flusher=broker.flusher,
             store=self._store,
             peers=self._peers,
-            roles=self._groups,
+            roles=self._journals,
         )
         self._peers.serve(me, users)
         self._peers.meet(users.neighbours(me.node))

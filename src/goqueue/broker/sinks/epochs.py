@@ -102,6 +102,8 @@ async def drop(broker: Broker, stages: list[Stage]) -> None:
 
 async def keep_up_sinks(broker: Broker) -> None:
     """Finish what a failing disk has held up, drop stages and sinks that nobody comes back for."""
+    if broker.is_one_of_several:
+        return  # which keeps none
     now_ms = broker.clock.wall_ms()
     for name in [sink.name for sink in broker.sinks.machine.sinks.values() if sink.prepared is not None]:
         await broker.carry_out(_try_to_finish(broker, name), broker.sinks.lock(name))

@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from goqueue.broker.storage.partition import Partition
 from goqueue.log.partition_log import CheckedBatch
 from goqueue.log.reading import from_disk
-from goqueue.model.errors import Corrupt, OffsetOutOfRange
+from goqueue.model.errors import Corrupt, NotCoordinator, OffsetOutOfRange
 from goqueue.model.messages import StoredMessage
 from goqueue.model.settings import UNLIMITED, TopicSettings
 from goqueue.model.transactions import Isolation
@@ -74,6 +74,7 @@ class Journal(Generic[E]):
     def __init__(self, partition: Partition, codec: Codec[E]) -> None:
         self.partition = partition
         self._codec = codec
+        self._is_retired = False
 
     @property
     def end_offset(self) -> int:
@@ -92,6 +93,7 @@ class Journal(Generic[E]):
         state alone has to wait for, since somebody may have changed that a moment ago.
         """
         if not events:
+            self._admit()
             end_offset = self.partition.log.end_offset
             return Submitted(self.partition, end_offset, end_offset)
         now_ms = self.partition.now_ms()
@@ -99,6 +101,13 @@ class Journal(Generic[E]):
         for offset, event in enumerate(events, submitted.base_offset):
             self._apply(event, offset, now_ms)
         return submitted
+
+    def retire(self) -> None:
+        """Another is read from the same partition, or will be: what is decided on this one counts no more.
+
+        Its node may lead the partition again by then, and would write what the other has not heard of.
+        """
+        self._is_retired = True
 
     def replay(self) -> None:
         """Read everything back. Waits for the disk."""
@@ -174,8 +183,13 @@ class Journal(Generic[E]):
         return opened, chunk.end_offset
 
     def _append(self, batches: Sequence[CheckedBatch]) -> Submitted:
+        self._admit()
         base_offset = self.partition.append(batches)
         return Submitted(self.partition, base_offset, self.partition.log.end_offset)
+
+    def _admit(self) -> None:
+        if self._is_retired:
+            raise NotCoordinator(f"another serves {self.partition.source} by now")
 
     def _encoded(self, events: Sequence[E], *, now_ms: int) -> list[CheckedBatch]:
         built = self._codec.encode_all(events, now_ms=now_ms)

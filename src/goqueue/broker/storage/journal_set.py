@@ -93,7 +93,10 @@ class JournalSet(Generic[J]):
         """Another node leads a journal, or nobody does: what this one knew of it, if it was served."""
         if (task := self._opening.pop(number, None)) is not None:
             task.cancel()
-        return self._opened.pop(number, None)
+        journal = self._opened.pop(number, None)
+        if journal is not None:
+            journal.retire()
+        return journal
 
     async def drain(self) -> None:
         """Return when nothing is being opened any more."""

@@ -109,6 +109,13 @@ class TransactionJournals(JournalSet[TransactionJournal]):
         self.counts = TransactionCounts()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
+    async def take_over(
+        self, partition: Partition, read_back: Callable[[TransactionJournal], Awaitable[None]]
+    ) -> TransactionJournal | None:
+        journal = await super().take_over(partition, read_back)
+        self.watch.look()
+        return journal
+
     @property
     def of_sinks(self) -> TransactionJournal:
         """The journal that keeps the sinks."""

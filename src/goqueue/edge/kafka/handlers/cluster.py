@@ -11,6 +11,7 @@ from kio.schema.errors import ErrorCode
 from goqueue.broker.groups.journal import OFFSETS_TOPIC
 from goqueue.broker.storage.journal_set import journal_number
 from goqueue.broker.topics.verbs import describe_topic, ensure_topic, list_topics, topic_by_id
+from goqueue.broker.transactions.journal import TRANSACTIONS_TOPIC
 from goqueue.core.cluster.numbers import NOBODY, node_number
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code
@@ -18,6 +19,7 @@ from goqueue.edge.kafka.once import done_to_each, each, once
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.cluster import NodeId, NodeRecord, NodeState
 from goqueue.model.errors import GoQueueError, TopicNotFound
+from goqueue.model.ids import TopicName
 from goqueue.model.names import is_internal
 from goqueue.model.topics import (
     DescribeTopic,
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 _NAME_MAY_BE_NULL = 12
 _BROKERS_ENDPOINT = 1
+_OF_TRANSACTIONS = 1
+"""The kind of name that FindCoordinator asks for; others are groups."""
 
 OPERATIONS_NOT_ASKED = -(2**31)
 # Sets of Kafka's operation numbers. There is no access control yet: whoever can connect may do all of it.
@@ -224,22 +228,24 @@ class FindCoordinatorReply(Reply):
 async def find_coordinator(context: Context, request: "FindCoordinatorRequest") -> FindCoordinatorReply:
     """The node that keeps a group or a transactional id: this one, unless there are several."""
     keys: tuple[str, ...] = getattr(request, "coordinator_keys", ())
-    only = _coordinator(context, getattr(request, "key", ""))
+    is_transactional = getattr(request, "key_type", 0) == _OF_TRANSACTIONS
+    journals = TRANSACTIONS_TOPIC if is_transactional else OFFSETS_TOPIC
+    only = _coordinator(context, journals, getattr(request, "key", ""))
     return FindCoordinatorReply(
         node_id=only.node_id,
         host=only.host,
         port=only.port,
         error_code=only.error_code,
-        coordinators=await each(context, once(keys), lambda key: _coordinator(context, key)),
+        coordinators=await each(context, once(keys), lambda key: _coordinator(context, journals, key)),
     )
 
 
-def _coordinator(context: Context, key: str) -> Coordinator:
+def _coordinator(context: Context, journals: TopicName, key: str) -> Coordinator:
     """By its name alone, so that it is the same for whoever asks wherever: what a node keeps stays there."""
     broker = context.broker
     if not broker.is_one_of_several:
         return Coordinator(key=key, node_id=broker.node_number, host=context.host, port=context.port)
-    topic = broker.metadata.topics.get(OFFSETS_TOPIC)
+    topic = broker.metadata.topics.get(journals)
     leader = None if topic is None else broker.metadata.record(topic, journal_number(key)).leader
     for node in _nodes(context):
         if leader is not None and node.node_id == node_number(leader):
