@@ -13,6 +13,8 @@ PYTHON ?= $(shell for name in $(CANDIDATES); do \
 WORKERS ?= 2
 # One Spark session serves all its tests and takes every core, so they run by themselves.
 SPARK_TESTS := tests/integration/spark
+# Tests start hundreds of processes: each one takes half a second more where Python may not keep what it compiles.
+unexport PYTHONDONTWRITEBYTECODE
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 help: ## Show this list
@@ -34,7 +36,7 @@ test: $(VENV)/.ready-dev ## Run all tests, real processes and clients included
 	$(BIN)/python -m pytest -rs $(SPARK_TESTS) $(ARGS) || [ $$? -eq 5 ] # 5: ARGS left no test to run
 
 check: lint ## Run the linters and the fast tests: the minute before a commit
-	$(BIN)/python -m pytest -n $(WORKERS) -rs -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) -rs -m "not slow" --hypothesis-profile=check $(ARGS)
 
 lint: $(VENV)/.ready-dev imports types ## Check format, style, types and import contracts
 	$(BIN)/ruff format --check

@@ -3,4 +3,5 @@
 from hypothesis import settings
 
 settings.register_profile("untimed", deadline=None)
+settings.register_profile("check", deadline=None, max_examples=25)
 settings.load_profile("untimed")

@@ -1,6 +1,6 @@
 """A simulation that cannot fail proves nothing: broken on purpose, the broker is caught."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -27,15 +27,21 @@ STEPS = 150
 SEEDS = range(1_000, 1_060)
 
 
-def violations(seeds: Sequence[int] = SEEDS) -> str:
-    """What the seeds find, all in one text."""
-    found = []
-    for seed in seeds:
-        try:
-            simulate(seed, STEPS)
-        except Violation as violation:
-            found.append(str(violation))
-    return "\n".join(found)
+def is_caught(saying: str, seeds: Sequence[int] = SEEDS) -> bool:
+    """Whether one of the seeds finds a violation of whose report this is a part."""
+    return any(saying in violation_of(simulate, seed, STEPS) for seed in seeds)
+
+
+def is_caught_by_the_queue(saying: str, seeds: Sequence[int]) -> bool:
+    return any(saying in violation_of(simulate_queue, seed, 200) for seed in seeds)
+
+
+def violation_of(simulate_one: Callable[[int, int], object], seed: int, steps: int) -> str:
+    try:
+        simulate_one(seed, steps)
+    except Violation as violation:
+        return str(violation)
+    return ""
 
 
 def test_a_disk_that_does_not_sync_is_caught_losing_what_was_acknowledged(
@@ -43,13 +49,13 @@ def test_a_disk_that_does_not_sync_is_caught_losing_what_was_acknowledged(
 ) -> None:
     monkeypatch.setattr(OpenFile, "sync", lambda self: None)
 
-    assert "was promised" in violations()
+    assert is_caught("was promised")
 
 
 def test_a_disk_that_does_not_sync_names_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SimulatedDisk, "sync_folder", lambda self, folder: None)
 
-    assert "was promised" in violations()
+    assert is_caught("was promised")
 
 
 def test_a_log_that_does_not_check_what_it_reads_is_caught_serving_corrupt_bytes(
@@ -65,7 +71,7 @@ def test_a_log_that_does_not_check_what_it_reads_is_caught_serving_corrupt_bytes
 
     monkeypatch.setattr(frame, "crc32c", lambda data, value=0: AnyChecksum(crc32c.crc32c(data, value)))
 
-    assert "which nobody has written" in violations()
+    assert is_caught("which nobody has written")
 
 
 def test_a_broker_that_does_not_know_duplicates_is_caught_storing_twice(
@@ -73,7 +79,7 @@ def test_a_broker_that_does_not_know_duplicates_is_caught_storing_twice(
 ) -> None:
     monkeypatch.setattr(Producers, "duplicate", lambda *_, **__: None)
 
-    assert "shows messages twice" in violations()
+    assert is_caught("shows messages twice")
 
 
 def test_a_broker_that_does_not_wait_for_the_disk_is_caught_losing_committed_offsets(
@@ -81,7 +87,7 @@ def test_a_broker_that_does_not_wait_for_the_disk_is_caught_losing_committed_off
 ) -> None:
     monkeypatch.setattr(Submitted, "committed", lambda _: None)
 
-    assert "was acknowledged" in violations(SEEDS[:20])
+    assert is_caught("was acknowledged", SEEDS[:20])
 
 
 def test_readers_that_see_what_is_not_on_the_disk_are_caught_by_what_they_have_seen(
@@ -89,17 +95,7 @@ def test_readers_that_see_what_is_not_on_the_disk_are_caught_by_what_they_have_s
 ) -> None:
     show_what_is_written(monkeypatch)
 
-    assert "was promised" in violations(SEEDS[:30])
-
-
-def violations_of_the_queue(seeds: Sequence[int]) -> str:
-    found = []
-    for seed in seeds:
-        try:
-            simulate_queue(seed, 200)
-        except Violation as violation:
-            found.append(str(violation))
-    return "\n".join(found)
+    assert is_caught("was promised", SEEDS[14:44])
 
 
 def test_a_queue_that_hands_out_what_is_not_on_the_disk_is_caught_hiding_messages(
@@ -111,7 +107,7 @@ def test_a_queue_that_hands_out_what_is_not_on_the_disk_is_caught_hiding_message
     show_what_is_written(monkeypatch)
     monkeypatch.setattr(opening, "compare_floors", nothing)
 
-    assert "were published, and nobody has settled them" in violations_of_the_queue(range(30, 80))
+    assert is_caught_by_the_queue("were published, and nobody has settled them", range(30, 80))
 
 
 def test_a_start_calls_it_damage_when_a_queue_has_handed_out_what_is_not_on_the_disk(
@@ -119,7 +115,7 @@ def test_a_start_calls_it_damage_when_a_queue_has_handed_out_what_is_not_on_the_
 ) -> None:
     show_what_is_written(monkeypatch)
 
-    assert "group workers has had messages that are not there" in violations_of_the_queue(range(30))
+    assert is_caught_by_the_queue("group workers has had messages that are not there", range(25, 55))
 
 
 def test_a_group_that_takes_partitions_away_unasked_is_caught_giving_them_to_two(
@@ -130,7 +126,7 @@ def test_a_group_that_takes_partitions_away_unasked_is_caught_giving_them_to_two
 
     monkeypatch.setattr(member_clients, "join_assigned", join_eagerly)
 
-    assert "both own" in violations(SEEDS[:30])
+    assert is_caught("both own", SEEDS[:30])
 
 
 def test_a_failure_tells_how_to_repeat_it(

@@ -7,6 +7,7 @@ from goqueue.testing.whole.simulation import simulate
 STEPS = 200
 SEEDS_A_CHUNK = 10
 CHUNKS = 20
+QUICK_CHUNKS = 4
 
 RECORDED = {
     405: "a power cut tore every recovery point, and a torn tail was taken for damage",
@@ -22,7 +23,10 @@ RECORDED = {
 """Seeds that failed once, and what they found. No consumer groups took part in them."""
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize(
+    "chunk",
+    [*range(QUICK_CHUNKS), *(pytest.param(n, marks=pytest.mark.slow) for n in range(QUICK_CHUNKS, CHUNKS))],
+)
 def test_the_broker_keeps_its_word(chunk: int) -> None:
     for seed in range(chunk * SEEDS_A_CHUNK, (chunk + 1) * SEEDS_A_CHUNK):
         simulate(seed, STEPS)

@@ -28,6 +28,7 @@ schema = schemathesis.openapi.from_dict(msgspec.json.decode(api_document()))
 # A setting's value or a key in base64 can be wrong in ways no schema tells, so a valid request may be
 # refused; all other checks hold: no 5xx, only documented statuses, bodies and headers as documented,
 # invalid requests refused, undocumented methods answered with 405 and Allow.
+@pytest.mark.slow
 @schema.parametrize()
 @settings(
     max_examples=10,

@@ -54,7 +54,7 @@ def cuts() -> Iterator[int]:
 ALL_ROWS = [value for partition in (0, 1) for at, value in ROWS if at == partition]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_each_row_is_there_once_wherever_the_power_fails(seed: int, is_killed: bool) -> None:
     states = set()
