@@ -218,10 +218,14 @@ class Broker:
 
     def journal_partitions(self) -> list[Partition]:
         """What the broker keeps its own state in. Without any one of them it must start anew."""
-        sets: tuple[JournalSet[Any], ...] = (self.coordinator.journals, self.transactions)
+        sets: tuple[JournalSet[Any], ...] = (
+            self.coordinator.journals,
+            self.transactions,
+            self.schemas.journals,
+        )
         # Those that several nodes share are partitions of a topic like any other.
         partitions = [journal.partition for one in sets if not one.is_shared for journal in one]
-        partitions += [self.delays.store.journal.partition, self.schemas.journal.partition]
+        partitions.append(self.delays.store.journal.partition)
         return partitions if self.journal is None else [*partitions, self.journal.partition]
 
     def count_topics(self) -> None:

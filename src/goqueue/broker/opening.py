@@ -15,6 +15,7 @@ from goqueue.broker.health.floors import compare_floors
 from goqueue.broker.health.reserve import Reserve
 from goqueue.broker.metadata_state import Agreement
 from goqueue.broker.queue.upkeep import keep_up_deliveries
+from goqueue.broker.schemas.state import JOURNAL as SCHEMA_JOURNAL
 from goqueue.broker.schemas.state import SchemaState
 from goqueue.broker.sinks.epochs import recover_sinks
 from goqueue.broker.sinks.state import SinkState
@@ -42,7 +43,6 @@ from goqueue.model.ports import Clock, Disk, Store, Threads, Workshop
 from goqueue.model.running_time import RunningTime
 from goqueue.model.settings import BrokerConfig
 
-SCHEMAS_TOPIC = TopicName("__schemas")
 DELAYED_TOPIC = TopicName("__delayed")
 _CLUSTER_ID_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
@@ -100,8 +100,8 @@ async def _open_all(broker: Broker) -> None:
     await agreement.make(metadata.note_start)
     if broker.journal is not None:
         broker.journal.partition.leader_epoch = broker.coordinator_epoch
-    await broker.open_journal(broker.schemas.journal)
     if not broker.is_one_of_several:
+        await broker.schemas.journals.open([SCHEMA_JOURNAL])
         await broker.transactions.open({SINKS_JOURNAL, *await _numbers(broker, TRANSACTIONS_TOPIC)})
     broker.telemetry = Telemetry(
         broker.counters, config.tracing, metadata.cluster_id, began_us=broker.clock.wall_us()
@@ -245,7 +245,11 @@ def _put_together(
         journal=None if own is None else own.journal,
         tenants=tenants,
         sinks=SinkState(sinks, disk),
-        schemas=SchemaState(journal_partition(SCHEMAS_TOPIC), config.schemas),
+        schemas=SchemaState(
+            config.schemas,
+            new_partition=journal_partition,
+            open_journal=lambda journal: broker.open_journal(journal),
+        ),
         counters=counters,
         backups=BackupStore(disk),
         started_ms=clock.wall_ms(),
@@ -262,7 +266,8 @@ def _put_together(
     broker.transactions = TransactionJournals(
         sinks, running, new_partition=journal_partition, open_journal=broker.open_journal
     )
-    group_journals.is_shared = broker.transactions.is_shared = broker.is_one_of_several
+    for journals in (group_journals, broker.transactions, broker.schemas.journals):
+        journals.is_shared = broker.is_one_of_several
     delayed = DelayStore(journal_partition(DELAYED_TOPIC), config.delays, disk=disk, threads=threads)
     broker.delays = DelayKeeper(broker, delayed)
     return broker

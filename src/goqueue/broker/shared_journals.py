@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.journal import OFFSETS_TOPIC
+from goqueue.broker.schemas.state import SCHEMAS_TOPIC
 from goqueue.broker.storage.journal import JOURNAL_SETTINGS, Journal
 from goqueue.broker.storage.journal_set import JOURNAL_COUNT
 from goqueue.broker.storage.partition import Partition
@@ -48,6 +49,7 @@ def all_shared(broker: Broker) -> list[Shared]:
     return [
         Shared(OFFSETS_TOPIC, JOURNAL_COUNT, broker.coordinator),
         Shared(TRANSACTIONS_TOPIC, JOURNAL_COUNT, broker.transactions),
+        Shared(SCHEMAS_TOPIC, 1, broker.schemas.journals),
     ]
 
 

@@ -76,4 +76,5 @@ async def keep_up_partition(broker: Broker, partition: Partition) -> None:
 
 
 async def _shorten_registry(broker: Broker) -> None:
-    await broker.schemas.journal.shorten()
+    for journal in broker.schemas.journals:  # of several nodes one has it
+        await journal.shorten()

@@ -1,6 +1,8 @@
 """What is asked of the schema registry: one node writes it, and every node can read it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from goqueue.model.places import Place, Seat
 from goqueue.model.schemas import (
@@ -138,3 +140,28 @@ class SetRegistryMode:
     @property
     def place(self) -> Place:
         return Seat.SCHEMA_REGISTRY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowRegistry:
+    """What has become of the registry? Asked by nodes, each of which has one to read from."""
+
+    offset: int
+    """Up to where its journal is known."""
+    wait_ms: int = 0
+
+    @property
+    def place(self) -> Place:
+        return Seat.SCHEMA_REGISTRY
+
+
+class RegistryNews(NamedTuple):
+    """Events of the registry that are committed, in their order."""
+
+    events: Sequence[bytes]
+    begins_anew: bool
+    """They lead from nothing to what there is, or begin to: what was known before does not count."""
+    offset: int
+    """Where the next ones are to be asked for."""
+    end_offset: int
+    """Up to where there are some now."""

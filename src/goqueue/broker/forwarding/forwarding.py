@@ -28,6 +28,15 @@ from goqueue.broker.queue.settle import settle
 from goqueue.broker.read.find_offset import find_offset
 from goqueue.broker.read.frames import offsets_at, read_frames, split_points, watch_offsets
 from goqueue.broker.read.read import read_messages
+from goqueue.broker.schemas.verbs import (
+    delete_schema_version,
+    delete_subject,
+    follow_registry,
+    register_schema,
+    set_compatibility,
+    set_registry_mode,
+    set_validation,
+)
 from goqueue.broker.write.publish import publish
 from goqueue.core.cluster.values import Topic
 from goqueue.model.cluster import NodeId
@@ -59,6 +68,17 @@ from goqueue.model.groups import AssignedMember, GroupLag, Reconciliation, Topic
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.places import Command
 from goqueue.model.ports import Peers
+from goqueue.model.schema_commands import (
+    DeleteSchemaVersion,
+    DeleteSubject,
+    FollowRegistry,
+    RegisterSchema,
+    RegistryNews,
+    SetCompatibility,
+    SetRegistryMode,
+    SetValidation,
+)
+from goqueue.model.schemas import SchemaVersion
 
 C = TypeVar("C", bound=Command)
 T = TypeVar("T")
@@ -97,9 +117,22 @@ PASSED_ON: Mapping[type, Passed] = {
     Settle: Passed(settle, SettleOutcome),
     DescribeLag: Passed(group_lag, GroupLag),
     FetchOffsets: Passed(fetch_offsets, list[TopicCommit]),
+    RegisterSchema: Passed(register_schema, SchemaVersion),
+    DeleteSchemaVersion: Passed(delete_schema_version, int),
+    DeleteSubject: Passed(delete_subject, list[int]),
+    SetCompatibility: Passed(set_compatibility, None),
+    SetValidation: Passed(set_validation, None),
+    SetRegistryMode: Passed(set_registry_mode, None),
+    FollowRegistry: Passed(follow_registry, RegistryNews),
 }
-_ASKED_ONCE = frozenset((JoinAssigned, RevokePartitions, LeaveAssigned, Poll, CommitPolled))
+_ASKED_ONCE = frozenset(
+    (JoinAssigned, RevokePartitions, LeaveAssigned, Poll, CommitPolled, DeleteSchemaVersion, DeleteSubject)
+)
 """What may have been done when the answer is lost: whoever asked decides whether to ask again."""
+_READ_BACK = frozenset(
+    (RegisterSchema, DeleteSchemaVersion, DeleteSubject, SetCompatibility, SetValidation, SetRegistryMode)
+)
+"""What changes the registry: who asked for it here reads it here."""
 
 
 class Forwarding:
@@ -125,11 +158,16 @@ class Forwarding:
         patience = self.patience()
         while True:
             try:
-                return cast(T, await self._run_once(command))
+                answer = cast(T, await self._run_once(command))
+                break
             except (*NOT_RUN, AnswerLost) as error:
                 is_done = isinstance(error, AnswerLost) and type(command) in _ASKED_ONCE
                 if is_done or not await patience.is_worth_another_try():
                     raise
+        sharing = self._broker.schemas.sharing
+        if type(command) in _READ_BACK and sharing is not None:
+            await sharing.catch_up()
+        return answer
 
     async def _run_once(self, command: Command) -> object:
         if isinstance(command, FindOffsets):

@@ -5,8 +5,9 @@ image.
 from collections.abc import Iterable, Mapping
 
 from goqueue.broker.groups.journal import OFFSETS_TOPIC
-from goqueue.broker.opening import DELAYED_TOPIC, SCHEMAS_TOPIC
+from goqueue.broker.opening import DELAYED_TOPIC
 from goqueue.broker.queue.delivery import journal_of_nonce
+from goqueue.broker.schemas.state import JOURNAL, SCHEMAS_TOPIC
 from goqueue.broker.storage.journal_set import journal_number
 from goqueue.broker.transactions.journal import TRANSACTIONS_TOPIC
 from goqueue.core.cluster.metadata import Metadata
@@ -65,7 +66,7 @@ def route(place: Place, image: Metadata, me: NodeId) -> Homes:
         case DelayKeeper() | DelayKeepers():
             return {_keeper_of(DELAYED_TOPIC, 0, image, me): place}
         case Seat.SCHEMA_REGISTRY:
-            return {_keeper_of(SCHEMAS_TOPIC, 0, image, me): place}
+            return {_keeper_of(SCHEMAS_TOPIC, JOURNAL, image, me): place}
         case Seat.CONTROLLER:
             if image.controller is None:
                 raise NotController("nobody decides for the cluster now")

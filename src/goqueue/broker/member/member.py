@@ -19,6 +19,7 @@ from goqueue.broker.forwarding.forwarding import Forwarding
 from goqueue.broker.member.peers import Knock, MemberPeers
 from goqueue.broker.opening import end_start
 from goqueue.broker.replication.replication import Replication
+from goqueue.broker.schemas.shared import SharedRegistry
 from goqueue.broker.shared_journals import SharedJournals, all_shared
 from goqueue.broker.topics.agreed import AgreedTopics
 from goqueue.broker.topics.holding import Holding
@@ -65,6 +66,7 @@ class Member:
         self._session_ms = session_ms
         self._holding = Holding(broker)
         self._journals = SharedJournals(broker, all_shared(broker))
+        self._registry = SharedRegistry(broker)
         self._users: MemberPeers | None = None
         self.membership: Membership | None = None
         """None: it has not registered yet."""
@@ -101,6 +103,7 @@ class Member:
         for work in (membership.keep(), controlling.run(), self._holding.follow()):
             self._begin(work)
         broker.forwarding = forwarding
+        self._begin(self._registry.follow())
         await membership.tell(NodeState.READY)
 
     async def leave(self) -> None:

@@ -44,9 +44,14 @@ class Looked(NamedTuple):
     """What is wrong with the messages that do not fit, by their indexes over all batches."""
 
 
-def quarantine_for(topic: str, settings: TopicSettings) -> TopicName | None:
-    """Where a topic keeps messages that do not fit; None: it refuses them."""
-    return quarantine_of(topic) if settings.schema_on_invalid is OnInvalid.QUARANTINE else None
+def quarantine_for(broker: Broker, topic: str, settings: TopicSettings) -> TopicName | None:
+    """Where a topic keeps messages that do not fit; None: it refuses them.
+
+    One of several nodes refuses them all: it may not lead the partition where they would be kept.
+    """
+    if settings.schema_on_invalid is not OnInvalid.QUARANTINE or broker.is_one_of_several:
+        return None
+    return quarantine_of(topic)
 
 
 async def misfits(broker: Broker, topic: str, settings: TopicSettings, messages: Messages) -> dict[int, str]:
@@ -92,7 +97,7 @@ def keep_misfits(broker: Broker, partition: Partition, looked: Looked) -> Partit
 
     It must be safe too before the batches are said to be.
     """
-    target = quarantine_for(partition.source.topic, partition.log.settings)
+    target = quarantine_for(broker, partition.source.topic, partition.log.settings)
     if target is None:
         raise SchemaMismatch(looked.problems)
     quarantine = quarantine_partition(broker, partition.source, target)
@@ -143,6 +148,8 @@ def _misfits_now(
         problems = check.problems(messages)
     except (NotReady, Apart):
         raise Unchecked from None
+    if problems and broker.schemas.sharing is not None:
+        raise Unchecked  # what they need may have been registered at another node just now
     took_ns = broker.clock.monotonic_ns() - begun_ns
     broker.counters.topic(topic).checked(len(messages), len(problems), took_ns / 1e9)
     took_ms = took_ns // _NS_PER_MS
@@ -159,11 +166,25 @@ def _misfits_now(
 async def _misfits_later(
     broker: Broker, topic: str, settings: TopicSettings, messages: Messages
 ) -> dict[int, str]:
-    check = MessageCheck(broker.schemas.registry, broker.schemas.checkers, topic, settings)
     begun_ns = broker.clock.monotonic_ns()
+    waiting = dict(enumerate(messages))
+    problems = await _problems_of(broker, topic, settings, waiting)
+    sharing = broker.schemas.sharing
+    if problems and sharing is not None and await sharing.catch_up():
+        waiting = {index: messages[index] for index in problems}
+        problems = await _problems_of(broker, topic, settings, waiting)
+    seconds = (broker.clock.monotonic_ns() - begun_ns) / 1e9
+    broker.counters.topic(topic).checked(len(messages), len(problems), seconds)
+    return dict(sorted(problems.items()))
+
+
+async def _problems_of(
+    broker: Broker, topic: str, settings: TopicSettings, waiting: dict[int, Message | StoredMessage]
+) -> dict[int, str]:
+    """What is wrong with messages by the registry as it is here."""
+    check = MessageCheck(broker.schemas.registry, broker.schemas.checkers, topic, settings)
     slices = Slices(broker.clock)
     problems: dict[int, str] = {}
-    waiting = dict(enumerate(messages))
     while waiting:
         not_ready: set[int] = set()
         questions: dict[Question, None] = {}
@@ -182,6 +203,4 @@ async def _misfits_later(
         for schema_id in not_ready:
             check.know(schema_id, await make_ready(broker, topic, schema_id))
         check.answers.update(await answer(broker, topic, questions))
-    seconds = (broker.clock.monotonic_ns() - begun_ns) / 1e9
-    broker.counters.topic(topic).checked(len(messages), len(problems), seconds)
-    return dict(sorted(problems.items()))
+    return problems

@@ -10,7 +10,7 @@ import msgspec
 
 from goqueue.broker.broker import Broker
 from goqueue.core.schemas import jobs
-from goqueue.core.schemas.registry import Comparison
+from goqueue.core.schemas.registry import Comparison, Registry
 from goqueue.core.schemas.sources import Compared, Pair, SourceText, Understood
 from goqueue.model.errors import InvalidSchema, JobOverran, SchemaTooComplex
 from goqueue.model.ports import Job
@@ -41,28 +41,28 @@ async def schema_of(broker: Broker, command: TellSchema) -> SchemaText:
     return SchemaText(kind, text, references)
 
 
-async def digest_of(broker: Broker, schema: SchemaText) -> str:
+async def digest_of(broker: Broker, registry: Registry, schema: SchemaText) -> str:
     """What tells a schema from others whatever its spelling. Refuses one that cannot be used."""
-    known = broker.schemas.registry.digest(schema)
+    known = registry.digest(schema)
     if known:
         return known
-    for schema_id in broker.schemas.registry.undigested(schema.kind):
-        await _digest_old(broker, schema_id)
-    understood = await _understand(broker, broker.schemas.registry.sources(schema))
+    for schema_id in registry.undigested(schema.kind):
+        await _digest_old(broker, registry, schema_id)
+    understood = await _understand(broker, registry.sources(schema))
     if understood.problem:
         raise InvalidSchema(understood.problem)
     return understood.digest
 
 
 async def compare(
-    broker: Broker, schema: SchemaText, comparisons: list[Comparison]
+    broker: Broker, registry: Registry, schema: SchemaText, comparisons: list[Comparison]
 ) -> Mapping[Comparison, Compared]:
     """What stands between a schema and each of some older ones."""
     found = {}
-    new = broker.schemas.registry.sources(schema)
+    new = registry.sources(schema)
     for comparison in comparisons:
         _, schema_id, reads_older, is_read_by_older = comparison
-        old = broker.schemas.registry.sources(broker.schemas.registry.schema(schema_id))
+        old = registry.sources(registry.schema(schema_id))
         request = _encode(Pair(new, old, reads_older, is_read_by_older))
         found[comparison] = _compared.decode(await _run(broker, jobs.compare, request))
     return found
@@ -70,15 +70,16 @@ async def compare(
 
 async def descriptor_of(broker: Broker, command: DescribeProtobuf) -> str:
     """A Protobuf schema as its descriptor in base64."""
-    sources = broker.schemas.registry.sources(broker.schemas.registry.schema(command.schema_id))
+    sources = await broker.schemas.look_up(
+        lambda registry: registry.sources(registry.schema(command.schema_id))
+    )
     return (await _run(broker, jobs.describe_protobuf, _encode(sources))).decode()
 
 
-async def _digest_old(broker: Broker, schema_id: int) -> None:
+async def _digest_old(broker: Broker, registry: Registry, schema_id: int) -> None:
     """Find out about a schema of a journal that has no digests. One that is not understood is left as it is:
     it was once, perhaps by another version of a library, and whoever has its id gets its text.
     """
-    registry = broker.schemas.registry
     try:
         sources = registry.sources(registry.schema(schema_id))
         understood = await _understand(broker, sources)

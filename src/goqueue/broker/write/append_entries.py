@@ -91,7 +91,7 @@ async def _make_room_aside(
     broker: Broker, target: TopicPartition, settings: TopicSettings, looked: Looked, *, is_staged: bool
 ) -> None:
     """Refuse messages that do not fit, or see that there is somewhere to keep them."""
-    aside = quarantine_for(target.topic, settings)
+    aside = quarantine_for(broker, target.topic, settings)
     if aside is None or is_staged:
         raise SchemaMismatch(looked.problems)
     await open_quarantine(broker, target.topic, aside)

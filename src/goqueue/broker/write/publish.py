@@ -295,7 +295,7 @@ async def _set_aside(
     results: Results,
 ) -> None:
     """Refuse messages that do not fit, or keep them in quarantine, each in the partition it would have."""
-    target = quarantine_for(command.topic, broker.metadata.topic(command.topic).settings)
+    target = quarantine_for(broker, command.topic, broker.metadata.topic(command.topic).settings)
     if target is None:
         for index in aside:
             kind = SchemaCheckTooSlow if isinstance(problems[index], TooSlow) else SchemaMismatch

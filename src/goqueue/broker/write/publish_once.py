@@ -55,7 +55,7 @@ async def _publish_once(broker: Broker, command: PublishOnce) -> PublishedOnce:
     problems: dict[int, str] = {}
     if settings.schema_validation is not SchemaValidation.NONE:
         problems = await misfits(broker, topic, settings, [message])
-        if problems and (aside := quarantine_for(topic, settings)) is not None:
+        if problems and (aside := quarantine_for(broker, topic, settings)) is not None:
             await open_quarantine(broker, topic, aside)
         partition = admit_partition(broker, _route(broker, command))  # it may be another one by now
     is_transactional = await _joins(broker, command, partition)

@@ -6,7 +6,8 @@ import pytest
 
 from goqueue.broker.forwarding.route import route
 from goqueue.broker.groups.journal import OFFSETS_TOPIC
-from goqueue.broker.opening import DELAYED_TOPIC, SCHEMAS_TOPIC
+from goqueue.broker.opening import DELAYED_TOPIC
+from goqueue.broker.schemas.state import SCHEMAS_TOPIC
 from goqueue.broker.storage.journal_set import JOURNAL_COUNT, journal_number
 from goqueue.broker.transactions.journal import TRANSACTIONS_TOPIC
 from goqueue.core.cluster.metadata import Metadata

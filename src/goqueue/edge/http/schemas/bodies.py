@@ -177,8 +177,9 @@ async def version_body(broker: Broker, place: SchemaVersion, form: str | None) -
 
 
 async def text_body(broker: Broker, schema_id: int, form: str | None) -> SchemaTextBody:
-    schema = broker.schemas.registry.schema(schema_id)
-    places = broker.schemas.registry.places(schema_id)
+    schema, places = await broker.schemas.look_up(
+        lambda registry: (registry.schema(schema_id), registry.places(schema_id))
+    )
     return SchemaTextBody(
         schema_id,
         await _text(broker, schema_id, schema, form),

@@ -13,6 +13,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import QueryParameter, RawBody
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.schemas.verbs import (
     delete_schema_version,
     delete_subject,
@@ -20,6 +21,7 @@ from goqueue.broker.schemas.verbs import (
     register_schema,
     schema_problems,
 )
+from goqueue.core.schemas.registry import Registry
 from goqueue.edge.http.parts.decoding import decode
 from goqueue.edge.http.parts.openapi import errors, takes
 from goqueue.edge.http.schemas.bodies import (
@@ -100,9 +102,8 @@ async def find_schema_route(
     form: FormWanted = None,
 ) -> SchemaVersionBody:
     schema = await decode(_schema_decoder, body).understood(broker)
-    found = await find_schema(
-        broker, FindSchema(subject=subject, schema=schema, with_deleted=is_set(deleted))
-    )
+    command = FindSchema(subject=subject, schema=schema, with_deleted=is_set(deleted))
+    found = await find_schema(broker, command)
     return await version_body(broker, found, form)
 
 
@@ -117,7 +118,8 @@ async def find_schema_route(
 async def delete_subject_route(
     broker: NamedDependency[Broker], subject: SubjectInPath, permanent: Flag = None
 ) -> list[int]:
-    return await delete_subject(broker, DeleteSubject(subject=subject, is_permanent=is_set(permanent)))
+    command = DeleteSubject(subject=subject, is_permanent=is_set(permanent))
+    return await at_home(broker, delete_subject, command)
 
 
 @post(
@@ -133,17 +135,15 @@ async def register_schema_route(
     broker: NamedDependency[Broker], subject: SubjectInPath, body: RawBody
 ) -> RegisteredBody:
     request = decode(_schema_decoder, body)
-    place = await register_schema(
-        broker,
-        RegisterSchema(
-            subject=subject,
-            schema=await request.understood(broker),
-            schema_id=request.id,
-            version=request.version,
-        ),
+    command = RegisterSchema(
+        subject=subject,
+        schema=await request.understood(broker),
+        schema_id=request.id,
+        version=request.version,
     )
-    guid = broker.schemas.registry.schema(place.schema_id).guid
-    return RegisteredBody(place.schema_id, place.version, place.subject, guid=str(guid))
+    place = await at_home(broker, register_schema, command)
+    schema = await broker.schemas.look_up(lambda registry: registry.schema(place.schema_id))
+    return RegisteredBody(place.schema_id, place.version, place.subject, guid=str(schema.guid))
 
 
 @get(
@@ -162,12 +162,15 @@ async def list_versions_route(
     start: PageStart = 0,
     length: PageLength = -1,
 ) -> list[int]:
-    registry = broker.schemas.registry
     is_alone = is_set(deleted_only) or is_set(deleted_alone)
-    versions = registry.versions(subject, with_deleted=is_alone or is_set(deleted))
-    if is_alone:
-        versions = [v for v in versions if registry.version(subject, v, with_deleted=True).is_deleted]
-    return page(versions, start, length)
+
+    def look(registry: Registry) -> list[int]:
+        versions = registry.versions(subject, with_deleted=is_alone or is_set(deleted))
+        if is_alone:
+            versions = [v for v in versions if registry.version(subject, v, with_deleted=True).is_deleted]
+        return versions
+
+    return page(await broker.schemas.look_up(look), start, length)
 
 
 @get(
@@ -184,7 +187,10 @@ async def get_version_route(
     deleted: Flag = None,
     form: FormWanted = None,
 ) -> SchemaVersionBody:
-    found = broker.schemas.registry.version(subject, version_of(version), with_deleted=is_set(deleted))
+    wanted = version_of(version)
+    found = await broker.schemas.look_up(
+        lambda registry: registry.version(subject, wanted, with_deleted=is_set(deleted))
+    )
     return await version_body(broker, found, form)
 
 
@@ -199,10 +205,10 @@ async def get_version_route(
 async def delete_version_route(
     broker: NamedDependency[Broker], subject: SubjectInPath, version: VersionInPath, permanent: Flag = None
 ) -> int:
-    return await delete_schema_version(
-        broker,
-        DeleteSchemaVersion(subject=subject, version=version_of(version), is_permanent=is_set(permanent)),
+    command = DeleteSchemaVersion(
+        subject=subject, version=version_of(version), is_permanent=is_set(permanent)
     )
+    return await at_home(broker, delete_schema_version, command)
 
 
 @get(
@@ -216,7 +222,10 @@ async def delete_version_route(
 async def get_version_text_route(
     broker: NamedDependency[Broker], subject: SubjectInPath, version: VersionInPath, deleted: Flag = None
 ) -> str:
-    found = broker.schemas.registry.version(subject, version_of(version), with_deleted=is_set(deleted))
+    wanted = version_of(version)
+    found = await broker.schemas.look_up(
+        lambda registry: registry.version(subject, wanted, with_deleted=is_set(deleted))
+    )
     return found.schema.text
 
 
@@ -234,8 +243,13 @@ async def referenced_by_route(
     start: PageStart = 0,
     length: PageLength = -1,
 ) -> list[int]:
-    found = broker.schemas.registry.version(subject, version_of(version), with_deleted=True)
-    return page(broker.schemas.registry.referenced_by(subject, found.version), start, length)
+    wanted = version_of(version)
+
+    def look(registry: Registry) -> list[int]:
+        found = registry.version(subject, wanted, with_deleted=True)
+        return registry.referenced_by(subject, found.version)
+
+    return page(await broker.schemas.look_up(look), start, length)
 
 
 def _by_id(path: str, operation_id: str) -> HTTPRouteHandler:
@@ -264,7 +278,8 @@ get_schema_short_route = _by_id("/schemas/ids/{schema_id:int}", "getSchemaShort"
 async def get_schema_by_guid_route(
     broker: NamedDependency[Broker], guid: GuidInPath, form: FormWanted = None
 ) -> SchemaTextBody:
-    return await text_body(broker, broker.schemas.registry.id_of_guid(guid), form)
+    schema_id = await broker.schemas.look_up(lambda registry: registry.id_of_guid(guid))
+    return await text_body(broker, schema_id, form)
 
 
 @get(
@@ -281,7 +296,9 @@ async def subjects_of_schema_route(
     start: PageStart = 0,
     length: PageLength = -1,
 ) -> list[str]:
-    places = broker.schemas.registry.places(schema_id, with_deleted=is_set(deleted))
+    places = await broker.schemas.look_up(
+        lambda registry: registry.places(schema_id, with_deleted=is_set(deleted))
+    )
     return page(sorted({place.subject for place in places}), start, length)
 
 
@@ -299,7 +316,9 @@ async def versions_of_schema_route(
     start: PageStart = 0,
     length: PageLength = -1,
 ) -> list[PlaceBody]:
-    places = broker.schemas.registry.places(schema_id, with_deleted=is_set(deleted))
+    places = await broker.schemas.look_up(
+        lambda registry: registry.places(schema_id, with_deleted=is_set(deleted))
+    )
     return page([PlaceBody(place.subject, place.version) for place in places], start, length)
 
 

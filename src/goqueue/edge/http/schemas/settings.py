@@ -8,6 +8,7 @@ from litestar.di import NamedDependency
 from litestar.params import RawBody
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.schemas.verbs import set_compatibility, set_registry_mode, set_validation
 from goqueue.core.schemas.settings import GLOBAL
 from goqueue.edge.http.parts.decoding import decode
@@ -55,7 +56,7 @@ async def put_config_route(broker: NamedDependency[Broker], body: RawBody) -> Le
     responses=errors(503, 507),
 )
 async def delete_config_route(broker: NamedDependency[Broker]) -> LevelReply:
-    await set_compatibility(broker, SetCompatibility(subject=GLOBAL, level=None))
+    await at_home(broker, set_compatibility, SetCompatibility(subject=GLOBAL, level=None))
     return _level(broker.schemas.registry.settings.compatibility())
 
 
@@ -71,10 +72,9 @@ async def get_subject_config_route(
     subject: SubjectInPath,
     with_default: WithDefault = None,
 ) -> LevelReply:
-    settings = broker.schemas.registry.settings
     if is_set(with_default):
-        return _level(settings.compatibility(subject))
-    return _level(settings.own_compatibility(subject))
+        return _level(broker.schemas.registry.settings.compatibility(subject))
+    return _level(await broker.schemas.look_up(lambda registry: registry.settings.own_compatibility(subject)))
 
 
 @put(
@@ -100,7 +100,7 @@ async def put_subject_config_route(
     responses=errors(404, 503, 507),
 )
 async def delete_subject_config_route(broker: NamedDependency[Broker], subject: SubjectInPath) -> LevelReply:
-    await set_compatibility(broker, SetCompatibility(subject=subject, level=None))
+    await at_home(broker, set_compatibility, SetCompatibility(subject=subject, level=None))
     return _level(broker.schemas.registry.settings.compatibility(subject))
 
 
@@ -164,7 +164,7 @@ async def put_subject_validation_route(
 async def delete_subject_validation_route(
     broker: NamedDependency[Broker], subject: SubjectInPath
 ) -> ValidationBody:
-    await set_validation(broker, SetValidation(subject=subject, is_enabled=None))
+    await at_home(broker, set_validation, SetValidation(subject=subject, is_enabled=None))
     return ValidationBody(broker.schemas.registry.settings.is_validating(subject))
 
 
@@ -197,8 +197,9 @@ async def get_subject_mode_route(
     subject: SubjectInPath,
     with_default: WithDefault = None,
 ) -> ModeReply:
-    settings = broker.schemas.registry.settings
-    mode = settings.mode(subject) if is_set(with_default) else settings.own_mode(subject)
+    if is_set(with_default):
+        return ModeReply(broker.schemas.registry.settings.mode(subject).value)
+    mode = await broker.schemas.look_up(lambda registry: registry.settings.own_mode(subject))
     return ModeReply(mode.value)
 
 
@@ -225,26 +226,30 @@ async def put_subject_mode_route(
     responses=errors(404, 503, 507),
 )
 async def delete_subject_mode_route(broker: NamedDependency[Broker], subject: SubjectInPath) -> ModeReply:
-    mode = broker.schemas.registry.settings.own_mode(subject)
-    await set_registry_mode(broker, SetRegistryMode(subject=subject, mode=None))
+    mode = await broker.schemas.look_up(lambda registry: registry.settings.own_mode(subject))
+    await at_home(broker, set_registry_mode, SetRegistryMode(subject=subject, mode=None))
     return ModeReply(mode.value)
 
 
 async def _set_level(broker: Broker, subject: str, body: bytes) -> LevelReply:
     level = decode(_level_decoder, body).level()
-    await set_compatibility(broker, SetCompatibility(subject=subject, level=level))
+    await at_home(broker, set_compatibility, SetCompatibility(subject=subject, level=level))
     return _level(level)
 
 
 async def _set_mode(broker: Broker, subject: str, body: bytes, force: str | None) -> ModeReply:
     mode: RegistryMode = decode(_mode_decoder, body).understood()
-    await set_registry_mode(broker, SetRegistryMode(subject=subject, mode=mode, is_forced=is_set(force)))
+    await at_home(
+        broker, set_registry_mode, SetRegistryMode(subject=subject, mode=mode, is_forced=is_set(force))
+    )
     return ModeReply(mode.value)
 
 
 async def _set_validation(broker: Broker, subject: str, body: bytes) -> ValidationBody:
     wanted: ValidationBody = decode(_validation_decoder, body)
-    await set_validation(broker, SetValidation(subject=subject, is_enabled=wanted.validation_enabled))
+    await at_home(
+        broker, set_validation, SetValidation(subject=subject, is_enabled=wanted.validation_enabled)
+    )
     return wanted
 
 
