@@ -34,7 +34,8 @@ class HoldWatch:
         self._longest_ns = 0
 
     def begin(self) -> None:
-        # What was there before belongs to nobody's request: a collection would look through all of it.
+        # What was there before belongs to nobody's request: a collection would look through all of it. It
+        # stays put aside, since to look through it again for every watch would take longer than the work.
         gc.collect()
         gc.freeze()
         self._seen_ns = time.thread_time_ns()
@@ -45,7 +46,6 @@ class HoldWatch:
         self._is_over = True
         self._note()
         slowness = max(min(_known_work_ns() for _ in range(3)) / _YARDSTICK_NS, 1.0)
-        gc.unfreeze()
         return self._longest_ns / _NS_PER_MS / slowness
 
     def _come_round(self) -> None:
