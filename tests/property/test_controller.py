@@ -16,7 +16,7 @@ actions = st.lists(
         st.tuples(st.sampled_from(["register", "leave", "drain", "decommission"]), st.sampled_from(NODES)),
         st.tuples(st.just("join"), st.sampled_from(NODES)),
         st.tuples(st.just("resign"), st.none()),
-        st.tuples(st.sampled_from(["cancel", "unclean"]), st.none()),
+        st.tuples(st.sampled_from(["cancel", "unclean", "preferred", "call back"]), st.none()),
         st.tuples(st.just("move"), st.lists(st.sampled_from(NODES), min_size=1, max_size=3, unique=True)),
     ),
     max_size=12,
@@ -51,14 +51,14 @@ def act(world: ClusterWorld, topic: Topic, number: int, action: tuple[str, objec
             world.set_record(topic, replace(record, isr=isr, elr=()))
         case ("resign", _) if record.leader:
             world.set_record(topic, replace(record, leader=None, resigned=record.leader))
-        case ("cancel" | "unclean" as kind, _):
+        case ("cancel" | "unclean" | "preferred" as kind, _):
             world.order(order, Order(kind=OrderKind(kind), topic_id=topic.topic_id, partition=0))
         case ("move", list(nodes)):
             wanted = tuple(map(NodeId, nodes))
-            world.order(
-                order,
-                Order(kind=OrderKind.REASSIGN, topic_id=topic.topic_id, partition=0, replicas=wanted),
-            )
+            world.reassign(order, topic, {0: wanted})
+        case ("call back", _):
+            for known, given in tuple(world.image.orders.items()):
+                world.order(known, replace(given, is_canceled=True))
 
 
 @given(story=actions, replicas=st.integers(min_value=1, max_value=3), is_internal=st.booleans())

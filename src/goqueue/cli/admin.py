@@ -11,6 +11,7 @@ import msgspec
 import typer
 
 from goqueue import __version__
+from goqueue.cli.broker import moving
 from goqueue.cli.broker.cluster import tell_health, tell_info
 from goqueue.cli.operators import backups as admin_backups
 from goqueue.cli.operators import partitions as admin_partitions
@@ -92,6 +93,7 @@ def health(context: typer.Context) -> None:
 
 
 app.command("repair")(admin_repair.repair)
+cluster.command("decommission")(moving.decommission)
 
 
 @cluster.command("status")

@@ -16,6 +16,7 @@ from goqueue.client.methods import shown_as
 from goqueue.client.nouns import (
     AsyncAdmin,
     AsyncBackups,
+    AsyncCluster,
     AsyncDeadLetters,
     AsyncDelayed,
     AsyncGroups,
@@ -79,6 +80,7 @@ class AsyncGoQueue(AsyncMessages):
         self.traces = AsyncTraces(self._client)
         self.schemas = AsyncSchemas(self._client)
         self.admin = AsyncAdmin(self._client)
+        self.cluster = AsyncCluster(self._client)
         self.backups = AsyncBackups(self._client)
         self.tenants = AsyncTenants(self._client)
 

@@ -11,6 +11,7 @@ from goqueue.client.call import Call
 from goqueue.client.calls import (
     admin,
     backups,
+    cluster,
     dead_letters,
     delayed,
     groups,
@@ -246,6 +247,28 @@ class AsyncAdmin(AsyncNoun):
     reliability_stats = awaited(admin.reliability_stats)
     priority_stats = awaited(admin.priority_stats)
     metrics = awaited(admin.metrics)
+
+
+class Cluster(Noun):
+    reassign = carried(cluster.reassign)
+    reassignments = carried(cluster.reassignments)
+    reassignment = carried(cluster.reassignment)
+    cancel_reassignment = carried(cluster.cancel_reassignment)
+    decommission = carried(cluster.decommission)
+    retirement = carried(cluster.retirement)
+    cancel_decommission = carried(cluster.cancel_decommission)
+    elect_leaders = carried(cluster.elect_leaders)
+
+
+class AsyncCluster(AsyncNoun):
+    reassign = awaited(cluster.reassign)
+    reassignments = awaited(cluster.reassignments)
+    reassignment = awaited(cluster.reassignment)
+    cancel_reassignment = awaited(cluster.cancel_reassignment)
+    decommission = awaited(cluster.decommission)
+    retirement = awaited(cluster.retirement)
+    cancel_decommission = awaited(cluster.cancel_decommission)
+    elect_leaders = awaited(cluster.elect_leaders)
 
 
 class Backups(Noun):

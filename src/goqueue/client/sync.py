@@ -15,6 +15,7 @@ from goqueue.client.methods import shown_as
 from goqueue.client.nouns import (
     Admin,
     Backups,
+    Cluster,
     DeadLetters,
     Delayed,
     Groups,
@@ -87,6 +88,7 @@ class GoQueue(Messages):
         self.traces = Traces(self._pool)
         self.schemas = Schemas(self._pool)
         self.admin = Admin(self._pool)
+        self.cluster = Cluster(self._pool)
         self.backups = Backups(self._pool)
         self.tenants = Tenants(self._pool)
 

@@ -114,26 +114,71 @@ class PartitionRecord:
     """Who led last and asked for another leader: it is elected again only if there is nobody else."""
     starts: int = 0
     """On one node: how often it had started when this was written. Every start since has raised the epoch."""
+    throttle_bytes_per_s: int = 0
+    """How fast those that a reassignment brings are sent what they lack; 0: as fast as any follower."""
 
 
 class OrderKind(StrEnum):
     UNCLEAN = "unclean"
     """Let any replica lead that is alive, whatever it lacks; only a person decides that."""
+    PREFERRED = "preferred"
+    """Let a partition be led by the first of its replicas, if that one is in sync."""
     REASSIGN = "reassign"
-    """Move a partition to other nodes."""
+    """Move partitions to other nodes."""
     CANCEL = "cancel"
     """Let a partition stay where it was before it was being moved."""
     DECOMMISSION = "decommission"
     """Move all that a node holds to others, and retire it."""
 
 
+class MoveState(StrEnum):
+    PENDING = "pending"
+    """Others are moving, or nobody has decided on it yet."""
+    CATCHING_UP = "catching_up"
+    """The nodes that come copy what there is."""
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+
+    @property
+    def is_over(self) -> bool:
+        return self not in (MoveState.PENDING, MoveState.CATCHING_UP)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """One partition of a reassignment."""
+
+    topic_id: UUID
+    partition: int
+    replicas: tuple[NodeId, ...]
+    """Where it is to be, who should lead first."""
+    before: tuple[NodeId, ...] = ()
+    """Where it was when it was ordered."""
+    state: MoveState = MoveState.PENDING
+    begun_ms: int = 0
+    ended_ms: int = 0
+    is_canceled: bool = False
+    reason: str = ""
+    """Why it is given up, or why it failed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What somebody wants done, until it is; fields that its kind has no use for are as they stand here."""
+    """What somebody wants done; fields that its kind has no use for are as they stand here.
+
+    A reassignment stays for a while when it is over, for people to look at; any other goes when it is done.
+    """
 
     kind: OrderKind
     topic_id: UUID | None = None
     partition: int = -1
-    replicas: tuple[NodeId, ...] = ()
-    """Where the partition is to be, who should lead first."""
     node: NodeId | None = None
+    moves: tuple[Move, ...] = ()
+    throttle_bytes_per_s: int = 0
+    timeout_ms: int = 0
+    """A move that takes longer is given up; 0: none does."""
+    ordered_ms: int = 0
+    ended_ms: int = 0
+    """When the last move had come to its end; 0: not yet."""
+    is_canceled: bool = False

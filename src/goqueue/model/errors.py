@@ -89,6 +89,12 @@ class InvalidReplication(Invalid):
     code = "invalid_replication"
 
 
+class InvalidAssignment(InvalidReplication):
+    """A partition cannot be placed so: a node is unknown, leaving or named twice, or there is none."""
+
+    code = "invalid_replica_assignment"
+
+
 class InvalidSetting(Invalid):
     """A topic setting that is unknown or has a value out of range."""
 
@@ -392,6 +398,74 @@ class NotController(Unavailable):
     """Another node decides for the cluster: find it, and ask there."""
 
     code = "not_controller"
+
+
+class NodeNotFound(NotFound):
+    """The cluster has no node of this name."""
+
+    code = "node_not_found"
+
+    def __init__(self, node: str) -> None:
+        super().__init__(f"the cluster has no node {node}")
+        self.node = node
+
+
+class ReassignmentNotFound(NotFound):
+    """There is no such reassignment, or the partition is not being moved."""
+
+    code = "reassignment_not_found"
+
+
+class ReassignmentInProgress(Busy):
+    """The partition is being moved already: wait for the end of that, or cancel it."""
+
+    code = "reassignment_in_progress"
+
+    def __init__(self, topic: str, partition: int) -> None:
+        super().__init__(f"{topic}/{partition} is being moved already; wait for it, or cancel that first")
+        self.topic = topic
+        self.partition = partition
+
+
+class ReassignmentOver(Fenced):
+    """The reassignment has come to its end: there is nothing to cancel."""
+
+    code = "reassignment_over"
+
+
+class ElectionNotNeeded(Fenced):
+    """The partition is led as it should be."""
+
+    code = "election_not_needed"
+
+    def __init__(self, topic: str, partition: int, leader: str) -> None:
+        super().__init__(f"{topic}/{partition} is led by {leader}: there is nothing to elect")
+        self.topic = topic
+        self.partition = partition
+        self.leader = leader
+
+
+class PreferredLeaderAway(Unavailable):
+    """The node that should lead the partition is away or not in sync."""
+
+    code = "preferred_leader_not_available"
+
+    def __init__(self, topic: str, partition: int, node: str) -> None:
+        super().__init__(f"{node}, which should lead {topic}/{partition}, is not ready or not in sync")
+        self.topic = topic
+        self.partition = partition
+        self.node = node
+
+
+class NoEligibleLeader(Unavailable):
+    """None of the partition's replicas is alive."""
+
+    code = "eligible_leaders_not_available"
+
+    def __init__(self, topic: str, partition: int) -> None:
+        super().__init__(f"no replica of {topic}/{partition} is alive")
+        self.topic = topic
+        self.partition = partition
 
 
 class NotEnoughReplicas(Unavailable):

@@ -1,5 +1,6 @@
 """Topics and settings through raw requests: the cases that comfortable clients do not show."""
 
+from datetime import timedelta
 from types import SimpleNamespace
 from uuid import UUID
 
@@ -205,3 +206,29 @@ def test_a_door_on_all_addresses_is_known_by_the_one_the_client_used(open_door: 
         reply = raw.ask(ApiKey.METADATA, 12, **requests.metadata())
 
     assert [(node.host, node.port) for node in reply.brokers] == [("127.0.0.1", door.port)]
+
+
+def test_one_node_has_nothing_to_move_and_nobody_to_elect(raw: RawClient, new_topic: NewTopic) -> None:
+    name = new_topic().name
+    wait = timedelta(seconds=5)
+
+    moved = raw.ask(
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        1,
+        timeout=wait,
+        allow_replication_factor_change=True,
+        topics=[SimpleNamespace(name=name, partitions=[SimpleNamespace(partition_index=0, replicas=(7,))])],
+    )
+    listed = raw.ask(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, timeout=wait, topics=None)
+    elected = raw.ask(
+        ApiKey.ELECT_LEADERS,
+        2,
+        election_type=0,
+        topic_partitions=[SimpleNamespace(topic=name, partitions=(0,))],
+        timeout=wait,
+    )
+
+    assert moved.responses[0].partitions[0].error_code is ErrorCode.unsupported_version
+    assert (listed.error_code, listed.topics) == (ErrorCode.none, ())
+    [result] = elected.replica_election_results[0].partition_result
+    assert result.error_code is ErrorCode.election_not_needed

@@ -21,10 +21,12 @@ from goqueue.model.cluster import (
     Change,
     Guard,
     Member,
+    Move,
     NodeId,
     NodeRecord,
     NodeState,
     Order,
+    OrderKind,
     PartitionRecord,
     Step,
 )
@@ -79,6 +81,21 @@ class ClusterWorld:
     def order(self, order_id: str, order: Order) -> None:
         self.put(order_key(order_id), order)
 
+    def reassign(
+        self, order_id: str, topic: Topic, moves: Mapping[int, tuple[NodeId, ...]], **more: int
+    ) -> None:
+        """Order partitions to be moved."""
+        wanted = [
+            Move(
+                topic_id=topic.topic_id,
+                partition=number,
+                replicas=replicas,
+                before=self.record(topic, number).replicas,
+            )
+            for number, replicas in moves.items()
+        ]
+        self.order(order_id, Order(kind=OrderKind.REASSIGN, moves=tuple(wanted), **more))  # type: ignore[arg-type]
+
     def led_by(self, leader: NodeId, *replicas: NodeId, epoch: int = 4) -> PartitionRecord:
         """A partition of which all replicas are in sync."""
         return PartitionRecord(
@@ -95,9 +112,9 @@ class ClusterWorld:
     def set_record(self, topic: Topic, record: PartitionRecord, number: int = 0) -> None:
         self.put(part_key(topic.topic_id, number), record)
 
-    def decide(self, *, balances: bool = False) -> int:
+    def decide(self, *, balances: bool = False, now_ms: int = 0) -> int:
         """Do what the controller decides; returns how many steps it were."""
-        steps = decide(self.image, balances=balances)
+        steps = decide(self.image, balances=balances, now_ms=now_ms)
         for step in bundle(steps):
             self.make(step)
         return len(steps)

@@ -14,8 +14,9 @@ from goqueue.core.cluster.controller import (
     decide,
     new_records,
 )
+from goqueue.core.cluster.reassignments import ENDED_KEPT
 from goqueue.core.cluster.values import Topic, node_key, part_key
-from goqueue.model.cluster import Guard, NodeId, NodeState, Order, OrderKind
+from goqueue.model.cluster import Guard, MoveState, NodeId, NodeState, Order, OrderKind
 from goqueue.model.ids import TopicName
 from goqueue.model.settings import TopicSettings
 from tests.unit.core.cluster_world import A, B, C, ClusterWorld, D
@@ -214,13 +215,15 @@ def test_internal_topics_get_their_copies_as_nodes_come() -> None:
 def test_a_partition_moves_once_all_who_come_are_in_sync() -> None:
     world = world_of(A, B, C, D)
     orders = world.add_topic("orders", world.led_by(A, A, B))
-    world.order("1", Order(kind=OrderKind.REASSIGN, topic_id=orders.topic_id, partition=0, replicas=(C, D)))
+    world.reassign("1", orders, {0: (C, D)})
 
-    world.decide()
+    world.decide(now_ms=7)
 
     record = world.record(orders)
     assert (record.replicas, record.adding, record.removing) == ((C, D, A, B), (C, D), (A, B))
-    assert (record.leader, record.isr, world.image.orders) == (A, (A, B), {})
+    assert (record.leader, record.isr) == (A, (A, B))
+    world.decide(now_ms=8)
+    assert [(move.state, move.begun_ms) for move in world.image.orders["1"].moves] == [("catching_up", 8)]
     world.set_record(orders, replace(record, isr=(C, A, B)))
     assert world.decide() == 0
 
@@ -230,12 +233,16 @@ def test_a_partition_moves_once_all_who_come_are_in_sync() -> None:
     record = world.record(orders)
     assert (record.replicas, record.isr, record.adding, record.removing) == ((C, D), (C, D), (), ())
     assert (record.leader, record.epoch) == (C, 5)
+    world.decide(now_ms=9)
+    order = world.image.orders["1"]
+    assert (order.moves[0].state, order.moves[0].ended_ms, order.ended_ms) == ("completed", 9, 9)
+    assert world.decide() == 0
 
 
 def test_a_move_that_is_cancelled_leaves_the_partition_where_it_was() -> None:
     world = world_of(A, B, C)
     orders = world.add_topic("orders", world.led_by(A, A, B))
-    world.order("1", Order(kind=OrderKind.REASSIGN, topic_id=orders.topic_id, partition=0, replicas=(C, B)))
+    world.reassign("1", orders, {0: (C, B)})
     world.decide()
 
     world.order("2", Order(kind=OrderKind.CANCEL, topic_id=orders.topic_id, partition=0))
@@ -243,7 +250,121 @@ def test_a_move_that_is_cancelled_leaves_the_partition_where_it_was() -> None:
 
     record = world.record(orders)
     assert (set(record.replicas), record.adding, record.removing) == ({A, B}, (), ())
-    assert (record.leader, record.epoch, world.image.orders) == (A, 4, {})
+    assert (record.leader, record.epoch, list(world.image.orders)) == (A, 4, ["1"])
+
+
+def test_a_partition_that_is_called_back_has_its_replicas_in_the_order_of_before() -> None:
+    world = world_of(A, B, C)
+    orders = world.add_topic("orders", world.led_by(A, A, B))
+    world.reassign("1", orders, {0: (C, B)}, throttle_bytes_per_s=1_000)
+    world.decide()
+    world.decide()
+    assert world.record(orders).throttle_bytes_per_s == 1_000
+
+    world.order("1", replace(world.image.orders["1"], is_canceled=True))
+    world.decide()
+    world.decide()
+
+    record = world.record(orders)
+    assert (record.replicas, record.adding, record.removing) == ((A, B), (), ())
+    assert record.throttle_bytes_per_s == 0
+    order = world.image.orders["1"]
+    assert [move.state for move in order.moves] == ["canceled"]
+    assert world.decide() == 0
+
+
+def test_a_move_that_takes_too_long_is_called_off() -> None:
+    world = world_of(A, B, C)
+    orders = world.add_topic("orders", world.led_by(A, A, B), world.led_by(A, A, B))
+    world.reassign("1", orders, {0: (C, B), 1: (B, A)}, timeout_ms=2_000)
+    for _ in range(3):
+        world.decide(now_ms=10_000)
+    assert world.decide(now_ms=12_000) == 0
+
+    for _ in range(4):
+        world.decide(now_ms=12_001)
+
+    order = world.image.orders["1"]
+    assert [move.state for move in order.moves] == ["failed", "completed"]
+    assert order.moves[0].reason == "it took longer than 2 s"
+    assert (world.record(orders).replicas, world.record(orders, 1).replicas) == ((A, B), (B, A))
+    assert order.ended_ms == 12_001
+
+
+def test_a_move_of_a_topic_that_is_gone_has_failed() -> None:
+    world = world_of(A, B)
+    orders = world.add_topic("orders", world.led_by(A, A))
+    world.reassign("1", orders, {0: (B,)})
+    world.drop(part_key(orders.topic_id, 0))
+
+    world.decide()
+
+    assert [move.state for move in world.image.orders["1"].moves] == ["failed"]
+    assert world.decide() == 0
+
+
+def test_who_is_moved_elsewhere_meanwhile_is_not_fought_over() -> None:
+    world = world_of(A, B, C)
+    orders = world.add_topic("orders", world.led_by(A, A))
+    world.reassign("1", orders, {0: (B,)})
+    world.decide()
+    world.decide()
+
+    world.reassign("2", orders, {0: (C,)})
+    for _ in range(5):
+        world.decide()
+
+    record = world.record(orders)
+    assert (record.replicas, record.adding) == ((C, A), (C,))
+    states = {name: order.moves[0].state for name, order in world.image.orders.items()}
+    assert states == {"1": "canceled", "2": "catching_up"}
+    assert world.decide() == 0
+
+
+def test_a_move_does_not_leave_fewer_in_sync_than_there_must_be() -> None:
+    world = world_of(A, B, C, D)
+    orders = world.add_topic("orders", replace(world.led_by(A, A, B, C), isr=(A, C)))
+    world.reassign("1", orders, {0: (B, C, D)})
+    world.decide()
+    record = world.record(orders)
+    assert record.adding == (D,)
+    world.leave(C)
+    world.decide()
+    world.set_record(orders, replace(world.record(orders), isr=(D, A)))
+
+    world.decide()
+
+    assert set(world.record(orders).replicas) == {A, B, C, D}, "only D would have everything"
+    world.set_record(orders, replace(world.record(orders), isr=(B, D, A)))
+    world.decide()
+    assert world.record(orders).replicas == (B, C, D)
+
+
+def test_the_preferred_replica_leads_by_order_if_it_is_in_sync() -> None:
+    world = world_of(A, B, C)
+    behind = replace(world.led_by(B, A, B, C), isr=(B, C))
+    orders = world.add_topic("orders", world.led_by(B, A, B, C), behind)
+    for number in (0, 1):
+        world.order(str(number), Order(kind=OrderKind.PREFERRED, topic_id=orders.topic_id, partition=number))
+
+    world.decide()
+
+    assert (world.record(orders).leader, world.record(orders).epoch) == (A, 5)
+    assert world.record(orders, 1) == behind
+    assert world.image.orders == {}
+
+
+def test_reassignments_that_are_over_are_kept_for_a_while() -> None:
+    world = world_of(A, B)
+    orders = world.add_topic("orders", world.led_by(A, A))
+    for number in range(ENDED_KEPT + 3):
+        world.reassign(f"{number:02}", orders, {0: (A,)})
+        world.decide(now_ms=number + 1)
+
+    while world.decide(now_ms=99):
+        pass
+
+    assert list(world.image.orders) == [f"{number:02}" for number in range(3, ENDED_KEPT + 3)]
 
 
 def test_a_move_does_not_end_with_nobody_who_has_everything() -> None:
@@ -375,11 +496,12 @@ def test_only_so_many_partitions_move_at_a_time_by_order() -> None:
     world = world_of(A, B)
     count = MOVES_MAX + 3
     orders = world.add_topic("orders", *[world.led_by(A, A)] * count)
-    for number in range(count):
-        order = Order(kind=OrderKind.REASSIGN, topic_id=orders.topic_id, partition=number, replicas=(B,))
-        world.order(f"{number:02}", order)
+    world.reassign("1", orders, dict.fromkeys(range(count), (B,)))
 
+    world.decide()
     world.decide()
 
     assert sum(bool(world.record(orders, number).adding) for number in range(count)) == MOVES_MAX
-    assert len(world.image.orders) == 3
+    waiting = [move for move in world.image.orders["1"].moves if move.state is MoveState.PENDING]
+    assert len(waiting) == 3
+    assert world.decide() == 0

@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 CHANGES_AT_ONCE = 4
 BALANCE_INTERVAL_MS = 300_000
+_LOOK_MS = 1_000
+"""So often orders that must not take too long are looked at, though nothing has changed."""
 _REST = 4
 """So many times as long as a look at the image took is rested where there was nothing to do."""
 _PAUSE_S = 0.2
@@ -110,7 +112,10 @@ class Controlling:
                 is_outdated = False
                 # Leaders change records too, each by itself; with ten thousand of them a look takes 25 ms.
                 await asyncio.sleep(_REST * took_s)
-                await self._next_image(until_ms=balanced_ms + BALANCE_INTERVAL_MS)
+                until_ms = balanced_ms + BALANCE_INTERVAL_MS
+                if any(order.timeout_ms and not order.ended_ms for order in self._image.orders.values()):
+                    until_ms = min(until_ms, self._now_ms() + _LOOK_MS)
+                await self._next_image(until_ms=until_ms)
                 continue
             # One guard that does not hold refuses all that was put together, so what was refused goes alone.
             is_outdated = not await self._carry_out(steps if is_outdated else bundle(steps))

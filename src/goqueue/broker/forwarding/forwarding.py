@@ -22,6 +22,7 @@ from goqueue.broker.groups.assigned import (
 )
 from goqueue.broker.groups.lag import group_lag
 from goqueue.broker.groups.offsets import fetch_offsets
+from goqueue.broker.moving.reassigning import describe_copies
 from goqueue.broker.queue.auto_commit import commit_polled
 from goqueue.broker.queue.poll import poll
 from goqueue.broker.queue.settle import settle
@@ -66,6 +67,7 @@ from goqueue.model.group_commands import (
 )
 from goqueue.model.groups import AssignedMember, GroupLag, Reconciliation, TopicCommit
 from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.moving import CopiesView, DescribeCopies
 from goqueue.model.places import Command
 from goqueue.model.ports import Peers
 from goqueue.model.schema_commands import (
@@ -124,6 +126,7 @@ PASSED_ON: Mapping[type, Passed] = {
     SetValidation: Passed(set_validation, None),
     SetRegistryMode: Passed(set_registry_mode, None),
     FollowRegistry: Passed(follow_registry, RegistryNews),
+    DescribeCopies: Passed(describe_copies, CopiesView),
 }
 _ASKED_ONCE = frozenset(
     (JoinAssigned, RevokePartitions, LeaveAssigned, Poll, CommitPolled, DeleteSchemaVersion, DeleteSubject)

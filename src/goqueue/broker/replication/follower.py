@@ -13,6 +13,8 @@ from goqueue.model.peers import Pace
 from goqueue.model.ports import Buffer, Link, Peers, Stream
 from goqueue.model.replication import Following, Frames, Message
 
+_Way = tuple[NodeId, Pace]
+
 
 class Led(Protocol):
     """Who follows with the partition."""
@@ -28,6 +30,7 @@ class Receiver:
     def __init__(self, led: Led) -> None:
         self._led = led
         self.stream: Stream
+        self.pace = Pace.LIVE
 
     def close(self) -> None:
         self.stream.close()
@@ -50,27 +53,28 @@ class Links:
 
     def __init__(self, peers: Peers) -> None:
         self._peers = peers
-        self._links: dict[NodeId, Link] = {}
-        self._waiting: dict[NodeId, dict[Callable[[], None], None]] = {}
-        self._tasks: dict[NodeId, asyncio.Task[None]] = {}
+        self._links: dict[_Way, Link] = {}
+        self._waiting: dict[_Way, dict[Callable[[], None], None]] = {}
+        self._tasks: dict[_Way, asyncio.Task[None]] = {}
 
-    def at_hand(self, node: NodeId) -> Link | None:
+    def at_hand(self, node: NodeId, pace: Pace) -> Link | None:
         """A connection that works, as far as is known; None: ask to be told."""
-        link = self._links.get(node)
+        link = self._links.get((node, pace))
         return None if link is None or link.is_lost else link
 
-    def tell_when_there(self, node: NodeId, tell: Callable[[], None]) -> None:
+    def tell_when_there(self, node: NodeId, pace: Pace, tell: Callable[[], None]) -> None:
         """Call, once, when there is a connection."""
-        self._waiting.setdefault(node, {})[tell] = None
-        if node not in self._tasks:
-            self._tasks[node] = asyncio.get_running_loop().create_task(self._connect(node))
+        way = node, pace
+        self._waiting.setdefault(way, {})[tell] = None
+        if way not in self._tasks:
+            self._tasks[way] = asyncio.get_running_loop().create_task(self._connect(way))
 
-    async def _connect(self, node: NodeId) -> None:
+    async def _connect(self, way: _Way) -> None:
         try:
-            self._links[node] = await self._peers.link(node, Pace.LIVE)
+            self._links[way] = await self._peers.link(*way)
         finally:
-            del self._tasks[node]
-        for tell in self._waiting.pop(node, ()):
+            del self._tasks[way]
+        for tell in self._waiting.pop(way, ()):
             tell()
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from goqueue.log.partition_log import PartitionLog
 from goqueue.log.reading import Chunk, NotCached, from_disk, from_memory
 from goqueue.model.cluster import NodeId
 from goqueue.model.errors import GoQueueError
-from goqueue.model.ports import Buffer, Stream, Threads
+from goqueue.model.ports import Buffer, Clock, Stream, Threads
 from goqueue.model.replication import Ack, Following, Message
 from goqueue.model.settings import KiB, MiB
 
@@ -41,14 +41,32 @@ class Leading(Protocol):
         """The log cannot be read where a follower wants it."""
 
 
+class Throttle:
+    """How fast a node sends to those that a reassignment brings, whoever they are and to all together."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._paid_until_ns = 0
+
+    def pause_s(self) -> float:
+        """How long to wait before the next piece; 0: it may go."""
+        return max(0, self._paid_until_ns - self._clock.monotonic_ns()) / 1e9
+
+    def pay(self, size: int, bytes_per_s: int) -> None:
+        now_ns = self._clock.monotonic_ns()
+        self._paid_until_ns = max(now_ns, self._paid_until_ns) + size * 1_000_000_000 // bytes_per_s
+
+
 class Sender:
     """Sends to one follower. It ends with its stream."""
 
-    def __init__(self, leading: Leading, stream: Stream, threads: Threads) -> None:
+    def __init__(self, leading: Leading, stream: Stream, threads: Threads, throttle: Throttle) -> None:
         self.stream = stream
         self.node: NodeId = stream.peer.node
         self._leading = leading
         self._threads = threads
+        self._throttle = throttle
+        self.sent_bytes = 0
         self._sent_offset: int | None = None
         """None: it was not told to go yet."""
         self._is_reading = False
@@ -71,10 +89,10 @@ class Sender:
         self._sent_offset = offset
         self._pump()
 
-    def push(self, base_offset: int, end_offset: int, buffers: Sequence[Buffer]) -> None:
+    def push(self, base_offset: int, end_offset: int, buffers: Sequence[Buffer], size: int) -> None:
         """Something was written."""
         if self._sent_offset == base_offset and self.stream.has_room and not self._is_reading:
-            self._send(end_offset, buffers)
+            self._send(end_offset, buffers, size)
         elif self._sent_offset is not None:
             self._pump()
 
@@ -85,7 +103,7 @@ class Sender:
             self._leading.machine.commit_mark,
             log.start_offset,
         ):
-            self._send(self._sent_offset, ())
+            self._send(self._sent_offset, (), 0)
 
     def close(self) -> None:
         """Send nothing any more."""
@@ -105,13 +123,14 @@ class Sender:
         self._sent_offset = None
         self._leading.lost_follower(self)
 
-    def _send(self, end_offset: int, buffers: Sequence[Buffer]) -> None:
+    def _send(self, end_offset: int, buffers: Sequence[Buffer], size: int) -> None:
         message = self._leading.machine.frames_to(self.node, end_offset)
         start_offset = self._leading.partition.log.start_offset
         if message.start_offset != start_offset:
             # The machine goes by where batches begin; what was given up may end within one.
             message = replace(message, start_offset=start_offset)
         self._sent_offset = end_offset
+        self.sent_bytes += size
         self._told = (message.commit_mark, start_offset)
         self.stream.send(message, buffers)
 
@@ -131,14 +150,27 @@ class Sender:
                 self._is_reading = True
                 asyncio.get_running_loop().call_soon(self._go_on)
                 return
+            rate = self._rate()
+            if rate and (pause_s := self._throttle.pause_s()):
+                self._is_reading = True
+                asyncio.get_running_loop().call_later(pause_s, self._go_on)
+                return
             try:
                 chunk = log.read_steps(self._sent_offset, _PIECE_BYTES, read_bytes=from_memory)
             except NotCached:
                 self._is_reading = True
                 self._reading = asyncio.ensure_future(self._read_cold(log, self._sent_offset))
                 return
-            self._send(chunk.end_offset, chunk.batches)
+            self._send(chunk.end_offset, chunk.batches, chunk.size)
             budget -= chunk.size
+            if rate:
+                self._throttle.pay(chunk.size, rate)
+
+    def _rate(self) -> int:
+        """Bytes a second, if this one is only being brought and the order says how fast; else 0."""
+        record = self._leading.machine.record
+        is_coming = record is not None and self.node in record.adding and self.node not in record.isr
+        return record.throttle_bytes_per_s if is_coming and record is not None else 0
 
     def _go_on(self) -> None:
         self._is_reading = False
@@ -157,5 +189,7 @@ class Sender:
             return
         self._is_reading = False
         if self._sent_offset == offset and chunk is not None:
-            self._send(chunk.end_offset, chunk.batches)
+            self._send(chunk.end_offset, chunk.batches, chunk.size)
+            if rate := self._rate():
+                self._throttle.pay(chunk.size, rate)
             self._pump()

@@ -8,12 +8,12 @@ partition refuses everything, and the machine says nothing.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from goqueue.broker.replication.follower import Links, Receiver
-from goqueue.broker.replication.leader import Sender
+from goqueue.broker.replication.leader import Sender, Throttle
 from goqueue.broker.replication.records import propose
 from goqueue.broker.storage.cutting import Cutter
 from goqueue.broker.storage.flusher import Flusher
@@ -32,7 +32,7 @@ from goqueue.model.errors import (
     OffsetNotAvailable,
     StorageFull,
 )
-from goqueue.model.peers import Peer
+from goqueue.model.peers import Pace, Peer
 from goqueue.model.ports import Buffer, Clock, Store, Stream, Threads
 from goqueue.model.replication import (
     Ack,
@@ -98,6 +98,8 @@ class Surroundings:
     """Numbers that grow, none of which is used twice while the node runs."""
     heard: Heard
     lag_max_ms: int
+    throttle: Throttle
+    """What goes to those that a reassignment brings, of all partitions together."""
     roles: Roles
     """Who hears what becomes of each partition here."""
 
@@ -175,6 +177,8 @@ class Replicated:
         """The store has this record of the partition."""
         had_enough = self.machine.has_enough_replicas
         self._carry_out(self.machine.take_record(record, revision, now_ms=self._around.now_ms()))
+        if self._receiver is not None and self._receiver.pace is not self._pace() is Pace.LIVE:
+            self._follow_anew()  # it has caught up, and is waited for from now on
         if had_enough and self._is_leader and not self.machine.has_enough_replicas:
             self.partition.refuse_waiters(NotEnoughReplicasAfterAppend(*self.partition.source))
 
@@ -246,19 +250,24 @@ class Replicated:
 
     def _push(self) -> None:
         """Send what was written in the last turn, to all at once."""
-        fresh, self._fresh, self._fresh_bytes = self._fresh, None, 0
+        fresh, self._fresh = self._fresh, None
+        size, self._fresh_bytes = self._fresh_bytes, 0
         if fresh is None or not self._is_leader:
             return
         base_offset, buffers = fresh
         end_offset = self.partition.log.end_offset
         for sender in tuple(self._senders.values()):
-            sender.push(base_offset, end_offset, buffers)
+            sender.push(base_offset, end_offset, buffers, size)
 
     def flushed(self) -> None:
         self._carry_out(self.machine.log_moved())
 
     def start_moved(self) -> None:
         self._tell_news()
+
+    def progress(self) -> tuple[Mapping[NodeId, int], Mapping[NodeId, int]]:
+        sent_bytes = {node: sender.sent_bytes for node, sender in self._senders.items()}
+        return self.machine.follower_ends, sent_bytes
 
     def failed(self) -> None:
         """The disk has failed the partition, which has stopped: it is opened anew, and leads no more."""
@@ -287,7 +296,7 @@ class Replicated:
 
     def followed(self, stream: Stream, message: Follow) -> Sender | None:
         """Another node asks to follow."""
-        sender = Sender(self, stream, self._around.threads)
+        sender = Sender(self, stream, self._around.threads, self._around.throttle)
         effects = self.machine.follow(
             stream.peer.node, stream.peer.incarnation, message, now_ms=self._around.now_ms()
         )
@@ -424,17 +433,24 @@ class Replicated:
         if self.partition.damage is not None:
             self._mend()
             return
-        link = self._around.links.at_hand(leader)
+        pace = self._pace()
+        link = self._around.links.at_hand(leader, pace)
         if link is None:
-            self._around.links.tell_when_there(leader, self._follow_if_idle)
+            self._around.links.tell_when_there(leader, pace, self._follow_if_idle)
             return
         receiver = Receiver(self)
         try:
             receiver.stream = link.follow(message, receiver)
         except NodeUnreachable:  # it was lost just now
-            self._around.links.tell_when_there(leader, self._follow_if_idle)
+            self._around.links.tell_when_there(leader, pace, self._follow_if_idle)
             return
+        receiver.pace = pace
         self._receiver = receiver
+
+    def _pace(self) -> Pace:
+        """Who is not in sync may have far to go, and does not stand before those that are."""
+        record = self.machine.record
+        return Pace.LIVE if record is not None and self._me.node in record.isr else Pace.CATCH_UP
 
     def _mend(self) -> None:
         """A damaged log is dropped and followed anew, once nobody believes that it holds everything."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from goqueue.broker.replication.follower import Links
+from goqueue.broker.replication.leader import Throttle
 from goqueue.broker.replication.replicated import Heard, NoRoles, Replicated, Roles, Surroundings
 from goqueue.broker.slices import Slices
 from goqueue.broker.storage.cutting import Cutter
@@ -57,6 +58,7 @@ class Replication:
             sessions=itertools.count(1),
             heard=Heard(),
             lag_max_ms=lag_max_ms,
+            throttle=Throttle(clock),
             roles=roles or NoRoles(),
         )
         self._replicas: dict[_Place, Replicated] = {}

@@ -1,10 +1,11 @@
 """Partitions that this node does not lead: those it has no word of yet, and those it does not hold."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from goqueue.broker.storage.partition import Partition
 from goqueue.log.damage import Damage
 from goqueue.log.partition_log import PartitionLog
+from goqueue.model.cluster import NodeId
 from goqueue.model.errors import GoQueueError, NotLeader
 from goqueue.model.ports import Buffer
 from goqueue.model.settings import TopicSettings
@@ -41,6 +42,9 @@ class Unled:
 
     def start_moved(self) -> None:
         """Nobody moves it here."""
+
+    def progress(self) -> tuple[Mapping[NodeId, int], Mapping[NodeId, int]]:
+        return {}, {}
 
 
 class PartitionElsewhere(Partition):

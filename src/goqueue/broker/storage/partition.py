@@ -11,7 +11,7 @@ import asyncio
 import gc
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 from uuid import UUID
@@ -35,6 +35,7 @@ from goqueue.log.reading import from_disk
 from goqueue.log.recovery import NO_LIMIT, Recovered
 from goqueue.log.redo import redo
 from goqueue.log.snapshot import begin_at, load_snapshots, owner_of
+from goqueue.model.cluster import NodeId
 from goqueue.model.errors import Corrupt, GoQueueError, PartitionDamaged, StorageFailed, StorageFull
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Lane
@@ -88,6 +89,9 @@ class Copies(Protocol):
 
     def start_moved(self) -> None:
         """What lies before the log's start was given up: the others are to do so too, now."""
+
+    def progress(self) -> tuple[Mapping[NodeId, int], Mapping[NodeId, int]]:
+        """How much each follower has on its disk, and how many bytes each was sent."""
 
 
 class Partition:

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.topics.holding import Holding
-from goqueue.core.cluster.controller import bundle, new_records, placeable
+from goqueue.core.cluster.controller import bundle, new_records
+from goqueue.core.cluster.members import placeable
 from goqueue.core.cluster.values import Topic, encode, part_key
 from goqueue.model.cluster import Step
 from goqueue.model.errors import InvalidReplication, NoNodeReady

@@ -6,6 +6,7 @@ import msgspec
 import typer
 
 from goqueue import __version__
+from goqueue.cli.broker import moving
 from goqueue.cli.parts.calling import connect
 from goqueue.cli.parts.contexts import target
 from goqueue.cli.parts.exit_codes import ExitCode
@@ -15,7 +16,11 @@ from goqueue.client import GoQueue
 from goqueue.client.calls.admin import Readiness
 from goqueue.model.errors import GoQueueError
 
-app = noun("Look at the broker: its size, its health, its nodes.")
+app = noun("Look at the broker: its size, its health, its nodes; and say which nodes hold what.")
+app.command("reassign")(moving.reassign)
+app.command("reassignments")(moving.reassignments)
+app.command("cancel-reassignment")(moving.cancel_reassignment)
+app.command("elect")(moving.elect)
 Connect = Callable[[typer.Context], GoQueue]
 
 

@@ -12,11 +12,13 @@ from typing import NamedTuple
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 from goqueue.core.cluster import values
-from goqueue.core.cluster.elections import Alive, candidates, elect, elect_unclean, fit_record, is_quiet
+from goqueue.core.cluster.elections import candidates, elect, elect_unclean, fit_record, is_quiet
 from goqueue.core.cluster.isr import min_isr_of
+from goqueue.core.cluster.members import alive_nodes, placeable
 from goqueue.core.cluster.metadata import Metadata
-from goqueue.core.cluster.moves import begin_move, cancel_move, finish_move, is_moving
+from goqueue.core.cluster.moves import begin_move, cancel_move, finish_move, is_moving, is_moving_to
 from goqueue.core.cluster.placement import Placement
+from goqueue.core.cluster.reassignments import is_called_off, noted, outdated_orders
 from goqueue.core.cluster.values import (
     Topic,
     encode,
@@ -27,7 +29,16 @@ from goqueue.core.cluster.values import (
     part_key,
     topic_key,
 )
-from goqueue.model.cluster import Guard, NodeId, NodeState, Order, OrderKind, PartitionRecord, Step
+from goqueue.model.cluster import (
+    Guard,
+    Move,
+    MoveState,
+    NodeId,
+    Order,
+    OrderKind,
+    PartitionRecord,
+    Step,
+)
 from goqueue.model.ids import INTERNAL_PREFIX, TopicName
 from goqueue.model.settings import TopicSettings
 
@@ -59,8 +70,8 @@ def decide(
 
     `wanted`: topics that are to be there as soon as any node is; made at `now_ms`.
     """
-    deciding = _Deciding(image)
-    deciding.make(wanted, now_ms=now_ms)
+    deciding = _Deciding(image, now_ms)
+    deciding.make(wanted)
     deciding.fit()
     deciding.carry_out_orders()
     deciding.grow_internal_topics()
@@ -97,40 +108,26 @@ def new_records(
         yield number, elect(record, replicas[0], nodes)
 
 
-def alive_nodes(image: Metadata) -> dict[NodeId, Alive]:
-    return {node: Alive(image.incarnation(node), record.state) for node, record in image.nodes.items()}
-
-
-def placeable(image: Metadata) -> dict[NodeId, str]:
-    """The racks of all nodes that may get something new."""
-    leaving = {order.node for order in image.orders.values() if order.kind is OrderKind.DECOMMISSION}
-    return {
-        node: record.rack
-        for node, record in image.nodes.items()
-        if record.state is NodeState.READY and node not in leaving and not _is_retired(image, node)
-    }
-
-
-def _is_retired(image: Metadata, node: NodeId) -> bool:
-    member = image.members.get(node)
-    return member is not None and member.is_retired
-
-
 class _Deciding:
     """One decision: the image, and what shall become of its records."""
 
-    def __init__(self, image: Metadata) -> None:
+    def __init__(self, image: Metadata, now_ms: int) -> None:
         self._image = image
+        self._now_ms = now_ms
         self._nodes = alive_nodes(image)
         self._records = {place: record for place, record in image.records.items() if place[0] in image.names}
         self._changed: dict[Place, PartitionRecord] = {}
         self._with_order: dict[Place, list[str]] = {}
         """Orders that are done with the record of a partition."""
+        self._by_order: dict[Place, str] = {}
+        """The order that a change of a record comes of, which stays."""
+        self._ordered: set[Place] = set()
+        """Partitions that somebody has ordered to be moved and that are not there yet."""
         self._more: list[Step[None]] = []
         self._moving = sum(1 for record in self._records.values() if record.adding or record.removing)
         self._placement: Placement | None = None
 
-    def make(self, wanted: Sequence[WantedTopic], *, now_ms: int) -> None:
+    def make(self, wanted: Sequence[WantedTopic]) -> None:
         """Topics that are not there yet; their copies become more as nodes come."""
         image = self._image
         count = min(INTERNAL_REPLICAS, len(placeable(image)))
@@ -139,7 +136,7 @@ class _Deciding:
                 continue
             # The same id whoever decides: what two controllers begin is one topic.
             topic_id = uuid5(NAMESPACE_OID, f"{image.cluster_id}/{name}")
-            topic = Topic(name, topic_id, partitions, settings, now_ms, replication=count)
+            topic = Topic(name, topic_id, partitions, settings, self._now_ms, replication=count)
             keys = (name_key(name), topic_key(topic_id))
             puts = dict(zip(keys, (encode(topic_id), encode(topic)), strict=True))
             leaders: set[NodeId] = set()
@@ -167,8 +164,12 @@ class _Deciding:
         for order_id, order in sorted(self._image.orders.items()):
             if order.kind is OrderKind.DECOMMISSION:
                 self._decommission(order_id, order)
+            elif order.kind is OrderKind.REASSIGN:
+                self._reassign(order_id, order)
             else:
                 self._carry_out(order_id, order)
+        for order_id in outdated_orders(self._image.orders):
+            self._drop_order(order_id)
 
     def grow_internal_topics(self) -> None:
         """Internal topics get their copies by themselves as nodes come: nobody has to know a setting."""
@@ -177,7 +178,7 @@ class _Deciding:
         internal = {topic_id for topic_id, name in names.items() if name.startswith(INTERNAL_PREFIX)}
         for place, record in self._records.items():
             lacking = wanted - len(record.replicas)
-            if lacking <= 0 or place[0] not in internal:
+            if lacking <= 0 or place[0] not in internal or place in self._ordered:
                 continue
             if not is_moving(self._now(place)) and self._moving < MOVES_MAX:
                 held = self._now(place).replicas
@@ -213,6 +214,8 @@ class _Deciding:
             guards.append(image.guard(node_key(record.leader)))
         drops = [order_key(order_id) for order_id in self._with_order.get(place, ())]
         guards += map(image.guard, drops)
+        if place in self._by_order:
+            guards.append(image.guard(order_key(self._by_order[place])))
         return Step(None, tuple(guards), {key: encode(record)}, tuple(drops))
 
     def _carry_out(self, order_id: str, order: Order) -> None:
@@ -228,16 +231,44 @@ class _Deciding:
                     self._change(place, elect_unclean(record, self._nodes))
                     if self._now(place).leader is None:
                         return  # None of its replicas is there: the order stands.
+            case OrderKind.PREFERRED:
+                preferred = record.replicas[0]
+                if record.leader != preferred and preferred in candidates(record, self._nodes):
+                    self._change(place, elect(record, preferred, self._nodes))
             case OrderKind.CANCEL:
                 self._change(place, cancel_move(record, self._nodes))
-            case _:
-                if not is_moving(record) and self._moving >= MOVES_MAX:
-                    return
-                self._move(place, order.replicas)
         if self._now(place) == self._records[place]:
             self._drop_order(order_id)
         else:
             self._with_order.setdefault(place, []).append(order_id)
+
+    def _reassign(self, order_id: str, order: Order) -> None:
+        """Begin with as many partitions as may move at a time, call off what is to be; note what is seen."""
+        if order.ended_ms:
+            return
+        image, key = self._image, order_key(order_id)
+        self._ordered |= {(move.topic_id, move.partition) for move in order.moves if not move.state.is_over}
+        now = noted(order, self._records, now_ms=self._now_ms)
+        if now != order:
+            guards = (image.guard(values.CONTROLLER), image.guard(key))
+            self._more.append(Step(None, guards, {key: encode(now)}))
+            return  # the records are next, by the order as it stands then
+        for move in order.moves:
+            if not move.state.is_over and (move.topic_id, move.partition) in self._records:
+                self._go_on(order_id, order, move)
+
+    def _go_on(self, order_id: str, order: Order, move: Move) -> None:
+        place = (move.topic_id, move.partition)
+        record = self._now(place)
+        if is_called_off(order, move):
+            self._change(place, cancel_move(record, self._nodes, before=move.before))
+        elif move.state is MoveState.PENDING and not is_moving_to(record, move.replicas):
+            if not is_moving(record) and self._moving >= MOVES_MAX:
+                return
+            self._move(place, move.replicas, order.throttle_bytes_per_s)
+        elif not is_moving(record) and record.replicas != move.replicas:
+            self._move(place, move.replicas)  # the nodes are the same ones, in another order
+        self._by_order[place] = order_id
 
     def _decommission(self, order_id: str, order: Order) -> None:
         """Move what a node holds, as much as may move at a time; when nothing is left, it is retired."""
@@ -249,7 +280,8 @@ class _Deciding:
                 continue
             (*chosen,) = self._placing().choose(*place, 1, replicas)
             if chosen or len(replicas) > 1:
-                self._move(place, tuple(node for node in (*replicas, *chosen) if node != order.node))
+                stay = tuple(node for node in (*replicas, *chosen) if node != order.node)
+                self._move(place, stay, order.throttle_bytes_per_s)
         member = self._image.members.get(order.node)
         if not held and member is not None:
             image, key, drop = self._image, member_key(order.node), order_key(order_id)
@@ -258,10 +290,11 @@ class _Deciding:
         elif not held:
             self._drop_order(order_id)
 
-    def _move(self, place: Place, replicas: tuple[NodeId, ...]) -> None:
+    def _move(self, place: Place, replicas: tuple[NodeId, ...], throttle_bytes_per_s: int = 0) -> None:
         record = self._now(place)
-        self._moving += not is_moving(record)
-        self._change(place, begin_move(record, replicas))
+        begun = begin_move(record, replicas, throttle_bytes_per_s=throttle_bytes_per_s)
+        self._moving += is_moving(begun) and not is_moving(record)
+        self._change(place, begun)
 
     def _drop_order(self, order_id: str) -> None:
         key = order_key(order_id)

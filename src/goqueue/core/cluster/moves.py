@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from goqueue.core.cluster.elections import Nodes, candidates, drop_strangers, elect
+from goqueue.core.cluster.isr import min_isr_of
 from goqueue.model.cluster import NO_INCARNATION, NodeId, PartitionRecord
 
 
@@ -16,27 +17,38 @@ def is_moving(record: PartitionRecord) -> bool:
     return bool(record.adding or record.removing)
 
 
-def begin_move(record: PartitionRecord, replicas: Sequence[NodeId]) -> PartitionRecord:
+def is_moving_to(record: PartitionRecord, replicas: Sequence[NodeId]) -> bool:
+    """Whether it is on its way there, or arrived."""
+    return {*record.replicas}.difference(record.removing) == set(replicas)
+
+
+def begin_move(
+    record: PartitionRecord, replicas: Sequence[NodeId], *, throttle_bytes_per_s: int = 0
+) -> PartitionRecord:
     """The record with which a partition begins to move, or moves elsewhere than was ordered before."""
     # One that was being added and is in sync by now is as good as those that were there.
     established = [node for node in record.replicas if node not in record.adding or node in record.isr]
     leaving = tuple(node for node in established if node not in replicas)
+    coming = tuple(node for node in replicas if node not in established)
     return drop_strangers(
         replace(
             record,
             replicas=(*replicas, *leaving),
-            adding=tuple(node for node in replicas if node not in established),
+            adding=coming,
             removing=leaving,
+            throttle_bytes_per_s=throttle_bytes_per_s if coming else 0,
         )
     )
 
 
-def cancel_move(record: PartitionRecord, nodes: Nodes) -> PartitionRecord:
-    """The record with which a partition stays where it was."""
+def cancel_move(record: PartitionRecord, nodes: Nodes, *, before: Sequence[NodeId] = ()) -> PartitionRecord:
+    """The record with which a partition stays where it was; `before`: in which order that was, if known."""
     stays = tuple(node for node in record.replicas if node not in record.adding)
+    if set(stays) == set(before):
+        stays = tuple(before)
     if not set(stays) & set(record.isr):
         return record  # Only those who came have everything.
-    return _with_a_leader_inside(replace(record, replicas=stays, adding=(), removing=()), nodes)
+    return _at_rest(record, stays, nodes)
 
 
 def finish_move(record: PartitionRecord, nodes: Nodes) -> PartitionRecord:
@@ -44,14 +56,14 @@ def finish_move(record: PartitionRecord, nodes: Nodes) -> PartitionRecord:
     if not is_moving(record) or not set(record.adding) <= set(record.isr):
         return record
     stays = tuple(node for node in record.replicas if node not in record.removing)
-    if not set(stays) & set(record.isr):
-        return record  # Nobody who stays has everything.
-    return _with_a_leader_inside(replace(record, replicas=stays, adding=(), removing=()), nodes)
+    if len(set(stays) & set(record.isr)) < min_isr_of(replace(record, replicas=stays, adding=())):
+        return record  # Of those who stay too few have everything.
+    return _at_rest(record, stays, nodes)
 
 
-def _with_a_leader_inside(record: PartitionRecord, nodes: Nodes) -> PartitionRecord:
-    """The record without members that are no replicas; if its leader is none, another leads, or nobody."""
-    inside = drop_strangers(record)
+def _at_rest(record: PartitionRecord, stays: tuple[NodeId, ...], nodes: Nodes) -> PartitionRecord:
+    """The record with these replicas alone; if its leader is none of them, another leads, or nobody."""
+    inside = drop_strangers(replace(record, replicas=stays, adding=(), removing=(), throttle_bytes_per_s=0))
     if record.leader is None or record.leader in inside.isr:
         return inside
     ready = candidates(inside, nodes)

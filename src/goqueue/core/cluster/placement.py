@@ -54,6 +54,10 @@ class Placement:
         own[leader] += 1
         return (leader, *(node for node in nodes if node != leader))
 
+    def note(self, nodes: Sequence[NodeId]) -> None:
+        """They hold a replica more."""
+        self._replicas.update(nodes)
+
     def choose(
         self, topic_id: UUID, number: int, count: int, beside: Sequence[NodeId] = ()
     ) -> tuple[NodeId, ...]:

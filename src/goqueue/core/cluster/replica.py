@@ -119,6 +119,12 @@ class Replica:
         """Who has a session and takes frames."""
         return () if self._leading is None else tuple(self._leading.followers)
 
+    @property
+    def follower_ends(self) -> dict[NodeId, int]:
+        """How much each follower has on its disk, in the session that it has."""
+        followers = {} if self._leading is None else self._leading.followers
+        return {node: follower.durable_offset for node, follower in followers.items()}
+
     def next_offset(self, target: NodeId) -> int | None:
         """Where the frames begin that a follower gets next; None: it has no session."""
         follower = None if self._leading is None else self._leading.followers.get(target)

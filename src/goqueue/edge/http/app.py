@@ -23,6 +23,7 @@ from goqueue.edge.http.health import cluster, metrics, pprof
 from goqueue.edge.http.health import routes as health
 from goqueue.edge.http.messages import reading
 from goqueue.edge.http.messages import routes as messages
+from goqueue.edge.http.moving import nodes, reassignments
 from goqueue.edge.http.parts.framework import MsgspecLitestar
 from goqueue.edge.http.parts.long_polls import LongPolls
 from goqueue.edge.http.parts.openapi import docs_route, document, openapi_route
@@ -66,6 +67,8 @@ _NAMED_ROUTES = [
     *traces.ROUTES,
     *tenants.ROUTES,
     *backups.ROUTES,
+    *reassignments.ROUTES,
+    *nodes.ROUTES,
 ]
 # What gives OPTIONS comes first, or Litestar has made its own by the time it comes.
 _API_ROUTES = [*options_of(_NAMED_ROUTES), *_NAMED_ROUTES]

@@ -24,6 +24,7 @@ from goqueue.edge.kafka.handlers import (
     groups_offsets,
     offsets,
     producers,
+    reassignments,
     share_fetch,
     share_groups,
     topics,
@@ -76,7 +77,10 @@ class ApiKey(IntEnum):
     ALTER_CONFIGS = 33
     CREATE_PARTITIONS = 37
     DELETE_GROUPS = 42
+    ELECT_LEADERS = 43
     INCREMENTAL_ALTER_CONFIGS = 44
+    ALTER_PARTITION_REASSIGNMENTS = 45
+    LIST_PARTITION_REASSIGNMENTS = 46
     OFFSET_DELETE = 47
     DESCRIBE_CLUSTER = 60
     DESCRIBE_PRODUCERS = 61
@@ -210,7 +214,10 @@ _TABLE = (
     _by_schema(ApiKey.ALTER_CONFIGS, 0, 2, 2, alter_configs.alter_configs),
     _by_schema(ApiKey.CREATE_PARTITIONS, 0, 3, 2, topics.create_partitions),
     _by_schema(ApiKey.DELETE_GROUPS, 0, 2, 2, groups_admin.delete_groups),
+    _by_schema(ApiKey.ELECT_LEADERS, 0, 2, 2, reassignments.elect_leaders_of),
     _by_schema(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, 1, alter_configs.incremental_alter_configs),
+    _by_schema(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1, 0, reassignments.alter_partition_reassignments),
+    _by_schema(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0, 0, reassignments.list_partition_reassignments),
     _by_schema(ApiKey.OFFSET_DELETE, 0, 0, _NEVER, groups_offsets.offset_delete),
     _by_schema(ApiKey.DESCRIBE_CLUSTER, 0, 2, 0, cluster.describe_cluster),
     _by_schema(ApiKey.DESCRIBE_PRODUCERS, 0, 0, 0, producers.describe_producers),

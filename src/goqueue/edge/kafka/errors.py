@@ -17,6 +17,7 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.UnsupportedMediaType: ErrorCode.invalid_request,  # web pages speak HTTP alone
     errors.InvalidPartitionCount: ErrorCode.invalid_partitions,
     errors.InvalidReplication: ErrorCode.invalid_replication_factor,
+    errors.InvalidAssignment: ErrorCode.invalid_replica_assignment,
     errors.InvalidSetting: ErrorCode.invalid_config,
     errors.InvalidBatch: ErrorCode.invalid_record,
     errors.WrongChecksum: ErrorCode.corrupt_message,
@@ -65,6 +66,8 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.SchemaNotFound: ErrorCode.unknown_server_error,
     errors.RegistrySettingNotFound: ErrorCode.unknown_server_error,
     errors.RegistryModeNotFound: ErrorCode.unknown_server_error,
+    errors.NodeNotFound: ErrorCode.broker_id_not_registered,
+    errors.ReassignmentNotFound: ErrorCode.no_reassignment_in_progress,
     errors.TenantNotFound: ErrorCode.unknown_server_error,
     errors.BackupNotFound: ErrorCode.unknown_server_error,  # nor have backups
     errors.GroupNotFound: ErrorCode.group_id_not_found,
@@ -85,6 +88,8 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.Fenced: ErrorCode.fenced_leader_epoch,
     errors.LeaderEpochFenced: ErrorCode.fenced_leader_epoch,
     errors.Outdated: ErrorCode.request_timed_out,  # which clients simply try again
+    errors.ReassignmentOver: ErrorCode.no_reassignment_in_progress,
+    errors.ElectionNotNeeded: ErrorCode.election_not_needed,
     errors.Compacted: ErrorCode.request_timed_out,
     errors.OutOfSequence: ErrorCode.out_of_order_sequence_number,
     errors.DuplicateSequence: ErrorCode.duplicate_sequence_number,
@@ -109,6 +114,7 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.Busy: ErrorCode.request_timed_out,
     errors.WorkshopBusy: ErrorCode.request_timed_out,
     errors.NodeBusy: ErrorCode.request_timed_out,
+    errors.ReassignmentInProgress: ErrorCode.reassignment_in_progress,
     errors.TopicExists: ErrorCode.topic_already_exists,
     errors.ScheduleExists: ErrorCode.unknown_server_error,
     errors.GroupNotEmpty: ErrorCode.non_empty_group,
@@ -140,6 +146,8 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.NotCoordinator: ErrorCode.not_coordinator,
     errors.CoordinatorLoading: ErrorCode.coordinator_load_in_progress,
     errors.NotController: ErrorCode.not_controller,
+    errors.PreferredLeaderAway: ErrorCode.preferred_leader_not_available,
+    errors.NoEligibleLeader: ErrorCode.eligible_leaders_not_available,
     errors.NotEnoughReplicas: ErrorCode.not_enough_replicas,
     errors.NotEnoughReplicasAfterAppend: ErrorCode.not_enough_replicas_after_append,
     errors.OffsetNotAvailable: ErrorCode.offset_not_available,

@@ -37,7 +37,13 @@ class Village(ReplicaVillage):
             self.network.cut(other, one)
 
     async def elect(
-        self, leader: NodeId, *, isr: Sequence[NodeId], replicas: Sequence[NodeId] = (A, B, C)
+        self,
+        leader: NodeId,
+        *,
+        isr: Sequence[NodeId],
+        replicas: Sequence[NodeId] = (A, B, C),
+        adding: Sequence[NodeId] = (),
+        throttle_bytes_per_s: int = 0,
     ) -> None:
         """Write the record by hand, as the controller would."""
         item = (await self.store.load(KEY)).items.get(KEY)
@@ -47,6 +53,8 @@ class Village(ReplicaVillage):
             epoch=epoch + 1,
             replicas=tuple(replicas),
             isr=tuple(isr),
+            adding=tuple(adding),
+            throttle_bytes_per_s=throttle_bytes_per_s,
             incarnation=self[leader].peer.incarnation,
         )
         await self.store.change([Guard(KEY, item.revision if item else 0)], {KEY: encode(record)}, ())

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from goqueue.model.cluster import NodeId
 from goqueue.model.errors import (
     GoQueueError,
     NodeUnreachable,
@@ -11,6 +12,7 @@ from goqueue.model.errors import (
     NotEnoughReplicasAfterAppend,
     NotLeader,
 )
+from goqueue.model.peers import Pace
 from goqueue.model.ports import StreamUser
 from goqueue.model.replication import Follow
 from goqueue.model.settings import KiB
@@ -471,3 +473,32 @@ def test_a_node_that_registers_while_the_store_goes_away_follows_when_it_is_back
         await village.in_sync(A, B, C)
 
     live(story)
+
+
+def test_whoever_a_reassignment_brings_copies_beside_the_others_at_the_rate_that_was_said() -> None:
+    async def story(village: Village) -> None:
+        await village.start_all(A, B)
+        await village.elect(A, isr=[A, B], replicas=(A, B))
+        for _ in range(20):
+            await village[A].publish(b"x" * 64 * KiB)
+        size = village[A].partition.log.size_bytes
+        await village.start(C)
+        begun_ns = village.clock.monotonic_ns()
+
+        await village.elect(A, isr=[A, B], throttle_bytes_per_s=100 * KiB, adding=(C,))
+        await until(lambda: pace_of(village, C) is Pace.CATCH_UP)
+        assert pace_of(village, B) is Pace.LIVE
+        await village.in_sync(A, B, C)
+
+        took_s = (village.clock.monotonic_ns() - begun_ns) / 1e9
+        assert took_s > (size - 512 * KiB) / (100 * KiB), "a piece or two go ahead"
+        await until(lambda: pace_of(village, C) is Pace.LIVE)
+        await village[A].publish(b"last")
+        assert frames(village[A]) == frames(village[C])
+
+    live(story)
+
+
+def pace_of(village: Village, node: NodeId) -> Pace | None:
+    receiver = village[node].replica._receiver
+    return None if receiver is None else receiver.pace

@@ -14,6 +14,7 @@ from goqueue.broker.topics.verbs import create_topic, delete_records
 from goqueue.broker.upkeep import keep_up_partition
 from goqueue.broker.write.append import append
 from goqueue.broker.write.publish import publish
+from goqueue.model.cluster import NodeId
 from goqueue.model.commands import (
     Append,
     FindEpochEnd,
@@ -63,6 +64,9 @@ class SomeCopies:
 
     def flushed(self) -> None:
         self.flush_count += 1
+
+    def progress(self) -> tuple[dict[NodeId, int], dict[NodeId, int]]:
+        return {}, {}
 
     def start_moved(self) -> None:
         self.starts_moved += 1

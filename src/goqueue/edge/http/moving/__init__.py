@@ -1,0 +1,1 @@
+"""Routes by which partitions are moved, nodes are emptied and leaders are elected."""
