@@ -371,6 +371,23 @@ class NotLeader(Unavailable):
         self.leader = leader
 
 
+class LeadershipLost(Unavailable):
+    """The partition's leader was replaced before the write counted: it may be kept, or not.
+
+    Unlike `NotLeader` it says that something was written. Who asks again without a sequence number may have
+    it twice.
+    """
+
+    code = "leadership_lost"
+
+    def __init__(self, topic: str, partition: int, leader: str | None = None) -> None:
+        who = f"; {leader} leads it now" if leader else ""
+        super().__init__(f"this node has lost the lead of {topic}/{partition} before a write counted{who}")
+        self.topic = topic
+        self.partition = partition
+        self.leader = leader
+
+
 class NoLeader(Unavailable):
     """No replica of the partition can lead it now: try again in a moment."""
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.forwarding.gathering import find_in_all, watch_all
-from goqueue.broker.forwarding.route import NOT_RUN, route
+from goqueue.broker.forwarding.route import MAYBE_RUN, NOT_RUN, route
 from goqueue.broker.forwarding.settling import settle_in_shares
 from goqueue.broker.forwarding.shares import publish_in_shares
 from goqueue.broker.groups.assigned import (
@@ -56,7 +56,7 @@ from goqueue.model.commands import (
     WatchOffsets,
 )
 from goqueue.model.delivery import CommitPolled, Poll, Polled, Settle, SettleOutcome
-from goqueue.model.errors import AnswerLost, NotSupported
+from goqueue.model.errors import NotSupported
 from goqueue.model.group_commands import (
     DescribeLag,
     FetchOffsets,
@@ -163,8 +163,8 @@ class Forwarding:
             try:
                 answer = cast(T, await self._run_once(command))
                 break
-            except (*NOT_RUN, AnswerLost) as error:
-                is_done = isinstance(error, AnswerLost) and type(command) in _ASKED_ONCE
+            except (*NOT_RUN, *MAYBE_RUN) as error:
+                is_done = isinstance(error, MAYBE_RUN) and type(command) in _ASKED_ONCE
                 if is_done or not await patience.is_worth_another_try():
                     raise
         sharing = self._broker.schemas.sharing

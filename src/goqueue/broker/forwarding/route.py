@@ -14,13 +14,16 @@ from goqueue.core.cluster.metadata import Metadata
 from goqueue.model.cluster import NodeId
 from goqueue.model.delivery import parse_receipt
 from goqueue.model.errors import (
+    AnswerLost,
     CoordinatorLoading,
     InvalidReceipt,
+    LeadershipLost,
     NodeUnreachable,
     NoLeader,
     NotController,
     NotCoordinator,
     NotLeader,
+    OffsetNotAvailable,
 )
 from goqueue.model.ids import TopicName, TopicPartition, places_of
 from goqueue.model.places import (
@@ -38,8 +41,18 @@ from goqueue.model.places import (
 
 Homes = Mapping[NodeId, Place]
 """The nodes that answer, and each for which part of a place."""
-NOT_RUN = (NoLeader, NotLeader, NotCoordinator, CoordinatorLoading, NotController, NodeUnreachable)
+NOT_RUN = (
+    NoLeader,
+    NotLeader,
+    NotCoordinator,
+    CoordinatorLoading,
+    NotController,
+    NodeUnreachable,
+    OffsetNotAvailable,
+)
 """After these nothing has happened, and another node may answer, or the same one later."""
+MAYBE_RUN = (AnswerLost, LeadershipLost)
+"""After these nobody knows: what changes nothing when it is done twice may be asked again."""
 
 
 def route(place: Place, image: Metadata, me: NodeId) -> Homes:

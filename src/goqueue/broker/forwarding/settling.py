@@ -14,7 +14,7 @@ from goqueue.broker.forwarding.route import NOT_RUN, keeper_of_receipt
 from goqueue.broker.forwarding.shares import Carrier
 from goqueue.model.cluster import NodeId
 from goqueue.model.delivery import Settle, SettleOutcome
-from goqueue.model.errors import GoQueueError, NoLeader
+from goqueue.model.errors import GoQueueError, LeadershipLost, NoLeader
 
 
 async def settle_in_shares(broker: Broker, command: Settle, carrier: Carrier) -> SettleOutcome:
@@ -56,7 +56,7 @@ async def _carry(
         told = cast(SettleOutcome, await carrier.run_at(node, share))
     except GoQueueError as error:
         outcome.refusals |= dict.fromkeys(indexes, error)
-        return indexes if isinstance(error, NOT_RUN) else []
+        return indexes if isinstance(error, (*NOT_RUN, LeadershipLost)) else []
     outcome.refusals |= {indexes[at]: error for at, error in told.refusals.items()}
     outcome.parts |= {indexes[at]: part for at, part in told.parts.items()}
     outcome.times_ms |= {indexes[at]: time_ms for at, time_ms in told.times_ms.items()}

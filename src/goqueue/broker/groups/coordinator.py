@@ -61,6 +61,7 @@ class ActiveGroup:
 class Coordinator:
     def __init__(self, journals: GroupJournals, clock: Clock, counters: Counters) -> None:
         self.journals = journals
+        journals.on_taken_over = self._enter_all
         self._clock = clock
         self._counters = counters
         self._active: dict[str, ActiveGroup] = {}
@@ -86,10 +87,12 @@ class Coordinator:
         self, partition: Partition, read_back: Callable[[GroupJournal], Awaitable[None]]
     ) -> None:
         """Serve the groups of a journal that this node leads from now on."""
-        journal = await self.journals.take_over(partition, read_back)
-        if journal is not None:
-            for record in tuple(journal.groups):
-                self.carry_out(self._enter(journal, record), Outcome())
+        await self.journals.take_over(partition, read_back)
+
+    def _enter_all(self, journal: GroupJournal) -> None:
+        """All groups of a journal are at work, before anybody asks for one."""
+        for record in tuple(journal.groups):
+            self.carry_out(self._enter(journal, record), Outcome())
 
     def let_go(self, number: int) -> None:
         """Another node serves the groups of a journal, or nobody does: who waits here looks for it."""

@@ -121,7 +121,7 @@ class Member:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._users is not None:
-            self._users.close()
+            await self._users.close()
 
     async def close(self) -> None:
         """Be gone for the others."""

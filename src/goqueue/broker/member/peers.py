@@ -77,11 +77,13 @@ class MemberPeers:
         if self.replication is not None:
             self.replication.failed(partition)
 
-    def close(self) -> None:
-        if self.replication is not None:
-            self.replication.close()
+    async def close(self) -> None:
+        """Return when nothing is under way any more."""
         for task in self._suspected.values():
             task.cancel()
+        if self.replication is not None:
+            self.replication.close()
+            await self.replication.drain()
 
     async def _look_after(self, node: NodeId) -> None:
         image = self._broker.metadata

@@ -100,6 +100,8 @@ async def _open_messages(broker: Broker, command: ReadMessages) -> MessagesRead:
     if command.from_time_ms is not None:
         place = await find_offset(broker, FindOffset(source=command.source, spot=command.from_time_ms))
         offset = partition.last_stable_offset if place.offset < 0 else place.offset
+    if offset >= partition.commit_mark:
+        partition.admit_look_up()  # a new leader may have more that counts than it knows
     if offset > partition.commit_mark and partition.has_hidden:
         await commit_written([partition])
     if offset > partition.commit_mark:

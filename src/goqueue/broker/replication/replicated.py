@@ -25,6 +25,7 @@ from goqueue.model.cluster import NodeId, PartitionRecord
 from goqueue.model.errors import (
     Corrupt,
     GoQueueError,
+    LeadershipLost,
     NodeUnreachable,
     NotEnoughReplicas,
     NotEnoughReplicasAfterAppend,
@@ -209,6 +210,11 @@ class Replicated:
             if task is not self._disk_work:
                 task.cancel()
         self._drop_streams()
+
+    async def drain(self) -> None:
+        """Return when its disk is at rest: a log that is being cut is not to be closed meanwhile."""
+        if self._disk_work is not None:
+            await asyncio.wait({self._disk_work})
 
     # What the partition tells: see `Copies`.
 
@@ -470,7 +476,7 @@ class Replicated:
         was_leader, self._is_leader = self._is_leader, False
         self._drop_streams()
         if was_leader:
-            self.partition.refuse_waiters(NotLeader(*self.partition.source, leader))
+            self.partition.refuse_waiters(LeadershipLost(*self.partition.source, leader))
             self._around.roles.leads(self.partition, is_leader=False)
 
     def _tell_news(self) -> None:

@@ -112,6 +112,11 @@ class Replication:
             replica.close()
         self._links.close()
 
+    async def drain(self) -> None:
+        """Closed, and the disk is at rest."""
+        for replica in tuple(self._replicas.values()):
+            await replica.drain()
+
     async def _follow_records(self) -> None:
         heard = self._around.heard
         while True:

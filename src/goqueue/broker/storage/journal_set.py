@@ -43,6 +43,8 @@ class JournalSet(Generic[J]):
         self._resume = resume
         self.is_shared = False
         """Whether other nodes serve those journals that are not open here."""
+        self.on_taken_over: Callable[[J], None] = lambda _: None
+        """Told of a journal in the turn in which others find it: nobody is to see it half taken over."""
         self._opened: dict[int, J] = {}
         self._opening: dict[int, asyncio.Task[J]] = {}
 
@@ -127,6 +129,7 @@ class JournalSet(Generic[J]):
         await journal.submit()
         self._resume(journal)
         self._opened[partition.source.partition] = journal
+        self.on_taken_over(journal)
         return journal
 
     def _refuse(self, number: int) -> NoReturn:

@@ -19,7 +19,7 @@ from goqueue.broker.storage.partition import Partition
 from goqueue.core.cluster.isr import min_isr_of
 from goqueue.core.cluster.values import Topic
 from goqueue.model.cluster import NodeId, PartitionRecord
-from goqueue.model.errors import GoQueueError, NotLeader, TopicNotFound
+from goqueue.model.errors import GoQueueError, LeadershipLost, NotLeader, TopicNotFound
 from goqueue.model.ids import TopicName
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class Holding:
         self._replicas = replicas
         for partition in self._partitions():
             if partition.is_here:
-                partition.refuse_waiters(NotLeader(*partition.source))
+                partition.refuse_waiters(LeadershipLost(*partition.source))
                 self._add(partition)
 
     async def follow(self) -> None:
@@ -140,6 +140,7 @@ class Holding:
         if partition.is_here:
             if self._replicas is not None:
                 self._replicas.drop(partition)
+            partition.refuse_waiters(LeadershipLost(*partition.source))
             partition.close(NotLeader(*partition.source))
             self._broker.flusher.forget(partition)
 

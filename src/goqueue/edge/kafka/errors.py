@@ -142,6 +142,7 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.LeaderEpochUnknown: ErrorCode.unknown_leader_epoch,
     errors.ShuttingDown: ErrorCode.not_leader_or_follower,
     errors.NotLeader: ErrorCode.not_leader_or_follower,
+    errors.LeadershipLost: ErrorCode.not_leader_or_follower,
     errors.NoLeader: ErrorCode.leader_not_available,
     errors.NotCoordinator: ErrorCode.not_coordinator,
     errors.CoordinatorLoading: ErrorCode.coordinator_load_in_progress,

@@ -23,6 +23,7 @@ from goqueue.model.commands import FindOffsets, Placed, Publish, ReadMessages, W
 from goqueue.model.errors import (
     AnswerLost,
     GoQueueError,
+    LeadershipLost,
     MessageTooLarge,
     NodeUnreachable,
     NoLeader,
@@ -168,16 +169,17 @@ def test_what_was_not_run_is_tried_again_and_stored_once(tmp_path: Path, trouble
     walk(tmp_path, work)
 
 
-def test_what_may_have_been_stored_is_not_sent_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("trouble", [AnswerLost("b", "the connection was lost"), LeadershipLost("orders", 1)])
+def test_what_may_have_been_stored_is_not_sent_again(tmp_path: Path, trouble: GoQueueError) -> None:
     async def work(two: Two) -> None:
         two.lead({0: A, 1: B, 2: A, 3: B})
-        two.calls.troubles = [AnswerLost("b", "the connection was lost")]
+        two.calls.troubles = [trouble]
         messages = [to(0, b"here"), to(1, b"there")]
         here, there = await at_home(two.a, publish, Publish(topic=ORDERS, messages=messages))
         assert here == Placed(0, 0)
-        assert isinstance(there, AnswerLost)
-        two.calls.troubles = [AnswerLost("b", "the connection was lost")]
-        with pytest.raises(AnswerLost):
+        assert type(there) is type(trouble)
+        two.calls.troubles = [trouble]
+        with pytest.raises(type(trouble)):
             await at_home(two.a, publish, Publish(topic=ORDERS, messages=messages[1:]))
         assert len(two.calls.asked) == 2
 

@@ -7,12 +7,14 @@ from random import Random
 import pytest
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.groups.assigned import at_work
 from goqueue.broker.groups.journal import GroupJournal
 from goqueue.broker.groups.verbs import heartbeat
 from goqueue.broker.storage.journal_set import journal_number
 from goqueue.broker.storage.partition import Partition
-from goqueue.model.errors import CoordinatorLoading, NotCoordinator
+from goqueue.model.errors import CoordinatorLoading, GoQueueError, NotCoordinator
 from goqueue.model.group_commands import Heartbeat
+from goqueue.model.groups import NO_GENERATION, Membership
 from goqueue.testing.world.disk import SimulatedDisk
 from tests.unit.broker.groups.test_groups import CONFIG, commit, committed, join, stable
 from tests.unit.broker.queue import queue_steps as steps
@@ -115,6 +117,33 @@ def test_while_a_journal_is_read_back_everybody_is_asked_for_patience() -> None:
         go_on.set()
         await taking
         assert await committed(broker) == {0: 5}
+
+    in_a_broker(walk)
+
+
+def test_whoever_finds_a_journal_that_was_taken_over_finds_the_members_of_its_groups() -> None:
+    async def walk(broker: Broker) -> None:
+        ann = await steps.join(broker, group="workers")
+        who = Membership("workers", ann.member_id, NO_GENERATION)
+        partition = let_go(broker, journal_number("workers"))
+        found: list[object] = []
+        journals = broker.coordinator.journals
+
+        def look() -> None:
+            try:
+                found.append(at_work(broker, who)[0].name)
+            except GoQueueError as error:
+                found.append(error)
+
+        class Watched(dict[int, GroupJournal]):
+            def __setitem__(self, number: int, journal: GroupJournal) -> None:
+                super().__setitem__(number, journal)
+                asyncio.get_running_loop().call_soon(look)
+
+        journals._opened = Watched(journals._opened)
+        await take_over(broker, partition)
+
+        assert found == ["workers"]
 
     in_a_broker(walk)
 

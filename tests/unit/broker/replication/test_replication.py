@@ -7,6 +7,7 @@ import pytest
 from goqueue.model.cluster import NodeId
 from goqueue.model.errors import (
     GoQueueError,
+    LeadershipLost,
     NodeUnreachable,
     NotEnoughReplicas,
     NotEnoughReplicasAfterAppend,
@@ -126,7 +127,7 @@ def test_a_replaced_leader_that_is_alive_follows_and_tells_those_who_wait() -> N
         await asyncio.sleep(0.05)
         await village.elect(B, isr=[B, C])
 
-        with pytest.raises(NotLeader):
+        with pytest.raises(LeadershipLost):
             await waiting
 
         village.network.heal_all()
@@ -196,7 +197,7 @@ def test_a_leader_that_reaches_nobody_resigns_where_too_few_would_be_left() -> N
         village.part(A, B, C)
         waiting = asyncio.ensure_future(village[A].publish(b"x"))
 
-        with pytest.raises(NotLeader):
+        with pytest.raises(LeadershipLost):
             await waiting
 
         await village.unled()

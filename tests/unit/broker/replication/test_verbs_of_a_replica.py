@@ -233,6 +233,21 @@ def test_a_new_leader_does_not_say_where_the_end_is_before_it_knows(tmp_path: Pa
     walk(tmp_path, work)
 
 
+def test_who_reads_what_a_new_leader_does_not_know_to_count_is_asked_to_come_again(tmp_path: Path) -> None:
+    async def work(broker: Broker, copies: SomeCopies) -> None:
+        copies.can_commit = copies.is_mark_known = False
+        for _ in range(3):
+            await put(broker)
+        broker.partition(ORDERS_0).move_mark(1)
+
+        for offset in (1, 2, 3):
+            with pytest.raises(OffsetNotAvailable):
+                await read_messages(broker, ReadMessages(source=ORDERS_0, offset=offset))
+        assert len((await read_messages(broker, ReadMessages(source=ORDERS_0))).messages) == 1
+
+    walk(tmp_path, work)
+
+
 def test_a_reader_ahead_of_a_new_leaders_mark_is_not_told_that_its_offset_is_wrong(tmp_path: Path) -> None:
     async def work(broker: Broker, copies: SomeCopies) -> None:
         copies.can_commit = False
