@@ -11,10 +11,10 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.cluster.membership import Membership
 from goqueue.broker.cluster.node_store import NodeStore
 from goqueue.broker.member.member import Member, join
-from goqueue.broker.opening import open_broker
+from goqueue.broker.opening import close_broker, open_broker
 from goqueue.model.cluster import NodeId, NodeRecord
+from goqueue.model.ports import Clock
 from goqueue.model.settings import BrokerConfig
-from goqueue.testing.world.clock import SimulatedClock
 from goqueue.testing.world.disk import SimulatedDisk
 from goqueue.testing.world.lives import Life
 from goqueue.testing.world.network import SimulatedNetwork
@@ -33,7 +33,7 @@ class ClusterNode:
         config: BrokerConfig,
         *,
         disk: SimulatedDisk,
-        clock: SimulatedClock,
+        clock: Clock,
         store: SimulatedStore,
         network: SimulatedNetwork,
         chance: Random,
@@ -99,6 +99,15 @@ class ClusterNode:
         await self._member.prepare()
         await self._member.enter(NodeRecord(folder_id=me.folder_id, peer=f"{self.node}:1"))
         self.is_ready = True
+
+    async def stop(self) -> None:
+        """End in good order, as a process does that is told to."""
+        assert self._member is not None
+        await self._member.leave()
+        await self._member.cut_off()
+        self._peers.stop()
+        await close_broker(self.broker)
+        await self._member.close()
 
     async def _seen_to(self, work: Coroutine[object, object, None]) -> None:
         try:

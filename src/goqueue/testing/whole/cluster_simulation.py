@@ -1,8 +1,9 @@
 """Three brokers on one loop, and all that can happen to them: the promises of a cluster, from a seed.
 
-Each node has its own disk and chance; network and store are simulated with their faults. Clients publish
-where they believe a partition to be led, and read anywhere. Nodes lose power, are killed, cut off, reset; the
-store goes away or ends sessions; syncs fail; a disk is replaced. In the end all is mended, and must heal.
+Each node has its own disk, clock and chance; network and store are simulated with their faults. Clients
+publish where they believe a partition to be led, or at any node, and read anywhere; groups take messages and
+commit (`cluster_groups.py`). Nodes lose power, are killed, stopped, cut off, clogged, reset; the store goes
+away or ends sessions; syncs fail; a disk is replaced. In the end all is mended, and must heal.
 """
 
 import asyncio
@@ -10,6 +11,8 @@ import gc
 from collections import Counter
 from random import Random
 
+from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.replication.replicated import Replicated
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.topics.verbs import create_topic
@@ -17,16 +20,17 @@ from goqueue.broker.write.publish import publish
 from goqueue.core.cluster.values import PARTS, decode_part, parsed_part_key
 from goqueue.log.reading import from_disk
 from goqueue.model.cluster import NodeId, PartitionRecord
-from goqueue.model.commands import Placed, Publish
+from goqueue.model.commands import Placed, Publish, Published
 from goqueue.model.errors import Corrupt, GoQueueError, NotLeader
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Message
 from goqueue.model.settings import BrokerConfig, KiB, TopicSettings
 from goqueue.model.topics import CreateTopic
 from goqueue.records.batch import open_batch
+from goqueue.testing.whole.cluster_groups import TOPIC_SETTINGS, ClusterGroups
 from goqueue.testing.whole.cluster_node import SESSION_MS, ClusterNode
 from goqueue.testing.whole.partition_history import Violation, demand
-from goqueue.testing.world.clock import SimulatedClock
+from goqueue.testing.world.clock import SimulatedClock, SkewedClock
 from goqueue.testing.world.disk import SimulatedDisk
 from goqueue.testing.world.lives import LoopOfLives
 from goqueue.testing.world.loop import Stalled
@@ -40,16 +44,22 @@ PARTITIONS = 2
 MIN_ISR = 2
 START_S = 60
 HEAL_S = 120
+STOP_S = 60
 ANSWER_S = 30
 """Whoever gets no answer for so long gives up; what it published may be there or not."""
+SKEWS_MS = (-10_000, -500, 0, 0, 0, 500, 10_000)
+"""How far a node's wall clock is off: leases end by the wall of who coordinates, and are late by as much."""
 WAITS_S = (0.0, 0.001, 0.01, 0.1, 0.5, 2.0)
 ACTIONS = {
     "publish": 40,
+    "group": 30,
     "wait": 14,
     "read": 8,
     "stop": 1.5,
+    "stop cleanly": 0.7,
     "start": 4,
     "cut": 1.5,
+    "clog": 1,
     "heal": 3,
     "reset": 1.5,
     "store away": 0.5,
@@ -78,6 +88,7 @@ class ClusterSimulation:
         self.counts: Counter[str] = Counter()
         self._clock = SimulatedClock()
         self._disks = {node: SimulatedDisk(Random(f"disk {node} {seed}")) for node in NODES}
+        self._skews_ms = {node: self._random.choice(SKEWS_MS) for node in NODES}
         self._nodes: dict[NodeId, ClusterNode] = {}
         self._lives = 0
         self._acknowledged: dict[tuple[int, int], bytes] = {}
@@ -85,6 +96,7 @@ class ClusterSimulation:
         self._epochs: dict[str, int] = {}
         self._leaders: dict[tuple[str, int], tuple[NodeId, int]] = {}
         self._publishes: set[asyncio.Task[None]] = set()
+        self._groups = ClusterGroups(TOPIC, PARTITIONS, Random(f"groups {seed}"), self._ready, self.counts)
         self._number = 0
         self._ends: Counter[int] = Counter()
         """Of each partition, where the last acknowledged message ends."""
@@ -124,8 +136,10 @@ class ClusterSimulation:
             (what,) = self._random.choices(actions, weights)
             await self._act(what)
             self._check_nodes()
+            self._groups.check()
             await self._check_records()
         await self._heal()
+        await self._groups.finish(self._acknowledged)
         await self._check_all()
 
     async def _act(self, what: str) -> None:
@@ -134,6 +148,8 @@ class ClusterSimulation:
         match what:
             case "publish":
                 self._begin_publish()
+            case "group":
+                self._groups.act()
             case "wait":
                 await asyncio.sleep(chance.choice(WAITS_S))
             case "read":
@@ -141,6 +157,8 @@ class ClusterSimulation:
                     self._read(reader)
             case "stop" if node in self._nodes:
                 self._stop(node, has_power=chance.random() < 0.5)
+            case "stop cleanly" if node in self._nodes and self._nodes[node].is_ready:
+                await self._stop_cleanly(node)
             case "start" if node not in self._nodes:
                 self._start(node)
             case "cut":
@@ -148,6 +166,9 @@ class ClusterSimulation:
                 self._network.cut(node, other)
                 if chance.random() < 0.5:
                     self._network.cut(other, node)
+            case "clog":
+                self._note(f"clog {node} {other}")
+                self._network.clog(node, other)
             case "heal":
                 self._network.heal_all()
             case "reset":
@@ -183,7 +204,7 @@ class ClusterSimulation:
             node,
             config,
             disk=self._disks[node],
-            clock=self._clock,
+            clock=SkewedClock(self._clock, skew_ms=self._skews_ms[node]),
             store=self._store,
             network=self._network,
             chance=Random(f"node {self._seed} {self._lives}"),
@@ -203,6 +224,16 @@ class ClusterSimulation:
             late_s = SESSION_MS / 1_000 * self._random.uniform(1, 1.3)
             asyncio.get_running_loop().call_later(late_s, session.end)  # type: ignore[attr-defined]
 
+    async def _stop_cleanly(self, node: NodeId) -> None:
+        self._note(f"stop {node}")
+        self.counts["stopped cleanly"] += 1
+        stopping = self._nodes[node].life.begin(self._nodes[node].stop())
+        done, _ = await asyncio.wait({stopping}, timeout=STOP_S)
+        demand(bool(done), f"{node} does not stop")
+        if (error := stopping.exception()) is not None:
+            raise Violation(f"{node} has stopped with {error!r}") from error
+        self._stop(node, has_power=True)
+
     def _end_session(self, node: ClusterNode) -> None:
         if node.membership is not None:
             self._note(f"session of {node.node} ends")
@@ -210,12 +241,7 @@ class ClusterSimulation:
 
     async def _replace_disk(self, node: NodeId) -> None:
         """Only one at a time, and when all others have everything: more than that is not promised."""
-        records = self._records()
-        if (
-            node in self._nodes
-            and records
-            and all(len(record.isr) == len(NODES) for record in records.values())
-        ):
+        if node in self._nodes and self._records() and self._are_all_in_sync():
             self._stop(node, has_power=False)
             self._note(f"new disk for {node}")
             self.counts["new disk"] += 1
@@ -228,7 +254,7 @@ class ClusterSimulation:
         for node in tuple(self._nodes.values()):
             if node.failure is None:
                 continue
-            if node.membership is not None or not isinstance(node.failure, GoQueueError | OSError):
+            if node.is_ready or not isinstance(node.failure, GoQueueError | OSError):
                 raise Violation(f"node {node.node} has ended: {node.failure!r}") from node.failure
             # It could not join, which whoever runs it sees, and starts it again.
             self.counts["not joined"] += 1
@@ -241,7 +267,9 @@ class ClusterSimulation:
         """Ask until it is there: what was not answered may have been done."""
         node = self._ready()[0]
         for _ in range(10):
-            command = CreateTopic(name=TOPIC, partitions=PARTITIONS, replication=len(NODES))
+            command = CreateTopic(
+                name=TOPIC, partitions=PARTITIONS, replication=len(NODES), settings=TOPIC_SETTINGS
+            )
             try:
                 await asyncio.wait_for(node.life.begin(create_topic(node.broker, command)), ANSWER_S)
             except GoQueueError as error:
@@ -262,18 +290,22 @@ class ClusterSimulation:
         number = self._random.randrange(PARTITIONS)
         if not ready:
             return
-        image = self._random.choice(ready).broker.metadata
-        if TOPIC not in image.topics:
+        node: ClusterNode | None = self._random.choice(ready)
+        assert node is not None
+        if TOPIC not in node.broker.metadata.topics:
             return
-        leader = image.record(image.topics[TOPIC], number).leader
-        node = next((node for node in ready if node.node == leader), None)
+        is_passed_on = self._random.random() < 0.3
+        if not is_passed_on:
+            image = node.broker.metadata
+            leader = image.record(image.topics[TOPIC], number).leader
+            node = next((node for node in ready if node.node == leader), None)
         if node is None:
             return
         self._number += 1
         value = b"%d %s" % (self._number, b"x" * self._random.choice((1, 100, 3_000)))
-        asked = node.life.begin(
-            publish(node.broker, Publish(topic=TOPIC, messages=[Message(value, partition=number)]))
-        )
+        command = Publish(topic=TOPIC, messages=[Message(value, partition=number)])
+        verb = _publish_anywhere if is_passed_on else publish
+        asked = node.life.begin(verb(node.broker, command))
         done, _ = await asyncio.wait({asked}, timeout=ANSWER_S)
         if not done:
             self.counts["unanswered"] += 1
@@ -337,6 +369,11 @@ class ClusterSimulation:
             if self._is_ours(key)
         }
 
+    def _are_all_in_sync(self) -> bool:
+        """Of all partitions, those that brokers need for themselves with them."""
+        records = [decode_part(item.value) for item in self._store.peek(PARTS).values()]
+        return all(record.leader and set(record.isr) == set(NODES) for record in records)
+
     def _is_ours(self, key: str) -> bool:
         ready = [node for node in self._ready() if TOPIC in node.broker.metadata.topics]
         return any(str(node.broker.metadata.topics[TOPIC].topic_id) in key for node in ready)
@@ -381,13 +418,14 @@ class ClusterSimulation:
             self._nodes[node].disk.faults.heal()
         if self._publishes:
             await asyncio.wait(set(self._publishes))
+        await self._groups.rest()
         await self._until(self._is_whole, HEAL_S, "it does not heal")
 
     def _is_whole(self) -> bool:
         records = self._records()
         if len(self._ready()) < len(NODES) or len(records) < PARTITIONS:
             return False
-        if not all(record.leader and set(record.isr) == set(NODES) for record in records.values()):
+        if not self._are_all_in_sync():
             return False
         held = [node.broker.topics[TOPIC].partitions for node in self._ready()]
         try:
@@ -426,6 +464,10 @@ class ClusterSimulation:
     def _note(self, what: str) -> None:
         if self._tell is not None:
             self._tell(f"{asyncio.get_running_loop().time():9.3f} {what}")
+
+
+async def _publish_anywhere(broker: Broker, command: Publish) -> Published:
+    return await at_home(broker, publish, command)
 
 
 def _messages(partition: Partition, end_offset: int) -> list[tuple[int, bytes]]:

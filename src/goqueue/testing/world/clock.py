@@ -37,3 +37,23 @@ class SimulatedClock(Clock):
     def step_wall_ms(self, step_ms: int) -> None:
         """Set the wall clock forward or back, as NTP or a person would; monotonic time does not notice."""
         self._wall_ns += step_ms * NS_PER_MS
+
+
+class SkewedClock(Clock):
+    """One of several clocks: time passes alike for all, but this one's wall shows another hour."""
+
+    def __init__(self, clock: Clock, *, skew_ms: int) -> None:
+        self._clock = clock
+        self._skew_ms = skew_ms
+
+    def wall_ms(self) -> int:
+        return self._clock.wall_ms() + self._skew_ms
+
+    def wall_us(self) -> int:
+        return self._clock.wall_us() + self._skew_ms * 1_000
+
+    def monotonic_ns(self) -> int:
+        return self._clock.monotonic_ns()
+
+    def cpu_ns(self) -> int:
+        return self._clock.cpu_ns()
