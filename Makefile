@@ -2,7 +2,7 @@
 # package registry is enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run cluster stubs test check lint format imports types docs walks demo sim fuzz storm chaos soak bench bench-spark soak-spark clean
+.PHONY: help setup run cluster stubs test check lint format imports types docs walks demo sim fuzz storm etcd chaos soak bench bench-spark soak-spark clean
 
 SHELL := /bin/sh
 VENV := .venv
@@ -72,6 +72,12 @@ fuzz: $(VENV)/.ready-dev ## Attack a door of a broker from a seed: make fuzz DOO
 
 storm: $(VENV)/.ready-dev ## Kill the broker while clients of all features work: make storm SEED=7 MINUTES=10
 	$(BIN)/python -m tests.storm $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
+
+etcd: build/etcd/etcd ## Build a newer etcd than the package has, from its Go modules, for `make chaos`
+
+# `go install` of it is refused, since that module has replacements; so it is built as a dependency of a main of ours.
+build/etcd/etcd: tests/chaos/etcd/main.go tests/chaos/etcd/go.mod tests/chaos/etcd/go.sum
+	cd tests/chaos/etcd && go build -o $(CURDIR)/build/etcd/etcd .
 
 chaos: $(VENV)/.ready-dev ## Kill nodes of a cluster, and its etcd, while clients work: make chaos SEED=7 MINUTES=5
 	$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,7 +22,9 @@ _LISTENING = re.compile(r"(node-\d+) +(\w+) +listening on (\S+)")
 
 
 class RunningCluster:
-    def __init__(self, folder: Path, *flags: str) -> None:
+    def __init__(self, folder: Path, *flags: str, settings: Mapping[str, str] | None = None) -> None:
+        """`settings`: variables of all nodes."""
+        self._settings = settings or {}
         self._command = (
             sys.executable, "-m", "goqueue.node.main", "up", "--data", str(folder),
             "--kafka-port=0", "--http-port=0", "--peer-port=0", "--etcd-port=0", *flags,
@@ -45,7 +47,11 @@ class RunningCluster:
     def launch(self) -> None:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("GOQUEUE_")}
         self._process = subprocess.Popen(
-            self._command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            self._command,
+            env={**environment, **self._settings},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         self._news = queue.SimpleQueue()
         threading.Thread(target=_read, args=(self._process, self._news), daemon=True).start()

@@ -46,12 +46,12 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"soak: seed {given.seed}, {given.minutes:g} minutes, in {folder}", flush=True)
     record = Record()
     broker = RunningBroker(folder / "data", *BROKER_FLAGS).start()
-    site = Site(broker, record, topic_settings=TOPIC_SETTINGS)
+    site = Site.of(broker, record, topic_settings=TOPIC_SETTINGS)
     site.is_up.set()
     kinds = [kind for kind in ACTORS if given.only in kind.__name__]
     actors = [kind(site, random.Random(f"{kind.__name__} {given.seed}"), pace=given.pace) for kind in kinds]
     try:
-        samples = _soak(site, actors, minutes=given.minutes)
+        samples = _soak(broker, site, actors, minutes=given.minutes)
     finally:
         broker.kill()
     is_good = _tell(samples, record)
@@ -62,14 +62,14 @@ def main(arguments: list[str] | None = None) -> int:
     return 0 if is_good else 1
 
 
-def _soak(site: Site, actors: list[Actor], *, minutes: float) -> list[Sample]:
+def _soak(broker: RunningBroker, site: Site, actors: list[Actor], *, minutes: float) -> list[Sample]:
     for actor in actors:
         actor.prepare()
     _open_journals(site)
     threads = [threading.Thread(target=actor.run, name=actor.feature, daemon=True) for actor in actors]
     for thread in threads:
         thread.start()
-    process = Process(site.broker)
+    process = Process(broker)
     samples: list[Sample] = []
     end_s = time.monotonic() + minutes * 60
     told_s = 0.0

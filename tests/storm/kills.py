@@ -28,7 +28,7 @@ def storm(
 ) -> None:
     """Let it blow for so long, then look at what is left."""
     broker = RunningBroker(folder / "data", *BROKER_FLAGS, program=program).start()
-    site = Site(broker, record)
+    site = Site.of(broker, record)
     site.is_up.set()
     kinds = [kind for kind in ACTORS if only in kind.__name__]
     actors = [kind(site, Random(f"{kind.__name__} {seed}")) for kind in kinds]
@@ -38,7 +38,7 @@ def storm(
         threads = [threading.Thread(target=actor.run, name=actor.feature, daemon=True) for actor in actors]
         for thread in threads:
             thread.start()
-        _blow(Weather(site, Random(f"weather {seed}")), minutes)
+        _blow(Weather(broker, site, Random(f"weather {seed}")), minutes)
         site.is_over.set()
         for thread in threads:
             thread.join(_ENDED_WITHIN_S)
@@ -46,10 +46,10 @@ def storm(
                 Kind.HIDDEN, not thread.is_alive(), thread.name, f"no end within {_ENDED_WITHIN_S} s"
             )
         _wait_until_ready(site)
-        _all_at_once([actor.rest for actor in actors])
-        _all_at_once([actor.finish for actor in actors])
+        all_at_once([actor.rest for actor in actors])
+        all_at_once([actor.finish for actor in actors])
     finally:
-        _all_at_once([actor.end for actor in actors])
+        all_at_once([actor.end for actor in actors])
         broker.kill()
     for line in broker.log.splitlines():
         if "Traceback" in line or " CRITICAL " in line:
@@ -77,7 +77,7 @@ def _wait_until_ready(site: Site) -> None:
             time.sleep(1)
 
 
-def _all_at_once(works: list[Callable[[], None]]) -> None:
+def all_at_once(works: list[Callable[[], None]]) -> None:
     """Most of the time they wait for leases and due times."""
     threads = [threading.Thread(target=work, daemon=True) for work in works]
     for thread in threads:

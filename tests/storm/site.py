@@ -1,12 +1,14 @@
-"""Where a storm takes place: one broker, and how its clients reach it over HTTP.
+"""Where a storm takes place: one broker or several, and how clients reach any of them over HTTP.
 
 An answer that does not come says nothing: what was asked for may have been done. Clients hear `Away` then,
 and their models keep it as a doubt. An answer that says no is `Refused`, with its code.
 """
 
 import threading
+import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from random import Random
 from typing import Any
 
 import httpx
@@ -33,12 +35,27 @@ class Refused(Exception):
 
 
 class Site:
-    """A broker in a storm, and what everybody around it knows."""
+    """Brokers in a storm, and what everybody around them knows."""
+
+    acks_kept: Sequence[str] = ("all", "leader")
+    """Who is answered with one of these acks has been promised that it is kept."""
+    keeps_leases = True
+    """Whether a message that is out stays so for the time it was given out for."""
+
+    has_dead_letters = True
+    """Whether what is rejected is moved to the topic of dead letters."""
 
     def __init__(
-        self, broker: RunningBroker, record: Record, *, topic_settings: Mapping[str, str | int] | None = None
+        self,
+        kafka: str,
+        http: Sequence[str],
+        record: Record,
+        *,
+        topic_settings: Mapping[str, str | int] | None = None,
     ) -> None:
-        self.broker = broker
+        """`http`: each is as good as the others."""
+        self.kafka = kafka
+        self.http = http
         self.topic_settings = topic_settings or {}
         """What all topics made here have, whatever their makers want."""
         self.record = record
@@ -46,6 +63,13 @@ class Site:
         """Set while the broker is there, as far as the weather knows."""
         self.is_over = threading.Event()
         """Set when the weather has calmed down, and clients are to come to an end."""
+
+    @classmethod
+    def of(
+        cls, broker: RunningBroker, record: Record, *, topic_settings: Mapping[str, str | int] | None = None
+    ) -> "Site":
+        """Of one broker."""
+        return cls(broker.kafka, [broker.http], record, topic_settings=topic_settings)
 
     def wait_until_back(self) -> None:
         """Return when the broker is ready, or the patience of its users is at its end."""
@@ -55,15 +79,17 @@ class Site:
 
 
 class Door:
-    """One client over HTTP, with a connection of its own."""
+    """One client over HTTP, with connections of its own; it asks any broker, each time another."""
 
     def __init__(self, site: Site, feature: str) -> None:
         self._site = site
         self._feature = feature
-        self._client = httpx.Client(base_url=site.broker.http, timeout=_ANSWER_S)
+        self._clients = [httpx.Client(base_url=url, timeout=_ANSWER_S) for url in site.http]
+        self._chance = Random(feature)
 
     def close(self) -> None:
-        self._client.close()
+        for client in self._clients:
+            client.close()
 
     def post(self, path: str, body: Any = None, **query: str | int) -> Any:
         return self.ask("POST", path, json=body if body is not None else {}, params=query)
@@ -73,7 +99,7 @@ class Door:
 
     def ask(self, method: str, path: str, **more: Any) -> Any:
         try:
-            reply = self._client.request(method, path, **more)
+            reply = self._chance.choice(self._clients).request(method, path, **more)
         except httpx.TransportError as error:
             raise Away(repr(error)) from error
         if reply.status_code < 300:
@@ -91,6 +117,16 @@ class Door:
         dotted = {key.replace("_", "."): value for key, value in settings.items()}
         dotted |= self._site.topic_settings
         self.post("/topics", {"name": name, "num_partitions": partitions, "settings": dotted})
+        for client in self._clients:
+            self._wait_until_known(client, name)
+
+    @staticmethod
+    def _wait_until_known(client: httpx.Client, topic: str) -> None:
+        """Brokers hear of a topic one after the other."""
+        give_up_s = time.monotonic() + _BACK_WITHIN_S
+        while client.get(f"/topics/{topic}/partitions/0/messages", params={"limit": 1}).status_code != 200:
+            assert time.monotonic() < give_up_s, f"{client.base_url} does not know {topic}"
+            time.sleep(0.05)
 
     def publish(self, topic: str, messages: list[dict[str, Any]], *, acks: str = "all") -> list[Any]:
         """The results, one a message."""

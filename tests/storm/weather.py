@@ -6,6 +6,7 @@ from glob import glob
 from pathlib import Path
 from random import Random
 
+from tests.integration.running_broker import RunningBroker
 from tests.storm.site import Site
 
 _CALM_S = (0.1, 0.1, 0.3, 0.8, 2.0, 6.0)
@@ -23,9 +24,9 @@ _WRITE_WITHIN_S = 0.3
 class Weather:
     """Misfortunes drawn from a seed, one after the other."""
 
-    def __init__(self, site: Site, chance: Random) -> None:
+    def __init__(self, broker: RunningBroker, site: Site, chance: Random) -> None:
         self._site = site
-        self._broker = site.broker
+        self._broker = broker
         self._record = site.record
         self._chance = chance
 

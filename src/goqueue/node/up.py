@@ -228,6 +228,8 @@ def _node(
         "CLUSTER_ETCD": endpoints,
         "TOPICS_REPLICATION": str(options.replication),
     }
+    if options.peer_advertised_port:
+        settings["CLUSTER_ADVERTISE"] = _listener(options.peer_advertised_port, number)
     rack = variable_of("CLUSTER_RACK")
     own = {variable_of(setting): value for setting, value in settings.items()}
     command = (sys.executable, "-P", "-m", "goqueue.node.main")
@@ -279,6 +281,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--kafka-port", type=int, default=9092, help="of the first node, 0: any [9092]")
     parser.add_argument("--http-port", type=int, default=8080, help="of the first node, 0: any [8080]")
     parser.add_argument("--peer-port", type=int, default=7000, help="of the first node, 0: any [7000]")
+    parser.add_argument(
+        "--peer-advertised-port",
+        type=int,
+        default=0,
+        help="where others reach the first node, if something stands before its peer port; 0: nothing [0]",
+    )
     parser.add_argument("--etcd", default="", help="members of an etcd that runs already, host:port,…")
     parser.add_argument("--etcd-port", type=int, default=2379, help="of the etcd beside them, 0: any [2379]")
     return parser

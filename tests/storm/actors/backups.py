@@ -87,7 +87,7 @@ class BackupKeeper(Actor):
         return document
 
     def _restore_into(self, other: RunningBroker) -> None:
-        site = Site(other, self.record)
+        site = Site.of(other, self.record)
         path = "/admin/backup/2026-01-01-000000"
         Door(site, self.feature).ask("PUT", path, content=json.dumps(self._document))
         for _ in range(_RESTORE_KILLS):

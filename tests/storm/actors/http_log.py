@@ -30,7 +30,7 @@ class HttpPublisher(Actor):
         numbers = range(self._next, self._next + self.chance.randint(1, _BURST_MAX))
         self._next = numbers.stop
         messages = [{"value": str(number), "key": f"k{number % _KEYS}"} for number in numbers]
-        results = self.door.publish(TOPIC, messages, acks=self.chance.choice(("all", "all", "leader")))
+        results = self.door.publish(TOPIC, messages, acks=self.chance.choice(("all", *self.site.acks_kept)))
         for number, result in zip(numbers, results, strict=True):
             if "error" not in result:
                 self._places[number] = (result["partition"], result["offset"], self.record.age_s())

@@ -68,7 +68,7 @@ class KafkaGroup(Actor):
             "fetch.wait.max.ms": 100,
             "topic.metadata.refresh.interval.ms": 5_000,
         }
-        member: Any = Consumer(patient(self.site.broker.kafka, **settings, **self.protocol))
+        member: Any = Consumer(patient(self.site.kafka, **settings, **self.protocol))
         member.subscribe([self.topic])
         return member
 

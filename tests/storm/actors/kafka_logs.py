@@ -49,7 +49,7 @@ class KafkaProducer(Actor):
         self.door.create_topic(self.topic, partitions=PARTITIONS, segment_bytes=65_536)
         self._producer = Producer(
             patient(
-                self.site.broker.kafka,
+                self.site.kafka,
                 **{
                     "linger.ms": 5,
                     "message.timeout.ms": 0,  # it never gives up: on a busy machine a start takes a minute
@@ -79,7 +79,7 @@ class KafkaProducer(Actor):
         self.check(Kind.LOST, left == 0, f"{left} messages were never answered")
 
     def verify(self) -> None:
-        found = read_all(self.site.broker.kafka, self.topic, partitions=PARTITIONS)
+        found = read_all(self.site.kafka, self.topic, partitions=PARTITIONS)
         seen: dict[int, int] = defaultdict(int)
         for partition, values in found.items():
             numbers = [int(value) for value in values]

@@ -68,7 +68,7 @@ class TransferClerk(Actor):
 
     def _new_producer(self) -> Any:
         settings = {"transactional.id": "storm-transfers", "linger.ms": 0, "transaction.timeout.ms": 10_000}
-        producer = Producer(patient(self.site.broker.kafka, **settings))
+        producer = Producer(patient(self.site.kafka, **settings))
         producer.init_transactions(_PATIENCE_S)
         return producer
 
@@ -147,7 +147,7 @@ class Copying(Actor):
     def _start_anew(self) -> None:
         if self._copier is not None:
             self._copier.kill()
-        self._copier = Worker("copier", self.site.broker.kafka, SOURCE, TARGET)
+        self._copier = Worker("copier", self.site.kafka, SOURCE, TARGET)
         self._moved_s = time.monotonic()
 
     def _values(self, topic: str) -> list[str]:

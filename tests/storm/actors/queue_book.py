@@ -46,12 +46,16 @@ class Known:
 
 
 class QueueBook:
-    def __init__(self, feature: str, record: Record, *, is_key_ordered: bool) -> None:
+    def __init__(
+        self, feature: str, record: Record, *, is_key_ordered: bool, keeps_leases: bool = True
+    ) -> None:
+        """Where leases may be lost, messages may come early; what was settled must not come even then."""
         self.known: dict[Place, Known] = {}
         self.held: dict[Place, Held] = {}
         self._feature = feature
         self._record = record
-        self._is_key_ordered = is_key_ordered
+        self._is_key_ordered = is_key_ordered and keeps_leases
+        self._keeps_leases = keeps_leases
         self._open: set[Place] = set()
         self._open_by_key: dict[str, set[Place]] = {}
         self._lost_polls: dict[str, float] = {}
@@ -77,13 +81,16 @@ class QueueBook:
             before = self.held.get(held.place)
             self._check(
                 Kind.DOUBLED,
-                before is None or known.is_doubtful or received_s >= before.until_s,
+                not self._keeps_leases or before is None or known.is_doubtful or received_s >= before.until_s,
                 held.place,
                 "is handed out while it is out",
             )
             told = held.message["delivery_count"]
             self._check(
-                Kind.UNEXPLAINED, told >= known.deliveries, held.place, f"is delivered as number {told}"
+                Kind.UNEXPLAINED,
+                not self._keeps_leases or told >= known.deliveries,
+                held.place,
+                f"is delivered as number {told}",
             )
             if self._is_key_ordered and sent_s >= self._lost_polls.get(held.member, 0):
                 self._check_key_order(held, places, sent_s)
@@ -114,7 +121,7 @@ class QueueBook:
         known.history.append(f"{code} {self._now()}")
         self._check(
             Kind.UNEXPLAINED,
-            known.is_doubtful or received_s >= held.until_s,
+            not self._keeps_leases or known.is_doubtful or received_s >= held.until_s,
             held.place,
             f"{code}, {held.until_s - received_s:.2f} s before the lease could end",
         )

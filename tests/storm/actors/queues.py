@@ -29,7 +29,7 @@ class QueueWorkers(Actor):
 
     def __init__(self, site: Site, chance: Random, *, pace: float = 1.0) -> None:
         super().__init__(site, chance, pace=pace)
-        self._book = QueueBook(self.feature, self.record, is_key_ordered=True)
+        self._book = QueueBook(self.feature, self.record, is_key_ordered=True, keeps_leases=site.keeps_leases)
         self._next = 0
         self._members: list[str] = []
 
@@ -72,7 +72,7 @@ class QueueWorkers(Actor):
         self._next = numbers.stop
         keys = {number: f"k{self.chance.randrange(_KEYS)}" for number in numbers}
         messages = [{"value": str(number), "key": keys[number]} for number in numbers]
-        results = self.door.publish(TOPIC, messages, acks=self.chance.choice(("all", "leader")))
+        results = self.door.publish(TOPIC, messages, acks=self.chance.choice(self.site.acks_kept))
         for number, result in zip(numbers, results, strict=True):
             if "error" not in result:
                 place = (result["partition"], result["offset"])
@@ -106,7 +106,8 @@ class QueueWorkers(Actor):
             return
         held = list(self._book.held.values())
         chosen = self.chance.sample(held, min(len(held), self.chance.randint(1, 8)))
-        kinds = {"ack": 70, "nack": 12, "reject": 4, "visibility": 8, "": 6}
+        reject = 4 if self.site.has_dead_letters else 0
+        kinds = {"ack": 70, "nack": 12, "reject": reject, "visibility": 8, "": 6}
         (kind,) = self.chance.choices(list(kinds), list(kinds.values()))
         if kind == "":
             return  # its consumer has died, and the leases run out

@@ -105,7 +105,7 @@ class ShareMember(Actor):
     def _member(self) -> Any:
         if self._consumer is None:
             mode = {"group.id": GROUP, "share.acknowledgement.mode": "explicit"}
-            self._consumer = ShareConsumer(patient(self.site.broker.kafka, **mode))
+            self._consumer = ShareConsumer(patient(self.site.kafka, **mode))
             self._consumer.subscribe([TOPIC])
         return self._consumer
 
