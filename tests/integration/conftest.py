@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.integration.running_broker import RunningBroker
+from tests.integration.running_cluster import RunningCluster, cluster
 
 StartBroker = Callable[..., RunningBroker]
 
@@ -29,3 +31,21 @@ def start_broker(tmp_path: Path) -> Iterator[StartBroker]:
 def broker(start_broker: StartBroker) -> RunningBroker:
     """One broker with the defaults of the house."""
     return start_broker()
+
+
+@pytest.fixture(scope="session")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
+    """Three nodes that all tests of any node share: whoever kills one leaves the others and itself well."""
+    with cluster(tmp_path_factory.mktemp("cluster") / "c", "--nodes=3") as running:
+        running.start()
+        yield running
+        assert running.stop() == 0
+
+
+@pytest.fixture
+def doors(three: RunningCluster) -> Iterator[list[httpx.Client]]:
+    """A client of the HTTP door of each node."""
+    clients = [httpx.Client(base_url=f"http://{at}", timeout=60) for at in three.http]
+    yield clients
+    for client in clients:
+        client.close()

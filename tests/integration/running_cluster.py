@@ -40,6 +40,16 @@ class RunningCluster:
         assert self._process is not None, "it has not been started"
         return self._process
 
+    @property
+    def http(self) -> list[str]:
+        """Where the HTTP doors listen, node by node."""
+        return [at for (_, door), at in sorted(self.doors.items()) if door == "http"]
+
+    @property
+    def kafka(self) -> list[str]:
+        """Where the Kafka doors listen, node by node."""
+        return [at for (_, door), at in sorted(self.doors.items()) if door == "kafka"]
+
     def start(self) -> None:
         self.launch()
         self.wait_for("nodes are ready")

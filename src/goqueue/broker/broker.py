@@ -51,11 +51,13 @@ from goqueue.model.errors import (
 )
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.names import is_internal
+from goqueue.model.places import Command
 from goqueue.model.ports import Clock, Disk, Store, Threads, Workshop
 from goqueue.model.running_time import RunningTime
 from goqueue.model.settings import BrokerConfig, TopicSettings
 
 log = logging.getLogger(__name__)
+C = TypeVar("C", bound=Command)
 T = TypeVar("T")
 
 _OPEN_AT_ONCE = 8
@@ -101,6 +103,9 @@ class SharedTopics(Protocol):
 
     async def delete(self, topic: Topic) -> None:
         """What is left to do for a topic that everybody has been told is gone."""
+
+    async def catch_up(self) -> None:
+        """Return when the topics here are what the image says."""
 
 
 class Forwarding(Protocol):
@@ -246,6 +251,10 @@ class Broker:
             raise InternalTopic(topic)
         if self.tenants.accounts and not is_own:
             admit_topic_owner(self, topic)
+
+    def at_home(self, verb: "Callable[[Broker, C], Awaitable[T]]", command: C) -> Awaitable[T]:
+        """What a verb gives, here or from the node that answers for the command's place."""
+        return verb(self, command) if self.forwarding is None else self.forwarding.run(verb, command)
 
     def admit_alone(self, what: str) -> None:
         """Refuse what one of several nodes would keep to itself, and lose. Raises NotSupported."""

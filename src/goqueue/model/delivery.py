@@ -9,7 +9,7 @@ from goqueue.model.errors import GoQueueError, InvalidReceipt
 from goqueue.model.groups import NO_GENERATION, Membership
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import StoredMessage
-from goqueue.model.places import GroupCoordinator, LeaseCoordinators, Place, Seat, TopicLeaders
+from goqueue.model.places import GroupCoordinator, LeaseCoordinators, Place, Seat
 from goqueue.model.settings import MiB
 
 DEAD_LETTER_SUFFIX = ".dlq"
@@ -233,8 +233,8 @@ class BrowseDeadLetters:
     limit: int = 100
 
     @property
-    def place(self) -> TopicLeaders:
-        return TopicLeaders((self.topic + DEAD_LETTER_SUFFIX,))
+    def place(self) -> GroupCoordinator:
+        return GroupCoordinator(REDRIVE_GROUP_PREFIX + self.topic)
 
 
 class SettledPart(NamedTuple):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from goqueue.model.commands import Spot
 from goqueue.model.groups import Leaver, Membership, Protocols, Sharing, TopicCommit
 from goqueue.model.ids import TopicName, TopicPartition
-from goqueue.model.places import GroupCoordinator, Place, Seat
+from goqueue.model.places import GroupCoordinator, GroupCoordinators, Place, Seat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,11 +153,24 @@ class DescribeGroup(GroupCommand):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeGroups:
+    """Several groups as they are now."""
+
+    groups: Sequence[str]
+
+    @property
+    def place(self) -> GroupCoordinators:
+        return GroupCoordinators(self.groups)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ListGroups:
     """All groups, by name."""
 
     with_own: bool = False
     """The broker's own as well, in whose names it sends dead letters back."""
+    journals: Sequence[int] | None = None
+    """Those alone that are kept there, of which the node asked must be the leader; None: all it knows."""
 
     @property
     def place(self) -> Place:

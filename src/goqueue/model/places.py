@@ -30,6 +30,12 @@ class GroupCoordinator(NamedTuple):
     group: str
 
 
+class GroupCoordinators(NamedTuple):
+    """Who keeps several groups; each gets its own."""
+
+    groups: Sequence[str]
+
+
 class LeaseCoordinators(NamedTuple):
     """Who gave out the leases that some receipts name; each gets its own."""
 
@@ -80,6 +86,7 @@ Place = (
     | Partitions
     | TopicLeaders
     | GroupCoordinator
+    | GroupCoordinators
     | LeaseCoordinators
     | TransactionCoordinator
     | SinkCoordinator

@@ -104,6 +104,8 @@ class Trace:
     status: TraceStatus
     spans: Sequence[Span]
     """In order of time; never empty."""
+    elsewhere: Sequence[tuple[TopicPartition, int]] = ()
+    """Messages that the story leads to, and that other nodes have to tell of."""
 
     @property
     def trace_id(self) -> str:
@@ -205,6 +207,25 @@ class FindTrace:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountTraces:
     """What has been recorded, counted."""
+
+    @property
+    def place(self) -> Place:
+        return Seat.EVERY_NODE
+
+
+class Heard(NamedTuple):
+    """What a node has to add to a story that another tells."""
+
+    spans: Sequence[Span]
+    is_awaited: bool
+    """A group that it coordinates has still to come to the message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HearOfTraces:
+    """What a node has heard of messages, and what its groups know of them; one answer a story."""
+
+    traces: Sequence[Trace]
 
     @property
     def place(self) -> Place:

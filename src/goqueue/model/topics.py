@@ -141,6 +141,8 @@ class DescribeTopic:
     """A topic as it is now."""
 
     name: str
+    only_led: bool = False
+    """With those partitions alone that the node asked leads: what several nodes say is put together."""
 
     @property
     def place(self) -> TopicLeaders:
@@ -161,6 +163,9 @@ class FindTopic:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListTopics:
     """All topics of clients, by name."""
+
+    only_led: bool = False
+    """As of one topic."""
 
     @property
     def place(self) -> Place:
@@ -202,6 +207,18 @@ class AcceptLoss:
     @property
     def place(self) -> TopicPartition:
         return self.target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatchUp:
+    """Know of all that was agreed by a revision."""
+
+    revision: int
+    wait_ms: int
+
+    @property
+    def place(self) -> Place:
+        return Seat.EVERY_NODE
 
 
 class LossAccepted(NamedTuple):

@@ -15,7 +15,7 @@ import goqueue
 from goqueue.broker.broker import Broker
 from goqueue.broker.cluster.identity import Identity
 from goqueue.broker.cluster.node_store import NodeStore
-from goqueue.broker.forwarding.forwarding import PASSED_ON
+from goqueue.broker.forwarding.table import PASSED_ON
 from goqueue.broker.member.member import Member, join
 from goqueue.edge.peer.calls import CallCodec
 from goqueue.edge.peer.config import PeerConfig

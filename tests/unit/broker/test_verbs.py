@@ -5,18 +5,15 @@ The imports of `edge/` are walked, so that a new verb is seen here before anybod
 
 import ast
 import inspect
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import is_dataclass
-from types import UnionType
-from typing import Any, NewType, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goqueue.broker.forwarding.at_home import at_home
-from goqueue.model.tenants import QUOTA_MAX, Quotas
+from goqueue.broker.forwarding import at_home
+from tests.unit.broker.drawn_values import values
 from tests.unit.broker.verbs_of_doors import (
     COMMANDS,
     EDGE,
@@ -56,7 +53,8 @@ def test_doors_are_seen_to_call_verbs() -> None:
 
 
 def test_whatever_takes_a_broker_takes_one_command() -> None:
-    assert TAKING_A_BROKER.keys() - VERBS.keys() == {f"{at_home.__module__}.{at_home.__name__}"}
+    standing_before = {f"{at_home.__name__}.at_home", f"{at_home.__name__}.seen_at_home"}
+    assert TAKING_A_BROKER.keys() - VERBS.keys() == standing_before
 
 
 def test_a_helper_that_is_no_verb_waits_for_nothing() -> None:
@@ -95,33 +93,6 @@ def test_a_command_is_a_frozen_word_of_the_model_and_has_a_place(command: type) 
     assert command.__module__.startswith("goqueue.model.")
     assert isinstance(inspect.getattr_static(command, "place", None), property)
     assert issubclass(command, tuple) or command.__dataclass_params__.frozen  # type: ignore[attr-defined]
-
-
-def values(hint: Any) -> st.SearchStrategy[Any]:
-    """Anything that a field may hold, in the plain shapes that doors give."""
-    plain: dict[Any, st.SearchStrategy[Any]] = {
-        Quotas: st.builds(Quotas, max_topics=st.integers(0, QUOTA_MAX)),
-        int: st.integers(-(2**63), 2**63 - 1),
-        memoryview: st.binary().map(lambda given: memoryview(given)),
-    }
-    origin, inner = get_origin(hint), [values(each) for each in get_args(hint) if each is not Ellipsis]
-    if isinstance(hint, NewType):
-        return values(hint.__supertype__)
-    if origin in (Union, UnionType):
-        return st.one_of(inner)
-    if origin is tuple and Ellipsis not in get_args(hint):
-        return st.tuples(*inner)
-    if origin is tuple:
-        return st.lists(inner[0], max_size=2).map(tuple)
-    if origin in (Sequence, Collection):
-        return st.lists(inner[0], max_size=2)
-    if origin is frozenset:
-        return st.frozensets(inner[0], max_size=1)  # several come in any order, which says nothing
-    if origin is Mapping:
-        return st.dictionaries(*inner, max_size=2)
-    if hint not in plain and (is_dataclass(hint) or hasattr(hint, "_fields")):
-        return st.builds(hint, **{name: values(each) for name, each in get_type_hints(hint).items()})
-    return plain[hint] if hint in plain else st.from_type(hint)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.__name__)

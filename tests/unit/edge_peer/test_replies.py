@@ -1,6 +1,13 @@
 """Replies of verbs that nodes run for each other come back as they were."""
 
-from goqueue.broker.forwarding.forwarding import PASSED_ON
+from typing import cast
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from goqueue.broker.forwarding.table import PASSED_ON
+from goqueue.core.telemetry.spans import SpanMaker
 from goqueue.edge.peer.calls import CallCodec
 from goqueue.edge.peer.replies import shapes
 from goqueue.edge.peer.wire import HEAD
@@ -50,6 +57,8 @@ from goqueue.model.groups import (
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Lane, StoredMessage
 from goqueue.model.peers import Answered
+from goqueue.model.telemetry import Heard, HearOfTraces, Stage, TraceContext, Witness
+from tests.unit.broker.drawn_values import values
 
 CODEC = CallCodec(shapes((command, passed.reply) for command, passed in PASSED_ON.items()))
 
@@ -101,7 +110,16 @@ def test_a_refused_receipt_comes_back_with_its_error() -> None:
     assert str(refusal) == str(OffsetOutOfRange(9, start_offset=0, end_offset=4))
 
 
-def test_every_command_that_is_passed_on_has_a_reply_that_comes_back() -> None:
+def test_a_span_without_facts_comes_back() -> None:
+    context = TraceContext("ab" * 16, None)
+    span = SpanMaker(context, TopicPartition(TopicName("orders"), 1), 7).make(Stage.ACKED, 5, Witness.RING)
+
+    [came] = cast(list[Heard], travelled(HearOfTraces, [Heard([span], is_awaited=True)]))
+
+    assert came == Heard([span], is_awaited=True)
+
+
+def test_replies_come_back_as_the_same_values() -> None:
     stored = StoredMessage(7, 1_000, None, b"value", (("h", None), ("i", b"x")), Lane.HIGH)
     batches = BatchesRead([memoryview(b"one"), memoryview(b"two")], 6, 9, 0, 9, [2, 1], 8, [(5, 3)])
     replies = {
@@ -114,11 +132,19 @@ def test_every_command_that_is_passed_on_has_a_reply_that_comes_back() -> None:
         Publish: [Placed(0, 5), Placed(3, 2**40, Lane.CRITICAL)],
         **replies_about_groups(stored),
     }
-    assert replies.keys() == PASSED_ON.keys()
     for asked, reply in replies.items():
         came = travelled(asked, reply)
         assert came == reply
         assert type(came) is type(reply)
+
+
+@pytest.mark.parametrize("asked", PASSED_ON.keys() - {Publish}, ids=lambda asked: asked.__name__)
+@given(data=st.data())
+@settings(max_examples=5, deadline=None, phases=[Phase.generate])
+def test_whatever_a_verb_may_give_comes_back(asked: type, data: st.DataObject) -> None:
+    reply = data.draw(values(PASSED_ON[asked].reply))
+    came = travelled(asked, reply)
+    assert b"".join(CODEC.reply(1, asked, Answered(came))) == b"".join(CODEC.reply(1, asked, Answered(reply)))
 
 
 def test_what_came_of_a_publish_is_of_four_kinds() -> None:

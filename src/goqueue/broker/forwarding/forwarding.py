@@ -6,136 +6,33 @@ lead the place; one that only looks also when its answer was lost.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar, cast
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.forwarding.gathering import find_in_all, watch_all
+from goqueue.broker.forwarding.hints import note_answer
 from goqueue.broker.forwarding.route import MAYBE_RUN, NOT_RUN, route
-from goqueue.broker.forwarding.settling import settle_in_shares
-from goqueue.broker.forwarding.shares import publish_in_shares
-from goqueue.broker.groups.assigned import (
-    heartbeat_assigned,
-    join_assigned,
-    leave_assigned,
-    revoke_partitions,
-)
-from goqueue.broker.groups.lag import group_lag
-from goqueue.broker.groups.offsets import fetch_offsets
-from goqueue.broker.moving.reassigning import describe_copies
-from goqueue.broker.queue.auto_commit import commit_polled
-from goqueue.broker.queue.poll import poll
-from goqueue.broker.queue.settle import settle
-from goqueue.broker.read.find_offset import find_offset
-from goqueue.broker.read.frames import offsets_at, read_frames, split_points, watch_offsets
-from goqueue.broker.read.read import read_messages
-from goqueue.broker.schemas.verbs import (
-    delete_schema_version,
-    delete_subject,
-    follow_registry,
-    register_schema,
-    set_compatibility,
-    set_registry_mode,
-    set_validation,
-)
-from goqueue.broker.write.publish import publish
+from goqueue.broker.forwarding.table import PASSED_ON, Passed
 from goqueue.core.cluster.values import Topic
 from goqueue.model.cluster import NodeId
-from goqueue.model.commands import (
-    BatchesRead,
-    FindOffset,
-    FindOffsets,
-    FoundOffset,
-    MessagesRead,
-    OffsetRange,
-    Publish,
-    Published,
-    ReadFrames,
-    ReadMessages,
-    SplitRange,
-    WatchOffsets,
-)
-from goqueue.model.delivery import CommitPolled, Poll, Polled, Settle, SettleOutcome
-from goqueue.model.errors import NotSupported
-from goqueue.model.group_commands import (
-    DescribeLag,
-    FetchOffsets,
-    HeartbeatAssigned,
-    JoinAssigned,
-    LeaveAssigned,
-    RevokePartitions,
-)
-from goqueue.model.groups import AssignedMember, GroupLag, Reconciliation, TopicCommit
-from goqueue.model.ids import TopicName, TopicPartition
-from goqueue.model.moving import CopiesView, DescribeCopies
+from goqueue.model.errors import NotLeader, NotSupported, PartitionNotFound, TopicNotFound
+from goqueue.model.ids import TopicName
 from goqueue.model.places import Command
 from goqueue.model.ports import Peers
-from goqueue.model.schema_commands import (
-    DeleteSchemaVersion,
-    DeleteSubject,
-    FollowRegistry,
-    RegisterSchema,
-    RegistryNews,
-    SetCompatibility,
-    SetRegistryMode,
-    SetValidation,
-)
-from goqueue.model.schemas import SchemaVersion
+from goqueue.model.topics import CatchUp
 
 C = TypeVar("C", bound=Command)
 T = TypeVar("T")
-Verb = Callable[[Broker, Any], Awaitable[Any]]
 
 PATIENCE_MS = 5_000
 """So long a place without a leader is waited for."""
 ANSWER_MS = 30_000
 """So long an answer is waited for, beyond what the command itself says."""
+TELL_MS = 1_000
+"""So long a change waits at most until all nodes know of it."""
 _PAUSE_S = 0.1
 """Before another look: the node that was asked may have an older image than this one."""
-
-
-class Passed(NamedTuple):
-    """A verb that nodes run for each other."""
-
-    verb: Verb
-    reply: Any
-    """The type of what it gives."""
-
-
-PASSED_ON: Mapping[type, Passed] = {
-    Publish: Passed(publish, Published),
-    ReadMessages: Passed(read_messages, MessagesRead),
-    ReadFrames: Passed(read_frames, BatchesRead),
-    SplitRange: Passed(split_points, list[int]),
-    FindOffset: Passed(find_offset, FoundOffset),
-    FindOffsets: Passed(offsets_at, dict[TopicPartition, int]),
-    WatchOffsets: Passed(watch_offsets, dict[TopicPartition, OffsetRange]),
-    JoinAssigned: Passed(join_assigned, AssignedMember),
-    HeartbeatAssigned: Passed(heartbeat_assigned, Reconciliation),
-    RevokePartitions: Passed(revoke_partitions, Reconciliation),
-    LeaveAssigned: Passed(leave_assigned, None),
-    Poll: Passed(poll, Polled),
-    CommitPolled: Passed(commit_polled, None),
-    Settle: Passed(settle, SettleOutcome),
-    DescribeLag: Passed(group_lag, GroupLag),
-    FetchOffsets: Passed(fetch_offsets, list[TopicCommit]),
-    RegisterSchema: Passed(register_schema, SchemaVersion),
-    DeleteSchemaVersion: Passed(delete_schema_version, int),
-    DeleteSubject: Passed(delete_subject, list[int]),
-    SetCompatibility: Passed(set_compatibility, None),
-    SetValidation: Passed(set_validation, None),
-    SetRegistryMode: Passed(set_registry_mode, None),
-    FollowRegistry: Passed(follow_registry, RegistryNews),
-    DescribeCopies: Passed(describe_copies, CopiesView),
-}
-_ASKED_ONCE = frozenset(
-    (JoinAssigned, RevokePartitions, LeaveAssigned, Poll, CommitPolled, DeleteSchemaVersion, DeleteSubject)
-)
-"""What may have been done when the answer is lost: whoever asked decides whether to ask again."""
-_READ_BACK = frozenset(
-    (RegisterSchema, DeleteSchemaVersion, DeleteSubject, SetCompatibility, SetValidation, SetRegistryMode)
-)
-"""What changes the registry: who asked for it here reads it here."""
 
 
 class Forwarding:
@@ -152,47 +49,71 @@ class Forwarding:
 
     async def run(self, verb: Callable[[Broker, C], Awaitable[T]], command: C) -> T:
         """What a verb gives for a command, wherever that is at home."""
-        if isinstance(command, Publish):
-            return cast(T, await publish_in_shares(self._broker, command, self))
-        if isinstance(command, Settle):
-            return cast(T, await settle_in_shares(self._broker, command, self))
-        if type(command) not in PASSED_ON:
+        passed = PASSED_ON.get(type(command))
+        if passed is None:
             return await verb(self._broker, command)
+        if passed.is_patient:
+            return cast(T, await self._run_once(passed, command))
         patience = self.patience()
         while True:
             try:
-                answer = cast(T, await self._run_once(command))
+                reply = cast(T, await self._run_once(passed, command))
                 break
             except (*NOT_RUN, *MAYBE_RUN) as error:
-                is_done = isinstance(error, MAYBE_RUN) and type(command) in _ASKED_ONCE
+                is_done = isinstance(error, MAYBE_RUN) and passed.is_asked_once
                 if is_done or not await patience.is_worth_another_try():
                     raise
-        sharing = self._broker.schemas.sharing
-        if type(command) in _READ_BACK and sharing is not None:
-            await sharing.catch_up()
-        return answer
+        if passed.afterwards is not None:
+            await passed.afterwards(self._broker)
+        return reply
 
-    async def _run_once(self, command: Command) -> object:
-        if isinstance(command, FindOffsets):
-            return await find_in_all(self._broker, command, self)
-        if isinstance(command, WatchOffsets):
-            return await watch_all(self._broker, command, self)
+    async def _run_once(self, passed: Passed, command: Command) -> object:
+        if passed.gather is not None:
+            return await passed.gather(self._broker, command, self)
         [node] = route(command.place, self._broker.metadata, self.me)
         return await self.run_at(node, command)
 
     async def run_at(self, node: NodeId, command: Command) -> object:
         """What a verb gives at one node, or the error that it raises there."""
         if node == self.me:
-            return await PASSED_ON[type(command)].verb(self._broker, command)
+            return await self._run_here(PASSED_ON[type(command)], command)
         wait_ms = ANSWER_MS + getattr(command, "wait_ms", 0)
-        return (await self._peers.call(node, command, wait_ms=wait_ms)).reply
+        try:
+            answered = await self._peers.call(node, command, wait_ms=wait_ms)
+        except (TopicNotFound, PartitionNotFound) as error:
+            number = error.partition if isinstance(error, PartitionNotFound) else 0
+            known = self._broker.metadata.topics.get(TopicName(str(error.topic)))
+            if known is None or number >= known.partitions:
+                raise
+            raise NotLeader(known.name, number) from error  # it will hear of what this node knows already
+        note_answer(self._broker.metadata, node)
+        return answered.reply
 
     async def answer(self, command: Command) -> object:
         """What another node wants to know."""
         passed = PASSED_ON.get(type(command))
         if passed is None:
             raise NotSupported(f"{type(command).__name__} cannot be asked of another node")
-        return await passed.verb(self._broker, command)
+        return await self._run_here(passed, command)
+
+    async def _run_here(self, passed: Passed, command: Command) -> object:
+        given = passed.verb(self._broker, command)
+        reply = await given if inspect.isawaitable(given) else given
+        if passed.is_told_to_all:
+            await self._tell_all()
+        return reply
+
+    async def _tell_all(self) -> None:
+        """Return when all other nodes have heard of what is agreed by now, or take too long to."""
+        news = CatchUp(revision=self._broker.metadata.revision, wait_ms=TELL_MS)
+        others = [node for node in self._broker.metadata.nodes if node != self.me]
+        telling = [asyncio.ensure_future(self._peers.call(node, news, wait_ms=TELL_MS)) for node in others]
+        if telling:
+            _, late = await asyncio.wait(telling, timeout=TELL_MS / 1_000)
+            for call in late:
+                call.cancel()
+            # Who was not reached, or takes long, hears of it by itself: nothing rests on this.
+            await asyncio.gather(*telling, return_exceptions=True)
 
     def leaders(self, topic: Topic) -> Sequence[NodeId | None]:
         """Who leads each partition of a topic."""

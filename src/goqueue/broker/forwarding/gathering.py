@@ -1,33 +1,35 @@
-"""Questions about all partitions of some topics: each leader is asked for its own, and the answers are put
-together.
+"""Questions that several nodes answer together: each is asked for its own, and the answers are put together.
+
+A leader that is missing is an error, and so is one that does not lead any more: whoever asks looks again.
+Nothing is left out in silence.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.forwarding.route import leader_of
+from goqueue.broker.forwarding import joining
+from goqueue.broker.forwarding.carrying import Carrier, ask
+from goqueue.broker.forwarding.route import leader_of, route
+from goqueue.broker.groups.journal import OFFSETS_TOPIC
 from goqueue.broker.read.frames import watched_by
+from goqueue.broker.storage.journal_set import JOURNAL_COUNT
 from goqueue.model.cluster import NodeId
-from goqueue.model.commands import FindOffsets, OffsetRange, WatchOffsets
+from goqueue.model.commands import FindOffsets, OffsetRange, ShowWritten, WatchOffsets
+from goqueue.model.group_commands import DescribeGroups, ListGroups
+from goqueue.model.groups import GroupListing, GroupView
 from goqueue.model.ids import TopicName, TopicPartition, places_of
-from goqueue.model.places import Command
+from goqueue.model.places import Command, GroupCoordinators, Partitions, Seat
+from goqueue.model.topics import DescribeTopic, ListTopics, TopicView
 
 T = TypeVar("T")
+Gather = Callable[[Broker, Any, Carrier], Awaitable[Any]]
 Found = dict[TopicPartition, T]
 Shares = dict[NodeId, list[tuple[int, TopicPartition]]]
 """What each node leads, with the place of its topic among those asked for."""
 _PAUSE_S = 0.1
-
-
-class Carrier(Protocol):
-    """Runs commands at other nodes, and here."""
-
-    me: NodeId
-
-    async def run_at(self, node: NodeId, command: Command) -> object: ...
 
 
 async def find_in_all(broker: Broker, command: FindOffsets, carrier: Carrier) -> Found[int]:
@@ -55,6 +57,77 @@ async def watch_all(broker: Broker, command: WatchOffsets, carrier: Carrier) -> 
         await _first_of(carrier, {node: replace(ask, wait_ms=left_ms) for node, ask in asked.items()})
 
 
+async def describe_by_leaders(broker: Broker, command: DescribeTopic, carrier: Carrier) -> TopicView:
+    """A topic with the true numbers of all its partitions."""
+    topic = broker.metadata.topic(command.name)
+    nodes = _shares(broker, [topic.name], carrier.me)
+    told = await ask(carrier, dict.fromkeys(nodes, replace(command, only_led=True)))
+    return joining.joined_topic(cast(list[TopicView], list(told.values())), topic.partitions)
+
+
+async def list_by_leaders(broker: Broker, command: ListTopics, carrier: Carrier) -> list[TopicView]:
+    """All topics of clients, with the true numbers of all their partitions."""
+    counts = broker.topic_counts
+    nodes = _shares(broker, counts, carrier.me)
+    told = await ask(carrier, dict.fromkeys(nodes, replace(command, only_led=True)))
+    return joining.joined_topics(cast(list[list[TopicView]], list(told.values())), counts)
+
+
+async def show_all_written(broker: Broker, command: ShowWritten, carrier: Carrier) -> None:
+    """Each leader has its own committed."""
+    homes = route(command.place, broker.metadata, carrier.me)
+    await ask(
+        carrier,
+        {
+            node: replace(command, sources=share.partitions) if isinstance(share, Partitions) else command
+            for node, share in homes.items()
+        },
+    )
+
+
+async def list_all_groups(broker: Broker, command: ListGroups, carrier: Carrier) -> list[GroupListing]:
+    """Each coordinator tells of the journals that it leads; one that is being read back is waited for."""
+    journals: dict[NodeId, list[int]] = {}
+    for number in range(JOURNAL_COUNT):
+        keeper = leader_of(TopicPartition(OFFSETS_TOPIC, number), broker.metadata, carrier.me)
+        journals.setdefault(keeper, []).append(number)
+    asked = {node: replace(command, journals=numbers) for node, numbers in journals.items()}
+    told = await ask(carrier, asked)
+    return joining.joined_listings(cast(Iterable[list[GroupListing]], told.values()))
+
+
+async def describe_all_groups(broker: Broker, command: DescribeGroups, carrier: Carrier) -> list[GroupView]:
+    """Each coordinator tells of its own."""
+    homes = cast(Mapping[NodeId, GroupCoordinators], route(command.place, broker.metadata, carrier.me))
+    told = await ask(carrier, {node: DescribeGroups(groups=share.groups) for node, share in homes.items()})
+    return joining.joined_views(cast(Iterable[list[GroupView]], told.values()), command.groups)
+
+
+def everywhere(join: Callable[[Sequence[Any]], object]) -> Gather:
+    """Asks every node the same."""
+
+    async def gather(broker: Broker, command: Any, carrier: Carrier) -> object:
+        return join(list((await ask_every_node(broker, command, carrier)).values()))
+
+    return gather
+
+
+def at_one_or_everywhere(join: Callable[[Sequence[Any]], object]) -> Gather:
+    """The same for a command that may be at home with one node alone."""
+
+    async def gather(broker: Broker, command: Any, carrier: Carrier) -> object:
+        homes = route(command.place, broker.metadata, carrier.me)
+        return join(list((await ask(carrier, dict.fromkeys(homes, command))).values()))
+
+    return gather
+
+
+async def ask_every_node(broker: Broker, command: Command, carrier: Carrier) -> dict[NodeId, object]:
+    """What all nodes say to one command."""
+    nodes = route(Seat.EVERY_NODE, broker.metadata, carrier.me)
+    return await ask(carrier, dict.fromkeys(nodes, command))
+
+
 def _shares(broker: Broker, topics: Iterable[str], me: NodeId) -> Shares:
     """The partitions of topics by their leaders. Raises TopicNotFound, and NoLeader where one has none."""
     shares: Shares = {}
@@ -71,9 +144,8 @@ def _sources(share: Iterable[tuple[int, TopicPartition]]) -> list[TopicPartition
 
 async def _put_together(asked: Mapping[NodeId, Command], shares: Shares, carrier: Carrier) -> Found[object]:
     """What all say, in the order of topics and partitions."""
-    answers = await asyncio.gather(*(carrier.run_at(node, command) for node, command in asked.items()))
     found: Found[object] = {}
-    for answer in answers:
+    for answer in (await ask(carrier, asked)).values():
         found |= cast(Found[object], answer)
     order = sorted((place, source) for share in shares.values() for place, source in share)
     return {source: found[source] for _, source in order}

@@ -30,6 +30,7 @@ from goqueue.model.places import (
     DelayKeeper,
     DelayKeepers,
     GroupCoordinator,
+    GroupCoordinators,
     LeaseCoordinators,
     Partitions,
     Place,
@@ -69,7 +70,9 @@ def route(place: Place, image: Metadata, me: NodeId) -> Homes:
         case TopicLeaders(topics):
             return _among(_partitions_of(topics, image), image, me) or {me: place}
         case GroupCoordinator(group):
-            return {_keeper_of(OFFSETS_TOPIC, journal_number(group), image, me): place}
+            return {keeper_of_group(group, image, me): place}
+        case GroupCoordinators(groups):
+            return _keepers_of(groups, image, me) or {me: place}
         case LeaseCoordinators(receipts):
             return _givers_of(receipts, image, me) or {me: place}
         case TransactionCoordinator(transactional_id):
@@ -101,6 +104,11 @@ def leader_of(source: TopicPartition, image: Metadata, me: NodeId) -> NodeId:
     return leader
 
 
+def keeper_of_group(group: str, image: Metadata, me: NodeId) -> NodeId:
+    """Who coordinates a group."""
+    return _keeper_of(OFFSETS_TOPIC, journal_number(group), image, me)
+
+
 def keeper_of_receipt(receipt: str, image: Metadata, me: NodeId) -> NodeId:
     """Who gave out a lease; this node, when there is no such thing: it says so."""
     try:
@@ -129,6 +137,13 @@ def _partitions_of(topics: Iterable[str], image: Metadata) -> Iterable[TopicPart
     for name in topics:
         if (topic := image.topics.get(TopicName(name))) is not None:
             yield from places_of(topic.name, range(topic.partitions))
+
+
+def _keepers_of(groups: Iterable[str], image: Metadata, me: NodeId) -> Homes:
+    shares: dict[NodeId, list[str]] = {}
+    for group in groups:
+        shares.setdefault(keeper_of_group(group, image, me), []).append(group)
+    return {node: GroupCoordinators(share) for node, share in shares.items()}
 
 
 def _givers_of(receipts: Iterable[str], image: Metadata, me: NodeId) -> Homes:

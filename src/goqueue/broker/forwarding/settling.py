@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import cast
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.carrying import Carrier
 from goqueue.broker.forwarding.route import NOT_RUN, keeper_of_receipt
-from goqueue.broker.forwarding.shares import Carrier
 from goqueue.model.cluster import NodeId
 from goqueue.model.delivery import Settle, SettleOutcome
 from goqueue.model.errors import GoQueueError, LeadershipLost, NoLeader

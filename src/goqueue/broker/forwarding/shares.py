@@ -8,37 +8,20 @@ have taken is not.
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple, cast
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.carrying import Carrier
 from goqueue.broker.forwarding.route import NOT_RUN
 from goqueue.core.cluster.values import Topic
 from goqueue.model.cluster import NodeId
 from goqueue.model.commands import Placed, Publish, Published
 from goqueue.model.errors import GoQueueError, Invalid, NoLeader
 from goqueue.model.messages import Message
-from goqueue.model.places import Command
 from goqueue.records.partitioners import hash_by
 
 _new_message = tuple.__new__
 """Past the named tuple's own constructor: a thousand messages pass here at a time."""
-
-
-class Waiting(Protocol):
-    async def is_worth_another_try(self) -> bool: ...
-
-
-class Carrier(Protocol):
-    """Runs commands at other nodes, and here."""
-
-    me: NodeId
-
-    def leaders(self, topic: Topic) -> Sequence[NodeId | None]:
-        """Who leads each partition."""
-
-    async def run_at(self, node: NodeId, command: Command) -> object: ...
-
-    def patience(self) -> Waiting: ...
 
 
 class _Share(NamedTuple):

@@ -1,18 +1,21 @@
 """reset_offsets: set from outside where a group reads on."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.read.find_offset import find_offset
 from goqueue.broker.storage.commit_written import commit_written
-from goqueue.broker.storage.readable import Readable
 from goqueue.broker.tenants.quotas import admit_group_owner, admit_new_group
-from goqueue.model.commands import FindOffset
+from goqueue.model.commands import FindOffset, Spot
 from goqueue.model.errors import GroupNotFound, OffsetOutOfRange, ShuttingDown
 from goqueue.model.group_commands import ResetOffsets
 from goqueue.model.groups import OffsetReset, OffsetRow, TopicOffsets
-from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.ids import TopicName, TopicPartition, places_of
 from goqueue.model.transactions import Isolation
+
+_ASKED_AT_ONCE = 64
 
 
 async def reset_offsets(broker: Broker, command: ResetOffsets) -> list[OffsetReset]:
@@ -29,8 +32,7 @@ async def reset_offsets(broker: Broker, command: ResetOffsets) -> list[OffsetRes
     if journal is None or journal.groups.get(command.group) is None:
         raise GroupNotFound(command.group)
     targets = command.offsets or await _found(broker, command)
-    await commit_written([broker.readable(target) for target in targets])
-    _check(broker, targets)
+    _check(targets, await _ranges(broker, targets))
     # From here to the write nothing is awaited: what was checked still holds.
     resets = [
         OffsetReset(*target, _committed(broker, command.group, target), offset)
@@ -50,26 +52,48 @@ async def reset_offsets(broker: Broker, command: ResetOffsets) -> list[OffsetRes
 
 async def _found(broker: Broker, command: ResetOffsets) -> dict[TopicPartition, int]:
     """The offset that the command's spot or time means in each partition of its topics."""
+    sources = [
+        one for topic in _topics(broker, command) for one in _sources(broker, topic, command.partition)
+    ]
+    # Taken before the look-up: what arrives meanwhile is behind it and is not passed over.
+    ends = {source: end for source, (_, end) in (await _ranges(broker, sources)).items()}
+    offsets = await _found_at(broker, sources, command.spot)
+    return {source: ends[source] if offset < 0 else offset for source, offset in offsets.items()}
+
+
+async def _ranges(
+    broker: Broker, sources: Collection[TopicPartition]
+) -> dict[TopicPartition, tuple[int, int]]:
+    """Where partitions begin and end. On one node nothing is awaited between the look and the return."""
+    if broker.forwarding is None:
+        partitions = [broker.readable(source) for source in sources]
+        await commit_written(partitions)
+        return {one.source: (one.log.start_offset, one.commit_mark) for one in partitions}
+    starts = await _found_at(broker, sources, Spot.EARLIEST)
+    ends = await _found_at(broker, sources, Spot.LATEST)
+    return {source: (starts[source], ends[source]) for source in sources}
+
+
+async def _found_at(
+    broker: Broker, sources: Iterable[TopicPartition], spot: Spot | int
+) -> dict[TopicPartition, int]:
+    """What a spot or a time means in partitions, told by whoever leads each; -1: there is no such message."""
     found: dict[TopicPartition, int] = {}
-    topics = _topics(broker, command)
-    partitions = [one for topic in topics for one in _partitions(broker, topic, command.partition)]
-    await commit_written(partitions)
-    for partition in partitions:
-        # Taken before the look-up: what arrives meanwhile is behind it and is not passed over.
-        end_offset = partition.commit_mark
+    rest = iter(sources)
+    while some := list(islice(rest, _ASKED_AT_ONCE)):
         # As Kafka's tools do: what open transactions have written counts, whoever reads.
-        spot, isolation = command.spot, Isolation.UNCOMMITTED
-        offset = (
-            await find_offset(broker, FindOffset(source=partition.source, spot=spot, isolation=isolation))
-        ).offset
-        found[partition.source] = end_offset if offset < 0 else offset
+        commands = [FindOffset(source=one, spot=spot, isolation=Isolation.UNCOMMITTED) for one in some]
+        told = await asyncio.gather(*(broker.at_home(find_offset, command) for command in commands))
+        found |= {source: each.offset for source, each in zip(some, told, strict=True)}
     return found
 
 
-def _partitions(broker: Broker, topic: str, number: int | None) -> Sequence[Readable]:
+def _sources(broker: Broker, topic: str, number: int | None) -> Iterable[TopicPartition]:
     if number is None:
-        return broker.topic(topic).readables
-    return [broker.readable(TopicPartition(TopicName(topic), number))]
+        return places_of(TopicName(topic), range(len(broker.topic(topic).partitions)))
+    source = TopicPartition(TopicName(topic), number)
+    broker.partition(source)
+    return [source]
 
 
 def _topics(broker: Broker, command: ResetOffsets) -> Sequence[str]:
@@ -85,11 +109,10 @@ def _is_alive(broker: Broker, topic: TopicName, topic_id: object) -> bool:
     return known is not None and known.topic_id == topic_id
 
 
-def _check(broker: Broker, targets: Mapping[TopicPartition, int]) -> None:
+def _check(targets: Mapping[TopicPartition, int], ranges: Mapping[TopicPartition, tuple[int, int]]) -> None:
     """Refuse offsets that are nowhere in the log: a reader would be thrown to one of its ends."""
     for target, offset in targets.items():
-        partition = broker.readable(target)
-        start_offset, end_offset = partition.log.start_offset, partition.commit_mark
+        start_offset, end_offset = ranges[target]
         if not start_offset <= offset <= end_offset:
             raise OffsetOutOfRange(offset, start_offset=start_offset, end_offset=end_offset)
 

@@ -24,6 +24,7 @@ from goqueue.model.errors import (
 from goqueue.model.group_commands import (
     DeleteGroup,
     DescribeGroup,
+    DescribeGroups,
     DisbandGroup,
     Heartbeat,
     JoinGroup,
@@ -178,6 +179,17 @@ def describe_group(broker: Broker, command: DescribeGroup) -> GroupView:
     )
 
 
+async def describe_groups(broker: Broker, command: DescribeGroups) -> list[GroupView]:
+    """Several groups, in the order given; what is not there, or has gone meanwhile, is left out."""
+    slices = Slices(broker.clock)
+    views = []
+    for group in command.groups:
+        with suppress(GroupNotFound):
+            views.append(describe_group(broker, DescribeGroup(group=group)))
+        await slices.pause()
+    return views
+
+
 def _classic_view(group: Group, member: Member) -> MemberView:
     """A member as its leader knows it; of consumers, who speak of topics and partitions, those as well."""
     is_stable = group.state is GroupState.STABLE
@@ -200,7 +212,9 @@ def list_groups(broker: Broker, command: ListGroups) -> list[GroupListing]:
     """All groups, by name; with the broker's own, in whose names it sends dead letters back, if wanted."""
     if not broker.is_open:
         raise ShuttingDown
-    found = [record for journal in broker.coordinator.journals for record in journal.groups]
+    journals = broker.coordinator.journals
+    asked = journals if command.journals is None else map(journals.numbered, command.journals)
+    found = [record for journal in asked if journal is not None for record in journal.groups]
     listings = map(_listing, found)
     shown = [one for one in listings if command.with_own or not one.name.startswith(REDRIVE_GROUP_PREFIX)]
     return sorted(shown, key=lambda listing: listing.name)

@@ -1,24 +1,34 @@
 """What the work queue has done and what is waiting in it, for people to look at."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.queue.read import open_runs
-from goqueue.broker.queue.state import QueueCounters
 from goqueue.broker.slices import Slices
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.lane_turns import LANE_COUNT
-from goqueue.core.telemetry.counters import GroupTopicCounters
 from goqueue.model.delivery import DescribeLanes, DescribeReliability, ListPassed, PassedRun
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ids import TopicPartition
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReliabilityStats:
-    totals: GroupTopicCounters
-    counters: QueueCounters
+    """Counts since the node began, and what is out now."""
+
+    consumed: int
+    acked: int
+    nacked: int
+    rejected: int
+    expired: int
+    extended: int
+    outdated: int
+    retried: int
+    redriven: int
+    moves_failed: int
+    dead_by_reason: Mapping[str, int]
+    dead_by_topic: Mapping[str, int]
     in_flight: int
     waiting: int
     """Messages that came back and wait for their next try."""
@@ -48,21 +58,38 @@ class AllLanes:
     """The lanes of all partitions, and of each lane over all of them."""
 
     partitions: dict[TopicPartition, LaneStats]
-    average_waits_ms: list[int]
-    """Between publish and first delivery."""
-    rates: Sequence[float]
+    delivered: list[int]
+    waited_ms: list[int]
+    """Between publish and first delivery, summed up."""
+    rates: list[float]
     """Messages delivered a second, lately."""
+
+    @property
+    def average_waits_ms(self) -> list[int]:
+        waits = zip(self.waited_ms, self.delivered, strict=True)
+        return [waited_ms // count if count else 0 for waited_ms, count in waits]
 
 
 def reliability_stats(broker: Broker, command: DescribeReliability) -> ReliabilityStats:
     """Counts since the broker began, and what is out and waiting now."""
     deliveries = _deliveries(broker)
+    totals, counters = broker.counters.queue_totals(), broker.queue.counters
     return ReliabilityStats(
-        broker.counters.queue_totals(),
-        broker.queue.counters,
-        sum(delivery.leased_count for delivery in deliveries),
-        sum(len(delivery.waiting) for delivery in deliveries),
-        sum(len(delivery.moves) for delivery in deliveries),
+        consumed=totals.consumed,
+        acked=totals.acked,
+        nacked=totals.nacked,
+        rejected=totals.rejected,
+        expired=totals.expired,
+        extended=totals.extended,
+        outdated=totals.outdated,
+        retried=counters.retried,
+        redriven=counters.redriven,
+        moves_failed=counters.moves_failed,
+        dead_by_reason=dict(counters.dead_by_reason),
+        dead_by_topic=dict(counters.dead_by_topic),
+        in_flight=sum(delivery.leased_count for delivery in deliveries),
+        waiting=sum(len(delivery.waiting) for delivery in deliveries),
+        moving=sum(len(delivery.moves) for delivery in deliveries),
     )
 
 
@@ -97,9 +124,12 @@ async def lane_stats(broker: Broker, command: DescribeLanes) -> AllLanes:
         for lane in range(LANE_COUNT):
             one.delivered[lane] = counters.delivered_of[(*delivery.source, lane)]
             one.served_ms[lane] = counters.served_ms.get((*delivery.source, lane))
-    waits_ms = zip(counters.waited_ms_by_lane, counters.delivered_by_lane, strict=True)
-    averages_ms = [waited_ms // count if count else 0 for waited_ms, count in waits_ms]
-    return AllLanes(stats, averages_ms, broker.queue.rates(broker.clock.monotonic_ns()))
+    return AllLanes(
+        stats,
+        list(counters.delivered_by_lane),
+        list(counters.waited_ms_by_lane),
+        list(broker.queue.rates(broker.clock.monotonic_ns())),
+    )
 
 
 def passed_over(broker: Broker, command: ListPassed) -> list[tuple[TopicPartition, PassedRun]]:

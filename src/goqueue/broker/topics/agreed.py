@@ -4,7 +4,9 @@ A topic has a record for each partition, more than fit into one change. They com
 change that names the topic, or its number of partitions, comes last: everybody sees all of it or none.
 """
 
+import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.topics.holding import Holding
@@ -13,9 +15,19 @@ from goqueue.core.cluster.members import placeable
 from goqueue.core.cluster.values import Topic, encode, part_key
 from goqueue.model.cluster import Step
 from goqueue.model.errors import InvalidReplication, NoNodeReady
+from goqueue.model.topics import CatchUp
 
 COPIES = 3
 """What a topic gets when nobody says, if there are so many nodes."""
+
+
+async def catch_up(broker: Broker, command: CatchUp) -> None:
+    """Return when this node knows of what was agreed by a revision, and holds what it says; or is late."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(command.wait_ms / 1_000):
+            await broker.agreement.reached(command.revision)
+            if broker.shared_topics is not None:
+                await broker.shared_topics.catch_up()
 
 
 class AgreedTopics:
@@ -53,6 +65,9 @@ class AgreedTopics:
         for step in bundle(Step(None, (), {}, (part_key(*place),)) for place in places):
             await self._agreement.make(lambda step=step: step)  # type: ignore[misc]
         await self._agreement.make(lambda: self._image.remove_topic(topic))
+
+    async def catch_up(self) -> None:
+        await self._holding.catch_up()
 
     async def _place(self, topic: Topic, numbers: Iterable[int]) -> None:
         """Say where partitions are to be that nobody knows of yet."""

@@ -224,6 +224,9 @@ async def describe_topic(broker: Broker, command: DescribeTopic) -> TopicView:
     partitions = await slices.each(tuple(topic.partitions), _view)
     if broker.is_one_of_several:
         partitions = await slices.each(partitions, partial(_with_record, broker.metadata, known))
+    if command.only_led:
+        me = broker.config.node_id
+        partitions = [view for view in partitions if view.record is None or view.record.leader == me]
     return TopicView(
         name=known.name,
         topic_id=known.topic_id,
@@ -247,7 +250,7 @@ async def list_topics(broker: Broker, command: ListTopics) -> list[TopicView]:
     views = []
     for name in sorted(name for name in broker.topics if not is_internal(name)):
         if name in broker.topics:  # it may have gone while others had their turn
-            views.append(await describe_topic(broker, DescribeTopic(name=name)))
+            views.append(await describe_topic(broker, DescribeTopic(name=name, only_led=command.only_led)))
         await slices.pause()
     return views
 

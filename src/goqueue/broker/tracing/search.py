@@ -68,6 +68,8 @@ async def find_dead_letter(
     if target is None or target.topic not in broker.topics:
         return None
     partition = broker.partition(target)
+    if not partition.is_leader:
+        return None  # whoever leads it tells of it
     begin = (await find_offset(broker, FindOffset(source=target, spot=message.timestamp_ms))).offset
     if begin < 0:
         return None
@@ -93,6 +95,8 @@ async def find_redriven(
     if target is None or target.topic not in broker.topics:
         return None
     partition = broker.partition(target)
+    if not partition.is_leader:
+        return None
     is_part = _is_part_of(context.trace_id)
 
     def is_alike(dead: StoredMessage) -> bool:
@@ -157,7 +161,7 @@ async def find_by_trace_id(broker: Broker, trace_id: str) -> list[TracePlace]:
             (partition.source, partition.log, partition.commit_mark)
             for topic in broker.topics.values()
             for partition in topic.partitions
-            if not partition.is_failed
+            if partition.is_here and not partition.is_failed
         ]
         delayed = broker.delays.store.journal.partition
         logs.append((DELAYED, delayed.log, delayed.commit_mark))

@@ -8,6 +8,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.slices import Slices
@@ -21,9 +22,9 @@ from goqueue.core.telemetry.ring_search import covering
 from goqueue.core.telemetry.spans import SpanMaker, in_order, spans_of, status_of
 from goqueue.core.telemetry.telemetry import DELAYED
 from goqueue.core.telemetry.traces import Event, Kind
-from goqueue.model.errors import NotFound
+from goqueue.model.errors import NotFound, NotLeader
 from goqueue.model.ids import TopicName, TopicPartition
-from goqueue.model.telemetry import NO_OFFSET, Span, Stage, Trace, TraceContext
+from goqueue.model.telemetry import NO_OFFSET, Heard, HearOfTraces, Span, Stage, Trace, TraceContext
 
 _PLACES_MAX = 32
 """A message that goes to the dead letters and back again and again is followed so far."""
@@ -62,12 +63,22 @@ class Tale:
 
     def leads(self) -> list[TracePlace]:
         """Where the story goes on, as far as it tells that itself."""
-        found = []
-        for span in self.spans:
-            if target := _TARGET.fullmatch(str(span.facts.get("to", ""))):
-                source = TopicPartition(TopicName(target[1]), int(target[2]))
-                found.append(TracePlace(source, int(target[3])))
-        return found
+        return leads_of(self)
+
+
+class _Told(Protocol):
+    @property
+    def spans(self) -> Sequence[Span]: ...
+
+
+def leads_of(told: _Told) -> list[TracePlace]:
+    """Where a story goes on, as far as its spans tell that."""
+    found = []
+    for span in told.spans:
+        if target := _TARGET.fullmatch(str(span.facts.get("to", ""))):
+            source = TopicPartition(TopicName(target[1]), int(target[2]))
+            found.append(TracePlace(source, int(target[3])))
+    return found
 
 
 async def tell(broker: Broker, places: Sequence[TracePlace]) -> Trace | None:
@@ -77,6 +88,7 @@ async def tell(broker: Broker, places: Sequence[TracePlace]) -> Trace | None:
     context: TraceContext | None = None
     shown: TracePlace | None = None
     awaited = False
+    elsewhere: list[TracePlace] = []
     seen = set(places)
     ahead = deque(places)
     while ahead:
@@ -94,6 +106,9 @@ async def tell(broker: Broker, places: Sequence[TracePlace]) -> Trace | None:
                 tale, found = await _tale_at(broker, place, events)
             except NotFound:
                 continue  # what a story leads to may be gone
+            except NotLeader:
+                elsewhere.append(place)
+                continue
             told, told_context, at = tale.spans, tale.context, place
             awaited |= tale.is_awaited
         context = context or told_context
@@ -106,7 +121,36 @@ async def tell(broker: Broker, places: Sequence[TracePlace]) -> Trace | None:
     if context is None or shown is None:
         return None
     spans = with_durations(in_order(spans))
-    return Trace(context, shown.source, shown.offset, status_of(spans, is_awaited=awaited), spans)
+    status = status_of(spans, is_awaited=awaited)
+    return Trace(context, shown.source, shown.offset, status, spans, elsewhere)
+
+
+async def hear_of_traces(broker: Broker, command: HearOfTraces) -> list[Heard]:
+    """What was heard here, and what the journals here know, of messages whose log another node may have."""
+    events = broker.telemetry.traces.snapshot()
+    return [await _heard_of(broker, trace, events) for trace in command.traces]
+
+
+async def _heard_of(broker: Broker, trace: Trace, events: list[Event]) -> Heard:
+    spans: list[Span] = []
+    awaited = False
+    slices = Slices(broker.clock)
+    for source, offset in messages_in(trace):
+        if source.topic not in broker.metadata.topics:
+            continue
+        told = await slices.walk(covering(events, broker.telemetry.of(source).place, offset))
+        spans += [span for event in told for span in spans_of(event, source, offset, trace.context)]
+        positions = (await positions_in(broker, [source]))[source]
+        maker = SpanMaker(trace.context, source, offset)
+        spans += journal_spans(positions, offset, maker, [*trace.spans, *spans])
+        awaited |= is_awaited(positions, offset)
+    return Heard(spans, awaited)
+
+
+def messages_in(trace: Trace) -> list[tuple[TopicPartition, int]]:
+    """The messages that a story tells of, as far as they have a place."""
+    places = ((TopicPartition(span.topic, span.partition), span.offset) for span in trace.spans)
+    return [place for place in dict.fromkeys(places) if place[0].partition >= 0 and place[1] >= 0]
 
 
 async def _tale_at(broker: Broker, place: TracePlace, events: list[Event]) -> tuple[Tale, list[TracePlace]]:

@@ -37,7 +37,7 @@ from goqueue.core.telemetry.spans import in_order, spans_of, status_of
 from goqueue.core.telemetry.tally import tally
 from goqueue.core.telemetry.telemetry import DELAYED
 from goqueue.core.telemetry.traces import Event, Kind
-from goqueue.model.errors import GoQueueError, MessageNotFound, TraceNotFound
+from goqueue.model.errors import GoQueueError, MessageNotFound, NotCoordinator, TraceNotFound
 from goqueue.model.ids import TopicPartition
 from goqueue.model.telemetry import (
     NO_OFFSET,
@@ -90,11 +90,7 @@ async def find_traces(broker: Broker, command: TraceQuery) -> TracesFound:
     events, next_number = traces.snapshot(), traces.recorded
     slices = Slices(broker.clock)
     is_heard = command.group is not None and await slices.walk(is_heard_of(events, command.group))
-    if (
-        command.group is not None
-        and not is_heard
-        and broker.coordinator.journals.record(command.group) is None
-    ):
+    if command.group is not None and not is_heard and not _is_known(broker, command.group):
         return TracesFound([], is_complete=True)
     places = traces.places()
     untold = await _untold(broker, places, command.statuses, events, slices)
@@ -144,6 +140,13 @@ async def trace_stats(broker: Broker, command: CountTraces) -> TraceStats:
         topic_counts=counts.topics,
         latency_us=counts.latency_us,
     )
+
+
+def _is_known(broker: Broker, group: str) -> bool:
+    try:
+        return broker.coordinator.journals.record(group) is not None
+    except NotCoordinator:
+        return False  # its coordinator knows it
 
 
 def _starts(broker: Broker, places: Places) -> dict[int, int]:

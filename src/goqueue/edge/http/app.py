@@ -37,6 +37,7 @@ from goqueue.edge.http.topics import routes as topics
 from goqueue.edge.http.tracing import routes as traces
 from goqueue.edge.http.transactions import routes as transactions
 from goqueue.edge.http.transport.access_log import AccessLog
+from goqueue.edge.http.transport.leader_hints import LeaderHints
 from goqueue.edge.http.transport.page_rules import PageRules
 from goqueue.edge.http.transport.slashes import EncodedSlashes, restore_slashes
 from goqueue.edge.http.transport.web_pages import WebPages
@@ -86,6 +87,8 @@ def create_app(
 ) -> ASGIApp:
     """The app that serves a broker. Whoever ends `long_polls` has all waiting reads answered."""
     app: ASGIApp = FastRoutes(broker, config, long_polls or LongPolls(), _framework(config.json_bytes))
+    if broker.is_one_of_several:
+        app = LeaderHints(app)
     if rules is not None:
         app = WebPages(rules, app)
     return AccessLog(app) if config.is_logging_requests else app

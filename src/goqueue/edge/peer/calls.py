@@ -148,10 +148,12 @@ def _codes_of(kind: type[GoQueueError]) -> list[str]:
 
 
 def _encoded(value: object) -> object:
-    """What msgspec asks for when it does not know a value: errors stand in replies."""
+    """What msgspec asks for when it does not know a value: errors stand in replies, and other mappings."""
     if isinstance(value, GoQueueError):
         facts = {name: _plain(fact) for name, fact in vars(value).items()}
         return _Told(_codes_of(type(value)), str(value), facts)
+    if isinstance(value, Mapping):
+        return dict(value)  # one that cannot be written to
     raise NotImplementedError(f"{type(value).__name__} has no bytes")
 
 

@@ -7,18 +7,22 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from uuid import UUID
 
 import pytest
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.forwarding import forwarding as module
 from goqueue.broker.forwarding.at_home import at_home
-from goqueue.broker.forwarding.forwarding import PASSED_ON, Forwarding
+from goqueue.broker.forwarding.forwarding import Forwarding
+from goqueue.broker.forwarding.hints import open_note
+from goqueue.broker.forwarding.joining import joined_topic
+from goqueue.broker.forwarding.table import PASSED_ON
 from goqueue.broker.read.frames import offsets_at, watch_offsets
 from goqueue.broker.read.read import read_messages
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.write.publish import publish
-from goqueue.model.cluster import NodeId, PartitionRecord
+from goqueue.model.cluster import NodeId, NodeRecord, PartitionRecord
 from goqueue.model.commands import FindOffsets, Placed, Publish, ReadMessages, WatchOffsets
 from goqueue.model.errors import (
     AnswerLost,
@@ -36,8 +40,8 @@ from goqueue.model.messages import Message
 from goqueue.model.peers import Answered
 from goqueue.model.places import Command
 from goqueue.model.ports import Peers
-from goqueue.model.settings import BrokerConfig
-from goqueue.model.topics import CreateTopic
+from goqueue.model.settings import BrokerConfig, TopicSettings
+from goqueue.model.topics import CreateTopic, PartitionView, TopicView
 from goqueue.node.disk import FolderDisk
 from tests.unit.broker.running import ORDERS, running, until
 
@@ -267,6 +271,52 @@ def test_who_watches_is_told_by_whichever_leader_has_more(tmp_path: Path) -> Non
             assert not two.a.waiting_reads
             assert not two.b.waiting_reads
             past[TopicPartition(ORDERS, number)] = 1
+
+    walk(tmp_path, work)
+
+
+@pytest.mark.parametrize("trouble", [TopicNotFound(ORDERS), PartitionNotFound(ORDERS, 1)])
+def test_a_node_that_has_not_heard_of_a_topic_yet_is_asked_again(
+    tmp_path: Path, trouble: GoQueueError
+) -> None:
+    async def work(two: Two) -> None:
+        two.lead({0: A, 1: B, 2: A, 3: B})
+        two.calls.troubles = [trouble]
+        read = ReadMessages(source=TopicPartition(ORDERS, 1))
+        assert (await at_home(two.a, read_messages, read)).next_offset == 0
+        assert len(two.calls.asked) == 2
+        two.calls.troubles = [trouble]
+        assert await at_home(two.a, publish, Publish(topic=ORDERS, messages=[to(1, b"v")])) == [Placed(1, 0)]
+
+    walk(tmp_path, work)
+
+
+def test_a_topic_has_the_numbers_of_its_leaders_or_is_not_told() -> None:
+    told = [topic_of([(0, 2), (2, 0)]), topic_of([(1, 3), (3, 0)])]
+    assert [one.end_offset for one in joined_topic(told, 4).partitions] == [2, 3, 0, 0]
+    with pytest.raises(NoLeader, match="orders/4"):
+        joined_topic(told, 5)
+
+
+def topic_of(ends: list[tuple[int, int]]) -> TopicView:
+    partitions = tuple(PartitionView(number, 0, end, 0, 1) for number, end in ends)
+    return TopicView(
+        name=ORDERS, topic_id=UUID(int=1), created_ms=0, settings=TopicSettings(), partitions=partitions
+    )
+
+
+def test_whoever_asks_may_be_told_which_other_node_answered(tmp_path: Path) -> None:
+    async def work(two: Two) -> None:
+        two.lead({0: A, 1: B, 2: A, 3: B})
+        two.a.metadata.nodes[B] = NodeRecord(folder_id="f", http="b.example:8080")
+        note = open_note()
+        await at_home(two.a, read_messages, ReadMessages(source=TopicPartition(ORDERS, 0)))
+        assert note == set(), "it was this node"
+        asking = asyncio.ensure_future(
+            at_home(two.a, read_messages, ReadMessages(source=TopicPartition(ORDERS, 1)))
+        )
+        await asking
+        assert note == {"b.example:8080"}, "also when a task has asked"
 
     walk(tmp_path, work)
 

@@ -8,6 +8,7 @@ from litestar.di import NamedDependency
 from litestar.params import QueryParameter
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.write.append_entries import append_entries
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.parts.bodies import AcksWord
@@ -39,7 +40,8 @@ async def append_batches_route(
     ] = "all",
 ) -> BatchPlaces:
     body = await read_buffer(request.scope, request.receive, config.body_bytes)
-    placed = await append_entries(broker, AppendEntries(entries=memoryview(body), acks=Acks(acks)))
+    command = AppendEntries(entries=memoryview(body), acks=Acks(acks))
+    placed = await at_home(broker, append_entries, command)
     return BatchPlaces(
         sum(place.message_count for place in placed),
         [

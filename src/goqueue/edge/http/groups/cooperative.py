@@ -14,7 +14,7 @@ from litestar.di import NamedDependency
 from litestar.params import QueryParameter, RawBody
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.forwarding.at_home import at_home
+from goqueue.broker.forwarding.at_home import at_home, seen_at_home
 from goqueue.broker.groups.assigned import (
     assignment_of,
     heartbeat_assigned,
@@ -109,7 +109,7 @@ async def heartbeat_cooperatively_route(
         generation=told.generation,
         rebalance_required=told.is_rebalancing,
         state=told.state.value,
-        protocol=_protocol_of(broker, group),
+        protocol=await _protocol_of(broker, group),
         partitions_to_revoke=places(told.to_revoke),
         partitions_assigned=places(told.assigned),
         revocation_deadline=second_or_none(told.revocation_deadline_ms),
@@ -163,7 +163,8 @@ async def assignment_route(
     group: GroupInPath,
     member_id: Annotated[str, QueryParameter(min_length=1, description="Whose.")],
 ) -> AssignmentReply:
-    member = assignment_of(broker, DescribeAssignment(group=group, member_id=member_id))
+    command = DescribeAssignment(group=group, member_id=member_id)
+    member = await seen_at_home(broker, assignment_of, command)
     return AssignmentReply(member.member_id, member.generation, places(member.partitions))
 
 
@@ -177,12 +178,13 @@ async def assignment_route(
 async def describe_cooperatively_route(
     broker: NamedDependency[Broker], group: GroupInPath
 ) -> CooperativeGroupBody:
-    view = describe_group(broker, DescribeGroup(group=group))
+    view = await seen_at_home(broker, describe_group, DescribeGroup(group=group))
+    stats = await seen_at_home(broker, rebalance_stats, DescribeRebalances(group=group))
     return CooperativeGroupBody(
         id=view.name,
         state=state_word(view.state),
         generation=view.generation,
-        protocol=_protocol_of(broker, group),
+        protocol=await _protocol_of(broker, group),
         assignment_strategy=view.protocol,
         rebalance_state=_rebalance_state(view.members),
         topics=sorted({topic for member in view.members for topic in member.topics}),
@@ -197,7 +199,7 @@ async def describe_cooperatively_route(
             for member in view.members
         ],
         member_assignments={member.member_id: places(member.partitions) for member in view.members},
-        rebalance_metrics=_stats_body(rebalance_stats(broker, DescribeRebalances(group=group))),
+        rebalance_metrics=_stats_body(stats),
     )
 
 
@@ -209,7 +211,7 @@ async def describe_cooperatively_route(
     responses=errors(400, 403, 404, 503),
 )
 async def group_rebalances_route(broker: NamedDependency[Broker], group: GroupInPath) -> RebalanceStatsBody:
-    return _stats_body(rebalance_stats(broker, DescribeRebalances(group=group)))
+    return _stats_body(await seen_at_home(broker, rebalance_stats, DescribeRebalances(group=group)))
 
 
 @get(
@@ -220,11 +222,11 @@ async def group_rebalances_route(broker: NamedDependency[Broker], group: GroupIn
     responses=errors(503),
 )
 async def all_rebalances_route(broker: NamedDependency[Broker]) -> RebalanceStatsBody:
-    return _stats_body(rebalance_stats(broker, DescribeRebalances()))
+    return _stats_body(await seen_at_home(broker, rebalance_stats, DescribeRebalances()))
 
 
-def _protocol_of(broker: Broker, group: str) -> str:
-    known = sharing_of(broker, DescribeSharing(group=group))
+async def _protocol_of(broker: Broker, group: str) -> str:
+    known = await seen_at_home(broker, sharing_of, DescribeSharing(group=group))
     return "classic" if known is None else known[0].value
 
 

@@ -9,7 +9,7 @@ from litestar.params import QueryParameter, RawBody
 from msgspec.structs import replace
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.forwarding.at_home import at_home
+from goqueue.broker.forwarding.at_home import at_home, seen_at_home
 from goqueue.broker.groups.offsets import Refusals, commit_offsets, fetch_offsets
 from goqueue.broker.groups.reset_offsets import reset_offsets
 from goqueue.broker.groups.verbs import describe_group
@@ -94,7 +94,7 @@ async def committed_offsets_route(
     }
     reply: OffsetsOfGroup[str] = OffsetsOfGroup(group, offsets, topics=offsets)
     try:
-        view = describe_group(broker, DescribeGroup(group=group))
+        view = await seen_at_home(broker, describe_group, DescribeGroup(group=group))
     except GroupNotFound:
         return reply
     updated_at = format_time(view.seen_ms) if view.seen_ms else None
@@ -115,7 +115,7 @@ async def reset_offsets_route(
     broker: NamedDependency[Broker], group: GroupInPath, body: RawBody
 ) -> ResetOffsetsReply:
     given = decode(_reset_decoder, body)
-    resets = await reset_offsets(broker, reset_of(group, given))
+    resets = await at_home(broker, reset_offsets, reset_of(group, given))
     return ResetOffsetsReply(
         group_id=group,
         dry_run=bool(given.dry_run),
@@ -160,11 +160,11 @@ async def _commit(broker: Broker, who: Membership, offsets: dict[TopicPartition,
     for (topic, partition), offset in offsets.items():
         rows.setdefault(topic, []).append((partition, offset, -1, ""))
     try:
-        refusals = await commit_offsets(
-            broker, CommitOffsets(who, [TopicCommit(*entry) for entry in rows.items()])
-        )
+        command = CommitOffsets(who, [TopicCommit(*entry) for entry in rows.items()])
+        refusals = await at_home(broker, commit_offsets, command)
     except UnknownMember as error:
-        describe_group(broker, DescribeGroup(group=who.group))  # a group that is not known is told as such
+        # A group that is not known is told as such.
+        await seen_at_home(broker, describe_group, DescribeGroup(group=who.group))
         # Nothing is assigned to somebody who is no member.
         raise NotPartitionOwner(who.group, who.member_id, next(iter(offsets), "")) from error
     for refusal in refusals.values():

@@ -11,10 +11,10 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, QueryParameter, RawBody
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.forwarding.at_home import at_home
+from goqueue.broker.forwarding.at_home import at_home, seen_at_home
 from goqueue.broker.groups.assigned import heartbeat_assigned, join_assigned, leave_assigned
 from goqueue.broker.groups.lag import group_lag
-from goqueue.broker.groups.verbs import describe_group, disband_group, list_groups
+from goqueue.broker.groups.verbs import describe_group, describe_groups, disband_group, list_groups
 from goqueue.broker.queue.stats import passed_over
 from goqueue.broker.slices import Slices
 from goqueue.edge.http.groups.bodies import (
@@ -35,11 +35,12 @@ from goqueue.edge.http.groups.bodies import (
 from goqueue.edge.http.groups.lag import lag_body
 from goqueue.edge.http.parts.decoding import decode
 from goqueue.edge.http.parts.openapi import errors, takes
-from goqueue.edge.http.parts.paging import ALL, After, Limit, names_in_page, shown_in_slices
+from goqueue.edge.http.parts.paging import ALL, After, Limit, names_in_page
 from goqueue.edge.http.parts.times import format_second, format_time, parse_duration_ns
 from goqueue.model.delivery import ListPassed
 from goqueue.model.group_commands import (
     DescribeGroup,
+    DescribeGroups,
     DescribeLag,
     DisbandGroup,
     HeartbeatAssigned,
@@ -75,11 +76,10 @@ async def list_groups_route(
     limit: Limit = ALL,
     after: After = None,
 ) -> GroupList:
-    names = [listing.name for listing in list_groups(broker, ListGroups(with_own=internal))]
-    page = names_in_page(names, limit, after)
-    summaries = await shown_in_slices(
-        broker, page.rows, lambda name: _summary_of(describe_group(broker, DescribeGroup(group=name)))
-    )
+    listings = await seen_at_home(broker, list_groups, ListGroups(with_own=internal))
+    page = names_in_page([listing.name for listing in listings], limit, after)
+    views = await at_home(broker, describe_groups, DescribeGroups(groups=page.rows))
+    summaries = await Slices(broker.clock).each(views, _summary_of)
     return GroupList([summary.id for summary in summaries], summaries, page.next)
 
 
@@ -92,7 +92,8 @@ async def list_groups_route(
 )
 async def describe_group_route(broker: NamedDependency[Broker], group: GroupInPath) -> GroupBody[str]:
     behind = await at_home(broker, group_lag, DescribeLag(group=group))
-    view = describe_group(broker, DescribeGroup(group=group))
+    view = await seen_at_home(broker, describe_group, DescribeGroup(group=group))
+    passed = await seen_at_home(broker, passed_over, ListPassed(group=group))
     slices = Slices(broker.clock)
     members = [await _member_body(slices, member) for member in view.members]
     return GroupBody(
@@ -109,7 +110,7 @@ async def describe_group_route(broker: NamedDependency[Broker], group: GroupInPa
         key_order=view.key_order,
         passed_over=[
             PassedOverBody(*source, run.first, run.end, run.reason, format_time(run.time_ms))
-            for source, run in passed_over(broker, ListPassed(group=group))
+            for source, run in passed
         ],
     )
 
@@ -124,7 +125,7 @@ async def describe_group_route(broker: NamedDependency[Broker], group: GroupInPa
     responses=errors(400, 403, 404, 409, 503, 507),
 )
 async def delete_group_route(broker: NamedDependency[Broker], group: GroupInPath) -> GroupDeletedReply:
-    await disband_group(broker, DisbandGroup(group=group))
+    await at_home(broker, disband_group, DisbandGroup(group=group))
     return GroupDeletedReply(group, group)
 
 

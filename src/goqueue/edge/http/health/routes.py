@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 import goqueue
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.read.show_written import show_written
 from goqueue.broker.topics.verbs import list_topics
 from goqueue.core.telemetry.checks import Check
@@ -99,8 +100,8 @@ async def version_route() -> Version:
 
 @get("/stats", operation_id="stats", summary="Topics and sizes", tags=_TAGS, operation_class=RootOnly)
 async def stats_route(broker: NamedDependency[Broker]) -> Stats:
-    await show_written(broker, ShowWritten(sources=None))
-    topics = await list_topics(broker, ListTopics())
+    await at_home(broker, show_written, ShowWritten(sources=None))
+    topics = await at_home(broker, list_topics, ListTopics())
     return Stats(
         node_id=broker.config.node_id,
         uptime=_uptime(broker),

@@ -8,6 +8,7 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, QueryParameter, RawBody
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.queue.dead_letters import STORY_PREFIX
 from goqueue.broker.queue.redrive import browse, redrive
 from goqueue.edge.http.config import HttpConfig
@@ -47,8 +48,9 @@ async def dead_letters_route(
         int, QueryParameter(ge=0, le=_INT64_MAX, description="With a partition: from this offset on.")
     ] = 0,
 ) -> DeadLetterList:
-    found = await browse(
+    found = await at_home(
         broker,
+        browse,
         BrowseDeadLetters(
             topic=topic,
             from_offsets=None if partition < 0 else {partition: offset},
@@ -84,7 +86,7 @@ async def redrive_route(broker: NamedDependency[Broker], topic: _Topic, body: Ra
         limit=request.limit,
         is_dry_run=bool(request.dry_run),
     )
-    done = await redrive(broker, command)
+    done = await at_home(broker, redrive, command)
     return RedriveReply(
         topic, topic + DEAD_LETTER_SUFFIX, done.matched, done.moved, done.is_complete, command.is_dry_run
     )

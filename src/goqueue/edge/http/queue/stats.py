@@ -8,6 +8,7 @@ from litestar.di import NamedDependency
 from msgspec import Struct
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import at_home, seen_at_home
 from goqueue.broker.queue.stats import LaneStats, lane_stats, reliability_stats
 from goqueue.broker.slices import Slices
 from goqueue.edge.http.parts.bodies import PRIORITY_OF_LANE
@@ -72,37 +73,36 @@ class PrioritiesBody(PriorityStats, frozen=True, kw_only=True):
     tags=["queue"],
 )
 async def reliability_route(broker: NamedDependency[Broker]) -> ReliabilityBody:
-    stats = reliability_stats(broker, DescribeReliability())
-    totals, counted = stats.totals, stats.counters
-    dead_letters = counted.dead_by_reason.total()
+    stats = await seen_at_home(broker, reliability_stats, DescribeReliability())
+    dead_letters = sum(stats.dead_by_reason.values())
     return ReliabilityBody(
         ack_manager=AckStats(
-            totals.acked,
-            totals.nacked,
-            totals.rejected,
-            totals.expired,
-            counted.retried,
+            stats.acked,
+            stats.nacked,
+            stats.rejected,
+            stats.expired,
+            stats.retried,
             dead_letters,
             stats.waiting,
         ),
         visibility_tracker=InFlightStats(
-            totals.consumed, stats.in_flight, totals.expired, totals.acked, totals.extended
+            stats.consumed, stats.in_flight, stats.expired, stats.acked, stats.extended
         ),
         dlq=DeadLetterRoutes(
             dead_letters,
-            dict(counted.dead_by_reason),
-            dict(counted.dead_by_topic),
+            dict(stats.dead_by_reason),
+            dict(stats.dead_by_topic),
             stats.moving,
-            counted.redriven,
+            stats.redriven,
             create_errors=0,
-            publish_errors=counted.moves_failed,
+            publish_errors=stats.moves_failed,
         ),
-        acks_total=totals.acked,
-        nacks_total=totals.nacked,
-        rejects_total=totals.rejected,
+        acks_total=stats.acked,
+        nacks_total=stats.nacked,
+        rejects_total=stats.rejected,
         dlq_messages=dead_letters,
-        visibility_extensions=totals.extended,
-        ttl_expired_total=totals.outdated,
+        visibility_extensions=stats.extended,
+        ttl_expired_total=stats.outdated,
     )
 
 
@@ -115,7 +115,7 @@ async def reliability_route(broker: NamedDependency[Broker]) -> ReliabilityBody:
 async def priority_route(broker: NamedDependency[Broker]) -> PrioritiesBody:
     topics: dict[str, TopicPriorities] = {}
     totals = [0] * len(PRIORITY_OF_LANE)
-    lanes = await lane_stats(broker, DescribeLanes())
+    lanes = await at_home(broker, lane_stats, DescribeLanes())
     slices = Slices(broker.clock)
     for source in tuple(lanes.partitions):
         await slices.pause()

@@ -9,6 +9,7 @@ from litestar.params import PathParameter, RawBody
 from msgspec import Meta, Struct
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.health.damage import accept_loss
 from goqueue.edge.http.parts.decoding import decode_if_any
 from goqueue.edge.http.parts.openapi import errors, takes
@@ -52,7 +53,8 @@ async def accept_loss_route(
 ) -> LossAccepted:
     request = decode_if_any(_decoder, body)
     target = TopicPartition(TopicName(topic), partition)
-    accepted = await accept_loss(broker, AcceptLoss(target=target, end_offset=request.end_offset))
+    command = AcceptLoss(target=target, end_offset=request.end_offset)
+    accepted = await at_home(broker, accept_loss, command)
     return LossAccepted(
         topic,
         partition,

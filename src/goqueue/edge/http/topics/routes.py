@@ -1,5 +1,6 @@
 """Topics over HTTP: create, list, describe, delete, and who holds their partitions."""
 
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -8,9 +9,11 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, RawBody
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.read.show_written import show_written
 from goqueue.broker.slices import Slices
 from goqueue.broker.topics.verbs import create_topic, delete_topic, describe_settings, describe_topic
+from goqueue.core.cluster.values import Topic
 from goqueue.edge.http.parts.decoding import decode
 from goqueue.edge.http.parts.openapi import errors, takes
 from goqueue.edge.http.parts.paging import ALL, After, Limit, names_in_page
@@ -50,7 +53,7 @@ TopicInPath = Annotated[str, PathParameter(description="The topic's name.")]
 )
 async def create_topic_route(broker: NamedDependency[Broker], body: RawBody) -> TopicCreated:
     request = decode(_decoder, body)
-    created = await create_topic(broker, creation_of(request))
+    created = await at_home(broker, create_topic, creation_of(request))
     count = len(created.partitions)
     return TopicCreated(created.name, count, count)
 
@@ -77,8 +80,8 @@ async def list_topics_route(
 )
 async def describe_topic_route(broker: NamedDependency[Broker], topic: TopicInPath) -> TopicBody[str]:
     sources = list(places_of(TopicName(topic), range(broker.partition_count(topic))))
-    await show_written(broker, ShowWritten(sources=sources))
-    view = await describe_topic(broker, DescribeTopic(name=topic))
+    await at_home(broker, show_written, ShowWritten(sources=sources))
+    view = await at_home(broker, describe_topic, DescribeTopic(name=topic))
     slices = Slices(broker.clock)
     await slices.pause()
     size_bytes = size_of(view)
@@ -113,7 +116,7 @@ async def describe_topic_route(broker: NamedDependency[Broker], topic: TopicInPa
     responses=errors(400, 403, 404, 503),
 )
 async def delete_topic_route(broker: NamedDependency[Broker], topic: TopicInPath) -> TopicDeleted:
-    await delete_topic(broker, DeleteTopic(name=topic))
+    await at_home(broker, delete_topic, DeleteTopic(name=topic))
     return TopicDeleted(topic)
 
 
@@ -125,21 +128,20 @@ async def delete_topic_route(broker: NamedDependency[Broker], topic: TopicInPath
     responses=errors(400, 403, 404),
 )
 async def list_partitions_route(broker: NamedDependency[Broker], topic: TopicInPath) -> TopicPartitions:
-    view = await describe_topic(broker, DescribeTopic(name=topic))
-    node = broker.config.node_id
+    known = broker.metadata.topic(topic)
     places = await Slices(broker.clock).each(
-        view.partitions,
-        lambda partition: _place(node, partition),
+        range(broker.partition_count(topic)), partial(_place, broker, known)
     )
-    return TopicPartitions(view.name, places)
+    return TopicPartitions(known.name, places)
 
 
-def _place(here: str, partition: PartitionView) -> PartitionPlace:
-    record = partition.record
-    if record is None:
-        return PartitionPlace(partition.partition, leader=here, replicas=[here], isr=[here], version=0)
+def _place(broker: Broker, topic: Topic, number: int) -> PartitionPlace:
+    if not broker.is_one_of_several:
+        here = broker.config.node_id
+        return PartitionPlace(number, leader=here, replicas=[here], isr=[here], version=0)
+    record = broker.metadata.record(topic, number)
     return PartitionPlace(
-        partition.partition,
+        number,
         leader=record.leader or "",
         replicas=list(record.replicas),
         isr=list(record.isr),

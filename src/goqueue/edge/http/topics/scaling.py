@@ -9,6 +9,7 @@ from litestar.params import RawBody
 from msgspec import Meta, Struct
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import at_home, seen_at_home
 from goqueue.broker.topics.verbs import add_partitions, is_growing
 from goqueue.edge.http.parts.decoding import decode
 from goqueue.edge.http.parts.openapi import errors, takes
@@ -59,7 +60,7 @@ async def add_partitions_route(
     if any(nodes != [here] for nodes in (request.replica_assignments or {}).values()):
         raise Invalid(f"there is no node but {here}; leave replica_assignments out")
     old_count = broker.topic_counts.get(TopicName(topic), 0)
-    view = await add_partitions(broker, AddPartitions(name=topic, total=request.count))
+    view = await at_home(broker, add_partitions, AddPartitions(name=topic, total=request.count))
     new_count = len(view.partitions)
     return ScaledTopic(
         topic_name=view.name,
@@ -79,7 +80,7 @@ async def add_partitions_route(
     responses=errors(403, 404),
 )
 async def scaling_status_route(broker: NamedDependency[Broker], topic: TopicInPath) -> ScalingStatus:
-    return ScalingStatus(topic, is_growing(broker, DescribeGrowth(name=topic)))
+    return ScalingStatus(topic, await seen_at_home(broker, is_growing, DescribeGrowth(name=topic)))
 
 
 ROUTES = [add_partitions_route, scaling_status_route]

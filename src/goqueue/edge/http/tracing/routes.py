@@ -7,6 +7,7 @@ from litestar.di import NamedDependency
 from litestar.params import HeaderParameter, PathParameter, QueryParameter
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.slices import Slices
 from goqueue.broker.tracing.verbs import find_traces, trace_by_id, trace_of, trace_stats
 from goqueue.edge.http.parts.openapi import errors
@@ -51,7 +52,7 @@ _Limit = Annotated[
     responses=errors(503),
 )
 async def list_traces_route(broker: NamedDependency[Broker], limit: _Limit = None) -> TraceList:
-    found = await find_traces(broker, TraceQuery(limit=_limit(limit)))
+    found = await at_home(broker, find_traces, TraceQuery(limit=_limit(limit)))
     return TraceList(*await _listed(broker, found))
 
 
@@ -96,7 +97,7 @@ async def search_traces_route(
         statuses=_statuses(status),
         limit=_limit(limit),
     )
-    found = await find_traces(broker, query)
+    found = await at_home(broker, find_traces, query)
     return TraceSearch(*await _listed(broker, found), _understood(query, status or ""))
 
 
@@ -107,7 +108,7 @@ async def search_traces_route(
     tags=_TAGS,
 )
 async def trace_stats_route(broker: NamedDependency[Broker]) -> TraceStatsBody:
-    return stats_body(await trace_stats(broker, CountTraces()), broker.telemetry.exports)
+    return stats_body(await at_home(broker, trace_stats, CountTraces()), broker.telemetry.exports)
 
 
 @get(
@@ -130,7 +131,8 @@ async def get_trace_route(
 ) -> TraceBody[str]:
     if len(trace_id) != 32 or not set(trace_id) <= _HEX_DIGITS:
         raise Invalid("a trace id has 32 hexadecimal digits")
-    return trace_body(await trace_by_id(broker, FindTrace(trace_id=trace_id.lower())), user_agent=user_agent)
+    trace = await at_home(broker, trace_by_id, FindTrace(trace_id=trace_id.lower()))
+    return trace_body(trace, user_agent=user_agent)
 
 
 @get(
@@ -147,9 +149,8 @@ async def trace_message_route(
     offset: Annotated[int, PathParameter(ge=0, le=_INT64_MAX, description="The message's offset.")],
     user_agent: _Agent = "",
 ) -> TraceBody[str]:
-    trace = await trace_of(
-        broker, TraceMessage(source=TopicPartition(TopicName(topic), partition), offset=offset)
-    )
+    command = TraceMessage(source=TopicPartition(TopicName(topic), partition), offset=offset)
+    trace = await at_home(broker, trace_of, command)
     return trace_body(trace, user_agent=user_agent)
 
 

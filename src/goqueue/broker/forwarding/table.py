@@ -1,0 +1,171 @@
+"""The one table of what nodes do for each other: a command, its verb, what comes back, and how it is asked.
+
+A command that is not here is answered by whichever node a client asks. One line brings a verb to its home:
+`Passed(verb, type of the reply)` goes to the one node that answers for the command's place. Where several
+do, `gather` asks each for its own and puts the answers together.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding import gathering, joining, stories
+from goqueue.broker.forwarding.bulk import append_in_shares
+from goqueue.broker.forwarding.gathering import Gather, at_one_or_everywhere, everywhere
+from goqueue.broker.forwarding.settling import settle_in_shares
+from goqueue.broker.forwarding.shares import publish_in_shares
+from goqueue.broker.groups import assigned
+from goqueue.broker.groups import verbs as groups
+from goqueue.broker.groups.lag import group_lag
+from goqueue.broker.groups.offsets import Refusals, commit_offsets, delete_offsets, fetch_offsets
+from goqueue.broker.groups.reset_offsets import reset_offsets
+from goqueue.broker.health.damage import accept_loss
+from goqueue.broker.moving.reassigning import describe_copies
+from goqueue.broker.queue import stats
+from goqueue.broker.queue.auto_commit import commit_polled
+from goqueue.broker.queue.poll import poll
+from goqueue.broker.queue.redrive import browse, redrive
+from goqueue.broker.queue.settle import settle
+from goqueue.broker.read import frames
+from goqueue.broker.read.find_offset import find_offset
+from goqueue.broker.read.read import read_messages
+from goqueue.broker.read.show_written import show_written
+from goqueue.broker.schemas import verbs as schemas
+from goqueue.broker.topics import verbs as topics
+from goqueue.broker.topics.agreed import catch_up
+from goqueue.broker.tracing import verbs as tracing
+from goqueue.broker.tracing.story import hear_of_traces
+from goqueue.broker.write.append_entries import append_entries
+from goqueue.broker.write.publish import publish
+from goqueue.model import commands as messages
+from goqueue.model import delivery
+from goqueue.model import group_commands as group
+from goqueue.model import groups as told
+from goqueue.model import schema_commands as registry
+from goqueue.model import telemetry as traces
+from goqueue.model import topics as topic
+from goqueue.model.errors import GoQueueError
+from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.moving import CopiesView, DescribeCopies
+from goqueue.model.schemas import SchemaVersion
+
+Verb = Callable[[Broker, Any], Awaitable[Any] | Any]
+
+
+class Passed(NamedTuple):
+    """A verb that nodes run for each other."""
+
+    verb: Verb
+    reply: Any
+    """The type of what it gives."""
+    gather: Gather | None = None
+    """How several nodes are asked; None: one of them is."""
+    is_patient: bool = False
+    """Its gathering tries again by itself, what was not run and nothing else."""
+    is_asked_once: bool = False
+    """It may have been done when the answer is lost: whoever asked decides whether to ask again."""
+    is_told_to_all: bool = False
+    """What it changes every node is to know before it is answered."""
+    afterwards: Callable[[Broker], Awaitable[None]] | None = None
+    """What the node that was asked waits for, so that who asked finds there what was changed."""
+
+
+def _once(verb: Verb, reply: Any) -> Passed:
+    return Passed(verb, reply, is_asked_once=True)
+
+
+def _agreed(verb: Verb, reply: Any) -> Passed:
+    return Passed(verb, reply, is_asked_once=True, is_told_to_all=True)
+
+
+async def _registry_read(broker: Broker) -> None:
+    if broker.schemas.sharing is not None:
+        await broker.schemas.sharing.catch_up()
+
+
+_MESSAGES: Mapping[type, Passed] = {
+    messages.Publish: Passed(publish, messages.Published, publish_in_shares, is_patient=True),
+    messages.AppendEntries: Passed(
+        append_entries, list[messages.EntryPlaced], append_in_shares, is_patient=True
+    ),
+    messages.ReadMessages: Passed(read_messages, messages.MessagesRead),
+    messages.ReadFrames: Passed(frames.read_frames, messages.BatchesRead),
+    messages.SplitRange: Passed(frames.split_points, list[int]),
+    messages.FindOffset: Passed(find_offset, messages.FoundOffset),
+    messages.FindOffsets: Passed(frames.offsets_at, dict[TopicPartition, int], gathering.find_in_all),
+    messages.WatchOffsets: Passed(
+        frames.watch_offsets, dict[TopicPartition, messages.OffsetRange], gathering.watch_all
+    ),
+    messages.ShowWritten: Passed(show_written, None, gathering.show_all_written),
+}
+_TOPICS: Mapping[type, Passed] = {
+    topic.CreateTopic: _agreed(topics.create_topic, topic.TopicView),
+    topic.EnsureTopic: _agreed(topics.ensure_topic, topic.TopicView),
+    topic.DeleteTopic: _agreed(topics.delete_topic, None),
+    topic.AddPartitions: _agreed(topics.add_partitions, topic.TopicView),
+    topic.AlterSettings: _agreed(topics.alter_settings, topic.TopicView),
+    topic.DescribeGrowth: Passed(topics.is_growing, bool),
+    topic.DescribeTopic: Passed(topics.describe_topic, topic.TopicView, gathering.describe_by_leaders),
+    topic.ListTopics: Passed(topics.list_topics, list[topic.TopicView], gathering.list_by_leaders),
+    topic.DeleteRecords: Passed(topics.delete_records, int),
+    topic.AcceptLoss: _once(accept_loss, topic.LossAccepted),
+    topic.CatchUp: Passed(catch_up, None),
+    DescribeCopies: Passed(describe_copies, CopiesView),
+}
+_GROUPS: Mapping[type, Passed] = {
+    group.JoinAssigned: _once(assigned.join_assigned, told.AssignedMember),
+    group.HeartbeatAssigned: Passed(assigned.heartbeat_assigned, told.Reconciliation),
+    group.RevokePartitions: _once(assigned.revoke_partitions, told.Reconciliation),
+    group.LeaveAssigned: _once(assigned.leave_assigned, None),
+    group.DescribeAssignment: Passed(assigned.assignment_of, told.AssignedMember),
+    group.DescribeSharing: Passed(assigned.sharing_of, tuple[told.Sharing, bool] | None),
+    group.DescribeRebalances: Passed(
+        assigned.rebalance_stats, told.RebalanceStats, at_one_or_everywhere(joining.joined_rebalances)
+    ),
+    group.DescribeLag: Passed(group_lag, told.GroupLag),
+    group.FetchOffsets: Passed(fetch_offsets, list[told.TopicCommit]),
+    group.CommitOffsets: Passed(commit_offsets, Refusals),
+    group.DeleteOffsets: Passed(delete_offsets, dict[TopicName, GoQueueError]),
+    group.ResetOffsets: Passed(reset_offsets, list[told.OffsetReset]),
+    group.DescribeGroup: Passed(groups.describe_group, told.GroupView),
+    group.DescribeGroups: Passed(groups.describe_groups, list[told.GroupView], gathering.describe_all_groups),
+    group.ListGroups: Passed(groups.list_groups, list[told.GroupListing], gathering.list_all_groups),
+    group.DeleteGroup: _once(groups.delete_group, None),
+    group.DisbandGroup: _once(groups.disband_group, None),
+}
+_QUEUE: Mapping[type, Passed] = {
+    delivery.Poll: _once(poll, delivery.Polled),
+    delivery.CommitPolled: _once(commit_polled, None),
+    delivery.Settle: Passed(settle, delivery.SettleOutcome, settle_in_shares, is_patient=True),
+    delivery.ListPassed: Passed(stats.passed_over, list[tuple[TopicPartition, delivery.PassedRun]]),
+    delivery.BrowseDeadLetters: Passed(browse, delivery.DeadLetters),
+    delivery.Redrive: _once(redrive, delivery.Redriven),
+    delivery.DescribeReliability: Passed(
+        stats.reliability_stats, stats.ReliabilityStats, everywhere(joining.joined_reliability)
+    ),
+    delivery.DescribeLanes: Passed(stats.lane_stats, stats.AllLanes, everywhere(joining.joined_lanes)),
+}
+_SCHEMAS: Mapping[type, Passed] = {
+    registry.RegisterSchema: Passed(schemas.register_schema, SchemaVersion, afterwards=_registry_read),
+    registry.DeleteSchemaVersion: Passed(
+        schemas.delete_schema_version, int, is_asked_once=True, afterwards=_registry_read
+    ),
+    registry.DeleteSubject: Passed(
+        schemas.delete_subject, list[int], is_asked_once=True, afterwards=_registry_read
+    ),
+    registry.SetCompatibility: Passed(schemas.set_compatibility, None, afterwards=_registry_read),
+    registry.SetValidation: Passed(schemas.set_validation, None, afterwards=_registry_read),
+    registry.SetRegistryMode: Passed(schemas.set_registry_mode, None, afterwards=_registry_read),
+    registry.FollowRegistry: Passed(schemas.follow_registry, registry.RegistryNews),
+}
+_TRACING: Mapping[type, Passed] = {
+    traces.TraceMessage: Passed(tracing.trace_of, traces.Trace, stories.trace_by_leader),
+    traces.FindTrace: Passed(tracing.trace_by_id, traces.Trace, stories.find_everywhere),
+    traces.TraceQuery: Passed(tracing.find_traces, traces.TracesFound, stories.search_everywhere),
+    traces.HearOfTraces: Passed(hear_of_traces, list[traces.Heard]),
+    traces.CountTraces: Passed(
+        tracing.trace_stats, traces.TraceStats, everywhere(joining.joined_trace_stats)
+    ),
+}
+
+PASSED_ON: Mapping[type, Passed] = {**_MESSAGES, **_TOPICS, **_GROUPS, **_QUEUE, **_SCHEMAS, **_TRACING}

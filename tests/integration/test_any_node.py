@@ -1,0 +1,228 @@
+"""Three real nodes: whichever is asked, every route of the HTTP door gives the same answer.
+
+The routes are those of the API's own document, so that a new one is walked, or named here with its reason.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from goqueue.edge.http.app import api_document
+from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.messages import Message
+from goqueue.records.batch import encode
+from goqueue.records.entries import encode_entry
+from tests.integration.running_cluster import RunningCluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+PARTITIONS = 6
+TOPIC, GROUP = "walked", "walkers"
+HINT = "goqueue-leader"
+
+ABOUT_THE_NODE = {
+    "/health", "/healthz", "/livez", "/readyz", "/version", "/metrics", "/cluster/state", "/cluster/health",
+    "/admin/reassignment/{reassignment_id}", "/admin/decommission/{node}",
+    "/admin/backup", "/admin/backup/{backup_id}", "/admin/backup/{backup_id}/metadata",
+}  # fmt: skip
+"""What is asked of one node and about it; backups lie where they were made, orders have their own tests."""
+BEING_SHARED = ("/sinks", "/schemas", "/transactions", "/delay", "/admin/tenants")
+BEING_SHARED_OF_TOPICS = ("/delayed", "/schedules")
+"""What several nodes do not share yet."""
+WALKED: dict[str, Callable[[str], str]] = {
+    "/stats": str,
+    "/topics": str,
+    "/topics/{topic}": str,
+    "/topics/{topic}/partitions": str,
+    "/admin/topics/{topic}/scaling-status": str,
+    "/topics/{topic}/partitions/{partition}/messages": str,
+    "/topics/{topic}/partitions/{partition}/frames": lambda path: f"{path}?offset=0",
+    "/topics/{topic}/partitions/{partition}/splits": lambda path: f"{path}?from=0&until=4",
+    "/groups": str,
+    "/groups/{group}": str,
+    "/groups/{group}/offsets": str,
+    "/groups/{group}/lag": str,
+    "/groups/{group}/cooperative": str,
+    "/groups/{group}/rebalance/stats": str,
+    "/groups/{group}/assignment": lambda path: f"{path}?member_id=MEMBER",
+    "/rebalance/stats": str,
+    "/admin/reassignment": str,
+    "/topics/{topic}/dlq": str,
+    "/reliability/stats": str,
+    "/priority/stats": str,
+    "/traces": str,
+    "/traces/search": lambda path: f"{path}?topic={TOPIC}&consumer_group={GROUP}",
+    "/traces/stats": str,
+    "/traces/{trace_id}": str,
+    "/topics/{topic}/partitions/{partition}/offsets/{offset}/trace": str,
+}
+"""Routes that only look, and what to put behind the path."""
+CHANGES_TOO = {"/groups/{group}/poll"}
+MOVING = {"node_id", "uptime", "lag_seconds", "max_seconds", "last_heartbeat", "oldest_pending", "rates"}
+"""What is another at each look, or each node's own."""
+
+
+def told(response: httpx.Response) -> Any:
+    assert response.status_code < 300, (response.request.url, response.status_code, response.text)
+    return response.json()
+
+
+def still(value: object) -> object:
+    """An answer without what moves by itself."""
+    if isinstance(value, dict):
+        return {
+            name: still(one)
+            for name, one in value.items()
+            if name not in MOVING and "per_sec" not in name and "rate" not in name
+        }
+    return [still(one) for one in value] if isinstance(value, list) else value
+
+
+@pytest.fixture(scope="module")
+def member(three: RunningCluster) -> str:
+    """A topic that was published to, a group that has read some of it, and its member."""
+    one, two, last = (httpx.Client(base_url=f"http://{at}", timeout=60) for at in three.http)
+    with one, two, last:
+        told(one.post("/topics", json={"name": TOPIC, "partitions": PARTITIONS}))
+        messages = [{"value": f"v{n}", "partition": n % PARTITIONS} for n in range(5 * PARTITIONS)]
+        for result in told(two.post(f"/topics/{TOPIC}/messages", json={"messages": messages}))["results"]:
+            assert "offset" in result, result
+        body = {"client_id": "walker", "topics": [TOPIC], "session_timeout": "5m"}
+        member_id: str = told(last.post(f"/groups/{GROUP}/join", json=body))["member_id"]
+        receipts: list[str] = []
+        deadline_s = time.monotonic() + 60
+        while len(receipts) < 12 and time.monotonic() < deadline_s:
+            query: dict[str, str | int] = {
+                "member_id": member_id,
+                "limit": 12 - len(receipts),
+                "timeout": "5s",
+            }
+            polled = told(one.get(f"/groups/{GROUP}/poll", params=query))
+            receipts += [message["receipt_handle"] for message in polled["messages"]]
+        told(two.post("/messages/ack", json={"receipt_handles": receipts[:8]}))
+    return member_id
+
+
+def test_every_route_that_looks_is_walked_or_named() -> None:
+    paths = {path for path, methods in json.loads(api_document())["paths"].items() if "get" in methods}
+    unshared = {
+        path
+        for path in paths
+        if path.startswith(BEING_SHARED) or any(word in path for word in BEING_SHARED_OF_TOPICS)
+    }
+    assert paths - unshared == ABOUT_THE_NODE | WALKED.keys() | CHANGES_TOO
+
+
+@pytest.mark.parametrize("route", WALKED)
+def test_every_node_gives_the_same_answer(doors: list[httpx.Client], member: str, route: str) -> None:
+    trace = told(doors[0].get(f"/topics/{TOPIC}/partitions/0/offsets/0/trace"))
+    path = (
+        route.replace("{topic}", TOPIC)
+        .replace("{group}", GROUP)
+        .replace("{partition}", "0")
+        .replace("{offset}", "0")
+        .replace("{trace_id}", trace["trace_id"])
+    )
+    asked = WALKED[route](path).replace("MEMBER", member)
+    answers = [door.get(asked) for door in doors]
+    for answer in answers:
+        assert answer.status_code == 200, (asked, answer.text)
+    if answers[0].headers["content-type"].startswith("application/json"):
+        bodies = [still(answer.json()) for answer in answers]
+        assert bodies[1] == bodies[0]
+        assert bodies[2] == bodies[0]
+    else:
+        assert len({answer.content for answer in answers}) == 1
+
+
+def test_numbers_of_a_topic_are_those_of_the_partitions_leaders(
+    doors: list[httpx.Client], member: str
+) -> None:
+    for door in doors:
+        topic = told(door.get(f"/topics/{TOPIC}"))
+        assert topic["total_messages"] == 5 * PARTITIONS
+        assert topic["total_size_bytes"] > 0
+        assert [ends["latest"] for ends in topic["partition_offsets"].values()] == [4] * PARTITIONS
+        assert told(door.get("/stats"))["topic_stats"][TOPIC]["TotalMessages"] == 5 * PARTITIONS
+
+
+def test_a_reply_from_afar_says_where_it_came_from(
+    doors: list[httpx.Client], three: RunningCluster, member: str
+) -> None:
+    hints = [door.get(f"/topics/{TOPIC}/partitions/0/messages").headers.get(HINT) for door in doors]
+    [leader] = {hint for hint in hints if hint is not None}
+    assert hints == [None if at == leader else leader for at in three.http]
+    for door in doors:
+        assert HINT not in door.get("/topics").headers, "every node knows that by itself"
+
+
+def test_topics_are_made_and_changed_at_any_node_and_known_at_all_of_them(doors: list[httpx.Client]) -> None:
+    for at, door in enumerate(doors):
+        name = f"made-{at}"
+        told(door.post("/topics", json={"name": name, "partitions": 2}))
+        for other in doors:
+            again = other.post("/topics", json={"name": name, "partitions": 2})
+            assert (again.status_code, again.json()["code"]) == (409, "topic_exists")
+            assert told(other.get(f"/topics/{name}"))["partitions"] == 2
+        told(doors[at - 1].post(f"/admin/topics/{name}/partitions", json={"count": 4}))
+        for number, other in enumerate(doors):
+            body = {"messages": [{"value": "v", "partition": partition} for partition in range(4)]}
+            results = told(other.post(f"/topics/{name}/messages", json=body))["results"]
+            assert [result["offset"] for result in results] == [number] * 4
+        told(doors[at - 2].delete(f"/topics/{name}"))
+        for other in doors:
+            assert other.get(f"/topics/{name}").status_code == 404
+            assert name not in told(other.get("/topics"))["topics"]
+
+
+def test_offsets_of_a_group_are_committed_and_reset_at_any_node(
+    doors: list[httpx.Client], member: str
+) -> None:
+    for at, door in enumerate(doors):
+        group = f"committed-{at}"
+        body: dict[str, Any] = {"offsets": {TOPIC: {str(number): 2 for number in range(PARTITIONS)}}}
+        told(door.post(f"/groups/{group}/offsets", json=body))
+        for other in doors:
+            offsets = told(other.get(f"/groups/{group}/offsets"))["offsets"][TOPIC]
+            assert offsets == {str(number): 2 for number in range(PARTITIONS)}
+        for other, goal, offset in zip(doors, ("earliest", "latest", 3), (0, 5, 3), strict=True):
+            to = {TOPIC: {str(number): goal for number in range(PARTITIONS)}} if goal == 3 else goal
+            reset = told(other.post(f"/groups/{group}/offsets/reset", json={"to": to, "topics": [TOPIC]}))
+            assert reset["reset_count"] == PARTITIONS
+            assert {one["new_offset"] for one in reset["partitions"]} == {offset}
+        too_far = {"to": {TOPIC: {"0": 99}}}
+        assert door.post(f"/groups/{group}/offsets/reset", json=too_far).status_code == 400
+        told(doors[at - 1].delete(f"/groups/{group}"))
+        assert {other.get(f"/groups/{group}").status_code for other in doors} == {404}
+
+
+def test_a_story_is_told_by_the_leader_and_the_coordinator_together(
+    doors: list[httpx.Client], member: str
+) -> None:
+    stories = [
+        [span["event_type"] for span in told(door.get(path))["spans"]]
+        for path in (f"/topics/{TOPIC}/partitions/{number}/offsets/0/trace" for number in range(PARTITIONS))
+        for door in doors
+    ]
+    assert any("consume.acked" in story and "publish.persisted" in story for story in stories)
+    for number in range(0, len(stories), len(doors)):
+        assert stories[number] == stories[number + 1] == stories[number + 2]
+
+
+def test_batches_of_a_bulk_writer_reach_all_leaders_through_any_node(doors: list[httpx.Client]) -> None:
+    told(doors[0].post("/topics", json={"name": "bulk", "partitions": PARTITIONS}))
+    for at, door in enumerate(doors):
+        entries = b"".join(
+            encode_entry(TopicPartition(TopicName("bulk"), number), batch.lane, batch.body)
+            for number in range(PARTITIONS)
+            for batch in encode([Message(b"%d" % at)], now_ms=1)
+        )
+        places = told(door.post("/batches", content=entries))["placed"]
+        assert [(place["partition"], place["base_offset"]) for place in places] == [
+            (number, at) for number in range(PARTITIONS)
+        ]
+    for door in doors:
+        assert told(door.get("/topics/bulk"))["total_messages"] == 3 * PARTITIONS
