@@ -2,7 +2,7 @@
 # package registry is enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run cluster stubs test check lint format imports types docs walks demo sim fuzz storm etcd chaos soak bench bench-spark soak-spark clean
+.PHONY: help setup run cluster stubs test check lint format imports types docs walks demo sim fuzz storm etcd chaos soak bench bench-cluster bench-spark soak-spark clean
 
 SHELL := /bin/sh
 VENV := .venv
@@ -87,6 +87,9 @@ soak: $(VENV)/.ready-dev ## Watch memory, descriptors and threads under a mixed 
 
 bench: $(VENV)/.ready-dev ## Measure speed and memory (some minutes, 11 GB of disk), print a table and JSON
 	$(BIN)/python -m bench $(ARGS)
+
+bench-cluster: $(VENV)/.ready-dev ## Measure three nodes: fail-over, replication, very many partitions (some minutes)
+	$(BIN)/python -m bench.cluster $(ARGS)
 
 bench-spark: $(VENV)/.ready-dev ## Measure topics read by Spark against Parquet (some minutes)
 	$(BIN)/python -m bench.spark_rows $(ARGS)

@@ -118,21 +118,27 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def save(rows: list[Row]) -> None:
+def save(
+    rows: list[Row],
+    *,
+    page: Path = PAGE,
+    title: str = "Benchmarks",
+    command: str = "make bench ARGS=--save",
+) -> None:
     memory_gb = psutil.virtual_memory().total / 2**30
     machine = f"{os.cpu_count()} cores, {memory_gb:.0f} GiB, {platform.system()} {platform.machine()}"
     version = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
     )
-    PAGE.write_text(
-        f"""# Benchmarks
+    page.write_text(
+        f"""# {title}
 
-Written by `make bench ARGS=--save`. CPU is that of the broker's whole process; shares compare two
+Written by `{command}`. CPU is that of the broker's whole process; shares compare two
 measurements of one run, because machines differ and are shared. The clients run on the same machine.
 
 - date: {date.today().isoformat()}, commit {version.stdout.strip() or "unknown"}
 - machine: {machine}, Python {platform.python_version()}
-- command: `make bench ARGS=--save`
+- command: `{command}`
 
 {table(rows)}
 """,

@@ -31,9 +31,9 @@ def cpu_per_million(broker: RunningBroker, *, acks: str, count: int = MILLION) -
     create_topic(broker, topic, PARTITIONS)
     bound = {"1": 0.45, "all": 0.6}[acks]
     with measuring(broker) as published:
-        _publish(broker, topic, acks, count)
+        publish_all(broker.kafka, topic, acks, count)
     with measuring(broker) as consumed:
-        _consume(broker, topic, count)
+        consume_all(broker.kafka, topic, count)
     per_million = (published.cpu_s + consumed.cpu_s) * MILLION / count
     return at_most(
         f"Kafka door, 100 B, librdkafka, acks={acks}: broker CPU per million published and consumed",
@@ -45,10 +45,10 @@ def cpu_per_million(broker: RunningBroker, *, acks: str, count: int = MILLION) -
     )
 
 
-def _publish(broker: RunningBroker, topic: str, acks: str, count: int) -> None:
+def publish_all(kafka: str, topic: str, acks: str, count: int, *, partitions: int = PARTITIONS) -> None:
     producer = Producer(
         {
-            "bootstrap.servers": broker.kafka,
+            "bootstrap.servers": kafka,
             "acks": acks,
             "queue.buffering.max.messages": 2_000_000,
             "queue.buffering.max.kbytes": 1_000_000,
@@ -56,7 +56,7 @@ def _publish(broker: RunningBroker, topic: str, acks: str, count: int) -> None:
     )
     value = b"x" * 100
     for n in range(count):
-        producer.produce(topic, value, partition=n % PARTITIONS)
+        producer.produce(topic, value, partition=n % partitions)
         if not n % 10_000:
             producer.poll(0)
     left = producer.flush(120)
@@ -64,9 +64,9 @@ def _publish(broker: RunningBroker, topic: str, acks: str, count: int) -> None:
         raise RuntimeError(f"{left} messages were not acknowledged")
 
 
-def _consume(broker: RunningBroker, topic: str, count: int) -> None:
-    consumer = Consumer({"bootstrap.servers": broker.kafka, "group.id": "bench", "enable.auto.commit": False})
-    consumer.assign([TopicPartition(topic, n, 0) for n in range(PARTITIONS)])
+def consume_all(kafka: str, topic: str, count: int, *, partitions: int = PARTITIONS) -> None:
+    consumer = Consumer({"bootstrap.servers": kafka, "group.id": "bench", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, n, 0) for n in range(partitions)])
     seen = 0
     deadline = time.monotonic() + 120
     while seen < count:

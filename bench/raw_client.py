@@ -12,6 +12,8 @@ from goqueue.model.messages import Message
 from goqueue.records.batch import encode
 
 _SIZE = Struct(">i")
+_PRODUCED = Struct(">ihqq")
+"""Of each partition its number, an error, where its batch begins, and when it was stored."""
 PRODUCE, FETCH = 0, 1
 
 
@@ -111,6 +113,14 @@ def fetched_records(reply: memoryview, topic: str) -> memoryview:
     aborted = int.from_bytes(reply[position : position + 4], "big", signed=True)
     position += 4 + max(aborted, 0) * 16
     return reply[position + 4 :]
+
+
+def stored_partitions(reply: memoryview, topic: str) -> set[int]:
+    """Of a Produce v3 reply for one topic, the partitions in which the batch was stored."""
+    position = 4 + 4 + 2 + len(topic)
+    (count,) = _SIZE.unpack_from(reply, position)
+    rows = (_PRODUCED.unpack_from(reply, position + 4 + row * _PRODUCED.size) for row in range(count))
+    return {partition for partition, error, _, _ in rows if not error}
 
 
 def request(api: int, version: int, body: bytes) -> bytes:

@@ -148,6 +148,8 @@ class QueueWorkers(Actor):
 
     def _redrive(self, limit: int = 3) -> bool:
         """Send some dead letters back; whether all have been."""
+        if not self.site.has_dead_letters:
+            return True
         try:
             return bool(self.door.post(f"/topics/{TOPIC}/dlq/redrive", {"limit": limit})["complete"])
         except Refused as refused:
