@@ -17,7 +17,7 @@ from goqueue.node.etcd.calls import Lost, Request, Response, Stream, Streaming, 
 DEADLINE_S = 1.0
 """A call that is not answered within this is lost."""
 _CONNECT_S = 0.3
-"""A member that cannot be connected to within this is passed over."""
+"""A member that cannot be connected to within this is passed over, if there is another."""
 _BACK_OFF_S = 0.1
 _BACK_OFF_MAX_S = 0.5
 
@@ -27,7 +27,8 @@ _OPTIONS = [
     # Connections of earlier channels to the same address are not taken over: they may be the reason to leave.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
+    # By its name a pause, it is how long one try to connect may take; a busy machine needs a while.
+    ("grpc.min_reconnect_backoff_ms", 1_000),
     ("grpc.max_reconnect_backoff_ms", 500),
     # etcd closes connections that ping more often than every 5 s.
     ("grpc.keepalive_time_ms", 10_000),
@@ -114,10 +115,20 @@ class Connection:
                 if self._channel is None:
                     self._channel = grpc.aio.insecure_channel(self._endpoints[0], options=_OPTIONS)
                 channel = self._channel
-                try:
-                    async with asyncio.timeout(_CONNECT_S):
-                        await channel.channel_ready()
+                if await _is_ready(channel, _CONNECT_S if len(self._endpoints) > 1 else DEADLINE_S):
                     return channel
-                except TimeoutError:
-                    await self.leave(channel)
+                await self.leave(channel)
             await back_off.wait()
+
+
+async def _is_ready(channel: grpc.aio.Channel, patience_s: float) -> bool:
+    """Whether a member is connected to. One that refuses is told at once from one that is silent."""
+    try:
+        async with asyncio.timeout(patience_s):
+            while (state := channel.get_state(try_to_connect=True)) is not grpc.ChannelConnectivity.READY:
+                if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+                    return False
+                await channel.wait_for_state_change(state)
+            return True
+    except TimeoutError:
+        return False

@@ -102,9 +102,9 @@ def test_whoever_follows_misses_nothing_and_hears_nothing_twice(member: EtcdMemb
             try:
                 revisions.append(await store.change([], {"a": b"%d" % len(revisions)}, []))
             except Unknown:
-                revision = (await loaded_when_back(store)).items["a"].revision
-                if revision not in revisions:
-                    revisions.append(revision)
+                item = (await loaded_when_back(store)).items.get("a")
+                if item is not None and item.revision not in revisions:
+                    revisions.append(item.revision)
         return revisions
 
     async def walk() -> None:
