@@ -12,11 +12,13 @@ from goqueue.core.cluster.controller import (
     WantedTopic,
     bundle,
     decide,
+    forget_orphans,
     new_records,
+    orphans_of,
 )
 from goqueue.core.cluster.reassignments import ENDED_KEPT
-from goqueue.core.cluster.values import Topic, node_key, part_key
-from goqueue.model.cluster import Guard, MoveState, NodeId, NodeState, Order, OrderKind
+from goqueue.core.cluster.values import Topic, node_key, part_key, topic_key
+from goqueue.model.cluster import ABSENT, Guard, MoveState, NodeId, NodeState, Order, OrderKind
 from goqueue.model.ids import TopicName
 from goqueue.model.settings import TopicSettings
 from tests.unit.core.cluster_world import A, B, C, ClusterWorld, D
@@ -505,3 +507,20 @@ def test_only_so_many_partitions_move_at_a_time_by_order() -> None:
     waiting = [move for move in world.image.orders["1"].moves if move.state is MoveState.PENDING]
     assert len(waiting) == 3
     assert world.decide() == 0
+
+
+def test_records_of_a_topic_that_was_never_made_are_dropped_the_first_partition_first() -> None:
+    world = world_of(A)
+    orders = world.add_topic("orders", world.led_by(A, A))
+    nobody = UUID(int=77)
+    for number in range(PUTS_MAX + 5):
+        world.put(part_key(nobody, number), world.led_by(A, A))
+    assert orphans_of(world.image) == {nobody}
+
+    first, second = bundle(forget_orphans(world.image, [nobody]))
+    assert first.drops[0] == part_key(nobody, 0)
+    assert Guard(topic_key(nobody), ABSENT) in first.guards
+    world.make(first)
+    world.make(second)
+
+    assert [place[0] for place in world.image.records] == [orders.topic_id]

@@ -9,10 +9,11 @@ import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from uuid import UUID
 
 from goqueue.broker.cluster.membership import Membership
 from goqueue.broker.metadata_state import Agreement
-from goqueue.core.cluster.controller import WantedTopic, bundle, decide
+from goqueue.core.cluster.controller import WantedTopic, bundle, decide, forget_orphans, orphans_of
 from goqueue.core.cluster.metadata import Metadata
 from goqueue.core.cluster.values import CONTROLLER, ControllerSeat, decode_controller, encode
 from goqueue.model.cluster import Step
@@ -52,6 +53,8 @@ class Controlling:
         self._clock = clock
         self._wanted = wanted
         self._changed = asyncio.Event()
+        self._orphans: frozenset[UUID] = frozenset()
+        """Topics that had records and were not there, at the last look."""
         self._seat = 0
         """The revision of the seat while it is ours; another one there means that it is not any more."""
         agreement.listeners.append(self._changed.set)
@@ -104,6 +107,7 @@ class Controlling:
             balances = self._now_ms() >= balanced_ms + BALANCE_INTERVAL_MS
             if balances:
                 balanced_ms = self._now_ms()
+                await self._forget_orphans()
             self._changed.clear()
             begun_ns = self._clock.monotonic_ns()
             steps = decide(self._image, balances=balances, wanted=self._wanted, now_ms=self._clock.wall_ms())
@@ -119,6 +123,16 @@ class Controlling:
                 continue
             # One guard that does not hold refuses all that was put together, so what was refused goes alone.
             is_outdated = not await self._carry_out(steps if is_outdated else bundle(steps))
+
+    async def _forget_orphans(self) -> None:
+        """Drop records of topics that were not made: those that were there at the last look already."""
+        orphans = orphans_of(self._image)
+        if ripe := orphans & self._orphans:
+            logger.warning("orphan_records_dropped", extra={"topics": sorted(map(str, ripe))})
+            for step in bundle(forget_orphans(self._image, ripe)):
+                with suppress(Outdated, Unknown):
+                    await self._store.change(step.guards, step.puts, step.drops)
+        self._orphans = orphans
 
     async def _carry_out(self, steps: Iterable[Step[None]]) -> bool:
         """Make changes, a few at a time, and wait until the image has them; whether none was outdated."""

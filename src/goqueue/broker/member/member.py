@@ -64,7 +64,7 @@ class Member:
         self._peers = peers
         self._knock = knock
         self._session_ms = session_ms
-        self._holding = Holding(broker)
+        self._holding = Holding(broker, store)
         self._journals = SharedJournals(broker, all_shared(broker))
         self._registry = SharedRegistry(broker)
         self._users: MemberPeers | None = None

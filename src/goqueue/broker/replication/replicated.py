@@ -174,6 +174,11 @@ class Replicated:
     def leader(self) -> NodeId | None:
         return self.machine.leader
 
+    @property
+    def disk_work(self) -> list["asyncio.Task[None]"]:
+        """What is being done to its files, and is not broken off."""
+        return [] if self._disk_work is None or self._disk_work.done() else [self._disk_work]
+
     def take_record(self, record: PartitionRecord, revision: int) -> None:
         """The store has this record of the partition."""
         had_enough = self.machine.has_enough_replicas

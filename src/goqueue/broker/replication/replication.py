@@ -64,6 +64,7 @@ class Replication:
         self._replicas: dict[_Place, Replicated] = {}
         self._records: dict[_Place, tuple[PartitionRecord, int]] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._ending: list[asyncio.Task[None]] = []
 
     def __iter__(self) -> Iterator[Replicated]:
         return iter(self._replicas.values())
@@ -88,6 +89,13 @@ class Replication:
         replica = self._replicas.pop((partition.topic_id, partition.source.partition), None)
         if replica is not None:
             replica.close()
+            self._ending += replica.disk_work
+
+    async def quiet(self) -> None:
+        """Return when nothing is done any more to the files of those that were dropped."""
+        ending, self._ending = self._ending, []
+        if ending:
+            await asyncio.wait(ending)
 
     def begin(self) -> None:
         """Follow what the store says, and let time pass."""

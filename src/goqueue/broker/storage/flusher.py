@@ -17,6 +17,7 @@ from functools import partial
 from itertools import islice
 from operator import attrgetter
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from goqueue.broker.storage.partition import Partition
 from goqueue.core.telemetry.histogram import DISK_BOUNDS_S, Histogram
@@ -136,6 +137,10 @@ class Flusher:
         """
         await self._keep_up(partial(self._commit_log.void, partition.folder, partition.topic_id))
         self.forget(partition)
+
+    async def void_folder(self, folder: str, topic_id: UUID) -> None:
+        """The same for a folder that nobody has open. Raises OSError."""
+        await self._keep_up(partial(self._commit_log.void, folder, topic_id))
 
     def forget(self, partition: Partition) -> None:
         """It is gone for good, or all in its own files: the commit log need not keep anything of it."""

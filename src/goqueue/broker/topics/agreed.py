@@ -7,6 +7,7 @@ change that names the topic, or its number of partitions, comes last: everybody 
 import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.topics.holding import Holding
@@ -51,7 +52,14 @@ class AgreedTopics:
 
     async def create(self, topic: Topic) -> None:
         await self._place(topic, range(topic.partitions))
-        await self._agreement.make(lambda: self._image.create_topic(topic))
+        # Records of a topic that nobody makes are dropped some day, this one first.
+        placed = self._image.guard(part_key(topic.topic_id, 0))
+
+        def decide() -> Step[None]:
+            step = self._image.create_topic(topic)
+            return replace(step, guards=(*step.guards, placed))
+
+        await self._agreement.make(decide)
         await self._holding.catch_up()
 
     async def grow(self, topic: Topic, total: int) -> None:

@@ -16,11 +16,13 @@ from goqueue.broker.groups.upkeep import forget_topic
 from goqueue.broker.slices import Slices
 from goqueue.broker.storage.data_folder import LOGS_FOLDER
 from goqueue.broker.storage.partition import Partition
+from goqueue.broker.topics.folders import Folders
 from goqueue.core.cluster.isr import min_isr_of
 from goqueue.core.cluster.values import Topic
 from goqueue.model.cluster import NodeId, PartitionRecord
 from goqueue.model.errors import GoQueueError, LeadershipLost, NotLeader, TopicNotFound
 from goqueue.model.ids import TopicName
+from goqueue.model.ports import Store
 
 log = logging.getLogger(__name__)
 _PAUSE_S = 1.0
@@ -35,10 +37,16 @@ class Replicas(Protocol):
 
     def drop(self, partition: Partition) -> None: ...
 
+    async def quiet(self) -> None:
+        """Return when nothing is done any more to the files of those that were dropped."""
+
 
 class Holding:
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, store: Store) -> None:
         self._broker = broker
+        self._folders = Folders(broker, store)
+        self._has_left = True
+        """Whether there may be folders of replicas that are none any more; nobody knows at the start."""
         self._me = NodeId(broker.config.node_id)
         self._replicas: Replicas | None = None
         self._changed = asyncio.Event()
@@ -61,15 +69,24 @@ class Holding:
     async def follow(self) -> None:
         """Keep to what is agreed, for ever."""
         while True:
-            await self._changed.wait()
-            await asyncio.sleep(_TOGETHER_S)
             self._changed.clear()
             try:
                 await self.catch_up()
+                await self._sweep()
             except (OSError, GoQueueError) as error:
                 log.error("topics_not_followed reason=%s", error)
                 await asyncio.sleep(_PAUSE_S)
                 self._changed.set()
+            await self._changed.wait()
+            await asyncio.sleep(_TOGETHER_S)
+
+    async def _sweep(self) -> None:
+        """Remove the folders of replicas that have moved away, or whose topic was deleted."""
+        async with self._lock:
+            if self._has_left:
+                await self._files_at_rest()
+                await self._folders.sweep(partition.folder for partition in self._broker.all_partitions())
+                self._has_left = False
 
     async def catch_up(self) -> None:
         """Make the topics here what the image says, now."""
@@ -102,6 +119,8 @@ class Holding:
                 broker.telemetry.change(partition.source, topic.settings)
         if not wanted:
             return
+        if any(broker.is_held(topic, number) for topic, number in wanted):
+            await self._folders.note(broker.metadata.revision)
         fresh = await broker.open_partitions(wanted)
         for partition in fresh:
             self._take_in(topic, partition, partitions)
@@ -114,6 +133,7 @@ class Holding:
         if number < len(partitions):
             before, partitions[number] = partitions[number], partition
             self._drop(before)
+            self._has_left |= before.is_here
         else:
             partitions.append(partition)
         if not partition.is_here:
@@ -157,10 +177,16 @@ class Holding:
             broker.telemetry.forget(partition.source)
             await slices.pause()
         await forget_topic(broker, topic.partitions[0].topic_id)
-        await broker.flusher.wait_under_way()
+        await self._files_at_rest()
         for partition in here:
             broker.flusher.forget(partition)
         await broker.threads.run(_remove_folders, broker, here)
+
+    async def _files_at_rest(self) -> None:
+        """Return when nobody writes to partitions that were closed."""
+        if self._replicas is not None:
+            await self._replicas.quiet()
+        await self._broker.flusher.wait_under_way()
 
     def _partitions(self) -> Iterable[Partition]:
         return (partition for topic in self._broker.topics.values() for partition in topic.partitions)

@@ -80,13 +80,29 @@ def decide(
     return deciding.steps()
 
 
+def orphans_of(image: Metadata) -> frozenset[UUID]:
+    """Ids of topics that have records of partitions and are not there: they are being made, or never were."""
+    known = {*image.names, *(topic.topic_id for topic in image.deleted.values())}
+    return frozenset(topic_id for topic_id, _ in image.records if topic_id not in known)
+
+
+def forget_orphans(image: Metadata, topics: Iterable[UUID]) -> Iterator[Step[None]]:
+    """The steps that drop records of topics that nobody has made for a long time.
+
+    The first partition goes first: whoever makes the topic after all says that it must be there.
+    """
+    for topic_id, number in sorted(place for place in image.records if place[0] in set(topics)):
+        keys = (values.CONTROLLER, topic_key(topic_id), part_key(topic_id, number))
+        yield Step(None, tuple(map(image.guard, keys)), {}, (part_key(topic_id, number),))
+
+
 def bundle(steps: Iterable[Step[None]]) -> Iterator[Step[None]]:
     """Steps put together, as many as fit into one change."""
     guards: dict[str, Guard] = {}
     puts: dict[str, bytes] = {}
     drops: list[str] = []
     for step in steps:
-        if puts and len(puts) + len(drops) + len(step.puts) + len(step.drops) > PUTS_MAX:
+        if (puts or drops) and len(puts) + len(drops) + len(step.puts) + len(step.drops) > PUTS_MAX:
             yield Step(None, tuple(guards.values()), dict(puts), tuple(drops))
             guards, puts, drops = {}, {}, []
         guards |= {guard.key: guard for guard in step.guards}
