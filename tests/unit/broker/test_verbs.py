@@ -39,6 +39,7 @@ LOOKED_AT = {
     "telemetry": "what happens at a door is counted and told there",
     "cluster_id": "the image of topics and tenants, which every node has",
     "metadata": "the image",
+    "shared_topics": "the image: how many copies a topic gets",
     "topic_counts": "the image",
     "partition_count": "the image",
     "tenants": "the image: are there any",

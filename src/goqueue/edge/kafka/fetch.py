@@ -17,9 +17,11 @@ from goqueue.broker.slices import Slices
 from goqueue.broker.tenants.quotas import consume_wait_ms, within_rates
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code
+from goqueue.edge.kafka.leaders import CurrentLeader, endpoint_tags, leader_now, leader_tags
 from goqueue.edge.kafka.topic_ids import TopicReference, read_topic
 from goqueue.edge.kafka.wire import INT32, NO_TAGS, Reader, count, varint
 from goqueue.model.commands import BatchesRead, PartitionRead, PartitionReadFailed, Read
+from goqueue.model.errors import NotLeader
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.ports import Buffer
 from goqueue.model.tenant_commands import ConsumeWait, LimitReads
@@ -34,6 +36,8 @@ _WITH_LEADER_EPOCH = 9
 _WITH_RACK = 11
 _WITH_TOPIC_ID = 13
 _WITHOUT_REPLICA_ID = 15
+_WITH_ENDPOINTS = 16
+_LEADER_TAG = 1
 
 _LIMITS = Struct(">iiib")
 _SESSION = Struct(">ii")
@@ -170,6 +174,7 @@ async def encode_fetched(
     """Small packed parts around the batches of the log."""
     flexible = version >= FIRST_FLEXIBLE
     encode = _PartitionEncoder(version, read_committed=request.isolation == _READ_COMMITTED)
+    leaders: list[CurrentLeader] = []
     reply_of_next = iter(replies)
     buffers: list[Buffer] = []
     slices = Slices(context.broker.clock)
@@ -184,14 +189,21 @@ async def encode_fetched(
             if isinstance(reply, BatchesRead) and reply.size:
                 buffers += (b"".join(packed), *reply.batches)
                 packed.clear()
-            packed += encode.end
+            leader = None
+            if flexible and isinstance(reply, PartitionReadFailed) and isinstance(reply.error, NotLeader):
+                leader = leader_now(context.broker, wanted.source)
+            if leader is None:
+                packed += encode.end
+            else:
+                packed.append(leader_tags(_LEADER_TAG, leader))
+                leaders.append(leader)
             packed_count += 1
             if packed_count >= _SHARE_COUNT:
                 packed_count = 0
                 await slices.pause()
         if flexible:
             packed.append(NO_TAGS)
-    packed += _end(version)
+    packed += [endpoint_tags(leaders)] if leaders and version >= _WITH_ENDPOINTS else _end(version)
     buffers.append(b"".join(packed))
     return buffers
 

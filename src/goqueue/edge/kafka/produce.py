@@ -21,6 +21,7 @@ from goqueue.broker.write.append import append, append_when_checked
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
 from goqueue.edge.kafka.later import Wait
+from goqueue.edge.kafka.leaders import CurrentLeader, endpoint_tags, leader_now, leader_tags
 from goqueue.edge.kafka.topic_ids import TopicReference, read_topic
 from goqueue.edge.kafka.wire import INT32, NO_TAGS, REQUEST_ITEMS_MAX, Reader, TooManyItems, count, string
 from goqueue.model.commands import Append, Appended
@@ -28,6 +29,7 @@ from goqueue.model.errors import (
     GoQueueError,
     InvalidBatch,
     InvalidRecord,
+    NotLeader,
     NotSupported,
     SchemaMismatch,
     ShuttingDown,
@@ -43,6 +45,8 @@ _WITH_APPEND_TIME = 2
 _WITH_TRANSACTIONAL_ID = 3
 _WITH_START_OFFSET = 5
 _WITH_RECORD_ERRORS = 8
+_WITH_LEADER = 10
+_LEADER_TAG = 0
 _WITH_JOINING = 12
 """From here on a batch makes its partition part of the transaction: version 2 of that protocol."""
 _WITH_TOPIC_ID = 13
@@ -80,7 +84,7 @@ class ProduceRequest(NamedTuple):
 class PartitionOutcome:
     """What became of one partition's batches."""
 
-    __slots__ = ("base_offset", "code", "partition", "record_errors", "start_offset", "text")
+    __slots__ = ("base_offset", "code", "leader", "partition", "record_errors", "start_offset", "text")
 
     def __init__(self, partition: int) -> None:
         self.partition = partition
@@ -89,6 +93,8 @@ class PartitionOutcome:
         self.start_offset = -1
         self.text: str | None = None
         self.record_errors: Sequence[tuple[int, str]] = ()
+        self.leader: CurrentLeader | None = None
+        """Who leads instead, if it is known."""
 
     def fail(self, error: GoQueueError, code: ErrorCode | None = None) -> None:
         """Refuse the batches, by the code that stands in the table unless told otherwise."""
@@ -259,6 +265,8 @@ def _note(appended: Appended, outcome: PartitionOutcome, waits: list[Wait]) -> N
 def _refuse(context: Context, command: Append, outcome: PartitionOutcome, error: GoQueueError) -> None:
     outcome.fail(error)
     broker = context.broker
+    if isinstance(error, NotLeader):
+        outcome.leader = leader_now(broker, command.target)
     broker.telemetry.refused(command.target.topic, error.code, str(error), time_us=broker.clock.wall_us())
 
 
@@ -277,8 +285,14 @@ def encode_produced(produced: Produced) -> bytes:
     if version >= _WITH_THROTTLE_TIME:
         parts.append(INT32.pack(produced.throttle_ms))
     if flexible:
-        parts.append(NO_TAGS)
+        parts.append(_end(produced) if version >= _WITH_LEADER else NO_TAGS)
     return b"".join(parts)
+
+
+def _end(produced: Produced) -> bytes:
+    """Where the leaders are that partitions name; nearly always there are none."""
+    leaders = [one.leader for _, outcomes in produced.topics for one in outcomes if one.leader is not None]
+    return endpoint_tags(leaders) if leaders else NO_TAGS
 
 
 def _encode_outcome(outcome: PartitionOutcome, version: int, *, flexible: bool) -> bytes:
@@ -294,4 +308,6 @@ def _encode_outcome(outcome: PartitionOutcome, version: int, *, flexible: bool) 
     records = count(len(outcome.record_errors), flexible=flexible)
     for index, text in outcome.record_errors:
         records += INT32.pack(index) + string(text, flexible=flexible) + tags
+    if outcome.leader is not None and version >= _WITH_LEADER:
+        tags = leader_tags(_LEADER_TAG, outcome.leader)
     return fixed + records + string(outcome.text, flexible=flexible) + tags

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.topics.verbs import alter_settings, describe_settings
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
@@ -86,9 +87,8 @@ async def _alter(
     try:
         if kind != Resource.TOPIC:
             raise NotSupported("only topics have settings that can be changed here")
-        await alter_settings(
-            context.broker, AlterSettings(name=name, changes=changes(), validate_only=validate_only)
-        )
+        command = AlterSettings(name=name, changes=changes(), validate_only=validate_only)
+        await at_home(context.broker, alter_settings, command)
     except GoQueueError as error:
         return AlteredResource(
             resource_type=kind,

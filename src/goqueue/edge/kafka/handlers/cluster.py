@@ -8,6 +8,8 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.groups.journal import OFFSETS_TOPIC
 from goqueue.broker.storage.journal_set import journal_number
 from goqueue.broker.topics.verbs import describe_topic, ensure_topic, list_topics, topic_by_id
@@ -127,7 +129,7 @@ async def _named_topic(
         if topic_id is not None:
             view = await topic_by_id(context.broker, FindTopic(topic_id=topic_id))
         elif getattr(request, "allow_auto_topic_creation", True):
-            view = await ensure_topic(context.broker, EnsureTopic(name=wanted.name or ""))
+            view = await _ensured(context.broker, wanted.name or "")
         else:
             view = await describe_topic(context.broker, DescribeTopic(name=wanted.name or ""))
     except TopicNotFound as error:
@@ -138,6 +140,14 @@ async def _named_topic(
     except GoQueueError as error:
         return TopicMetadata(name=wanted.name or "", topic_id=topic_id, error_code=kafka_code(error))
     return await _known_topic(context, view, operations)
+
+
+async def _ensured(broker: Broker, name: str) -> TopicView:
+    """A topic that is there, which every node knows, or one that is made now by whoever decides on that."""
+    command = EnsureTopic(name=name)
+    if TopicName(name) in broker.metadata.topics or not broker.config.auto_create_topics:
+        return await ensure_topic(broker, command)
+    return await at_home(broker, ensure_topic, command)
 
 
 async def _known_topic(context: Context, view: TopicView, operations: int) -> TopicMetadata:

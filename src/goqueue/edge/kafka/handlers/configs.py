@@ -153,7 +153,7 @@ def _node_entries(broker: Broker, name: str) -> tuple[ConfigEntry, ...]:
     config = broker.config
     values = {
         "auto.create.topics.enable": str(config.auto_create_topics).lower(),
-        "default.replication.factor": "1",
+        "default.replication.factor": str(_copies(broker)),
         "log.flush.interval.ms": str(config.flush_interval_ms),
         "log.retention.bytes": str(config.topic_defaults.retention_bytes),
         "log.retention.ms": str(config.topic_defaults.retention_ms),
@@ -170,6 +170,10 @@ def _node_entries(broker: Broker, name: str) -> tuple[ConfigEntry, ...]:
         )
         for name, value in values.items()
     )
+
+
+def _copies(broker: Broker) -> int:
+    return 1 if broker.shared_topics is None else broker.shared_topics.copies(-1)
 
 
 def _type_of(value: str) -> ValueType:

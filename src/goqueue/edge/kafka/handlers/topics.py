@@ -7,14 +7,15 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.topics.verbs import add_partitions, create_topic, delete_topic, topic_by_id
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
 from goqueue.edge.kafka.handlers.configs import ConfigEntry, topic_entries
 from goqueue.edge.kafka.once import done_to_each
 from goqueue.edge.kafka.schemas import Reply
-from goqueue.model.errors import GoQueueError, InvalidReplication, TopicNotFound
-from goqueue.model.topics import AddPartitions, CreateTopic, DeleteTopic, FindTopic
+from goqueue.model.errors import GoQueueError, InvalidAssignment, InvalidReplication, TopicNotFound
+from goqueue.model.topics import AddPartitions, CreateTopic, DeleteTopic, FindTopic, TopicView
 
 if TYPE_CHECKING:
     from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
@@ -54,7 +55,8 @@ async def create_topics(context: Context, request: "CreateTopicsRequest") -> Cre
 
 async def _create(context: Context, wanted: "CreatableTopic", *, validate_only: bool) -> CreatedTopic:
     try:
-        view = await create_topic(context.broker, _command(context, wanted, validate_only=validate_only))
+        command = _command(context, wanted, validate_only=validate_only)
+        view = await at_home(context.broker, create_topic, command)
         entries = () if validate_only else topic_entries(context.broker, view.name)
     except GoQueueError as error:
         return CreatedTopic(name=wanted.name, error_code=kafka_code(error), error_message=kafka_text(error))
@@ -62,7 +64,7 @@ async def _create(context: Context, wanted: "CreatableTopic", *, validate_only: 
         name=view.name,
         topic_id=None if validate_only else view.topic_id,
         num_partitions=len(view.partitions),
-        replication_factor=_REPLICATION,
+        replication_factor=_copies(context, view, command),
         configs=entries,
     )
 
@@ -81,8 +83,23 @@ def _command(context: Context, wanted: "CreatableTopic", *, validate_only: bool)
     )
 
 
+def _copies(context: Context, view: TopicView, command: CreateTopic) -> int:
+    """How many copies a topic has got, or would get."""
+    record = view.partitions[0].record
+    if record is not None:
+        return len(record.replicas)
+    shared = context.broker.shared_topics
+    return _REPLICATION if shared is None else shared.copies(command.replication)
+
+
 def _check_placement(context: Context, replicas: Sequence[Sequence[int]]) -> None:
-    """A client may place replicas by hand, but there is only one node to place them on."""
+    """A client may place replicas by hand where there is only one node to place them on."""
+    if context.broker.is_one_of_several:
+        if replicas:
+            raise InvalidAssignment(
+                "the cluster places copies by itself; create first, and move what should be elsewhere"
+            )
+        return
     node = context.broker.node_number
     if any(tuple(nodes) != (node,) for nodes in replicas):
         raise InvalidReplication(f"replicas can be placed on node {node} only, one a partition")
@@ -113,10 +130,8 @@ async def create_partitions(context: Context, request: "CreatePartitionsRequest"
 async def _grow(context: Context, wanted: "CreatePartitionsTopic", *, validate_only: bool) -> GrownTopic:
     try:
         _check_placement(context, [assignment.broker_ids for assignment in wanted.assignments or ()])
-        await add_partitions(
-            context.broker,
-            AddPartitions(name=wanted.name, total=int(wanted.count), validate_only=validate_only),
-        )
+        command = AddPartitions(name=wanted.name, total=int(wanted.count), validate_only=validate_only)
+        await at_home(context.broker, add_partitions, command)
     except GoQueueError as error:
         return GrownTopic(name=wanted.name, error_code=kafka_code(error), error_message=kafka_text(error))
     return GrownTopic(name=wanted.name)
@@ -149,7 +164,7 @@ async def _delete(context: Context, name: str | None, topic_id: UUID | None) -> 
     try:
         if name is None and topic_id is not None:
             name = (await topic_by_id(context.broker, FindTopic(topic_id=topic_id))).name
-        await delete_topic(context.broker, DeleteTopic(name=name or ""))
+        await at_home(context.broker, delete_topic, DeleteTopic(name=name or ""))
     except GoQueueError as error:
         is_unknown_id = name is None and isinstance(error, TopicNotFound)
         return DeletedTopic(
