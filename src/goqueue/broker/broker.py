@@ -74,11 +74,11 @@ class OpenTopic:
     """It is getting more partitions."""
     settings: TopicSettings | None = None
     """In a cluster: those that its partitions were told last."""
+    readables: Sequence[Readable] = field(init=False)
+    """Its partitions for whoever only reads them: in a cluster some of them stand for what others hold."""
 
-    @property
-    def readables(self) -> Sequence[Readable]:
-        """Its partitions for whoever only reads them."""
-        return self.partitions
+    def __post_init__(self) -> None:
+        self.readables = self.partitions
 
     def take_turn(self) -> int:
         """Where the next message without a key goes: each partition in its turn, if it takes any."""
@@ -113,6 +113,13 @@ class Forwarding(Protocol):
 
     async def run(self, verb: "Callable[[Broker, Any], Awaitable[T]]", command: Any) -> T:
         """What the verb gives there, or here."""
+
+
+class Remotes(Protocol):
+    """How partitions are read that other nodes hold."""
+
+    def follow_topics(self) -> None:
+        """Topics have come or grown."""
 
 
 @dataclass(slots=True)
@@ -171,6 +178,8 @@ class Broker:
     """In a cluster, once it is entered; None: this node has all topics to itself."""
     forwarding: Forwarding | None = None
     """In a cluster: how commands are run that are at home elsewhere; None: every place is here."""
+    remotes: Remotes | None = None
+    """In a cluster: what stands for partitions that are elsewhere; None: there are none."""
     on_partition_failed: Callable[[Partition], None] | None = None
     """In a cluster: who sees to a partition that the disk has failed."""
 
@@ -214,7 +223,10 @@ class Broker:
 
     def readable(self, source: TopicPartition) -> Readable:
         """A partition for whoever only reads it."""
-        return self.partition(source)
+        partitions = self.topic(source.topic).readables
+        if not 0 <= source.partition < len(partitions):
+            raise PartitionNotFound(*source)
+        return partitions[source.partition]
 
     def all_partitions(self) -> list[Partition]:
         """Every partition, those of the journals last."""
@@ -240,6 +252,8 @@ class Broker:
         self.topic_counts = {
             name: len(topic.partitions) for name, topic in self.topics.items() if not is_internal(name)
         }
+        if self.remotes is not None:
+            self.remotes.follow_topics()
         self.counters.forget_topics(self.topics)
         self.coordinator.follow(self.topic_counts)
 

@@ -55,9 +55,11 @@ from goqueue.model.groups import (
     TopicCommit,
 )
 from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.marks import Marks, MarksTold, ReadCommitted, TellMarks
 from goqueue.model.messages import Lane, StoredMessage
 from goqueue.model.peers import Answered
 from goqueue.model.telemetry import Heard, HearOfTraces, Stage, TraceContext, Witness
+from goqueue.model.transactions import OpenInPartition
 from tests.unit.broker.drawn_values import values
 
 CODEC = CallCodec(shapes((command, passed.reply) for command, passed in PASSED_ON.items()))
@@ -130,6 +132,8 @@ def test_replies_come_back_as_the_same_values() -> None:
         FindOffsets: {TopicPartition(TopicName("orders"), 1): 7},
         WatchOffsets: {TopicPartition(TopicName("orders"), 1): OffsetRange(0, 7, 1_000)},
         Publish: [Placed(0, 5), Placed(3, 2**40, Lane.CRITICAL)],
+        TellMarks: MarksTold({1: Marks(3, 0, 9, 7, 1_000, OpenInPartition(5, 0, 7, 1_000))}),
+        ReadCommitted: batches,
         **replies_about_groups(stored),
     }
     for asked, reply in replies.items():

@@ -73,11 +73,11 @@ class Forwarding:
         [node] = route(command.place, self._broker.metadata, self.me)
         return await self.run_at(node, command)
 
-    async def run_at(self, node: NodeId, command: Command) -> object:
+    async def run_at(self, node: NodeId, command: Command, *, answer_ms: int = ANSWER_MS) -> object:
         """What a verb gives at one node, or the error that it raises there."""
         if node == self.me:
             return await self._run_here(PASSED_ON[type(command)], command)
-        wait_ms = ANSWER_MS + getattr(command, "wait_ms", 0)
+        wait_ms = answer_ms + getattr(command, "wait_ms", 0)
         try:
             answered = await self._peers.call(node, command, wait_ms=wait_ms)
         except (TopicNotFound, PartitionNotFound) as error:

@@ -30,6 +30,7 @@ from goqueue.broker.read import frames
 from goqueue.broker.read.find_offset import find_offset
 from goqueue.broker.read.read import read_messages
 from goqueue.broker.read.show_written import show_written
+from goqueue.broker.remote.leader import read_committed, tell_marks
 from goqueue.broker.schemas import verbs as schemas
 from goqueue.broker.topics import verbs as topics
 from goqueue.broker.topics.agreed import catch_up
@@ -46,6 +47,7 @@ from goqueue.model import telemetry as traces
 from goqueue.model import topics as topic
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.marks import MarksTold, ReadCommitted, TellMarks
 from goqueue.model.moving import CopiesView, DescribeCopies
 from goqueue.model.schemas import SchemaVersion
 
@@ -97,6 +99,8 @@ _MESSAGES: Mapping[type, Passed] = {
         frames.watch_offsets, dict[TopicPartition, messages.OffsetRange], gathering.watch_all
     ),
     messages.ShowWritten: Passed(show_written, None, gathering.show_all_written),
+    TellMarks: Passed(tell_marks, MarksTold),
+    ReadCommitted: Passed(read_committed, messages.BatchesRead),
 }
 _TOPICS: Mapping[type, Passed] = {
     topic.CreateTopic: _agreed(topics.create_topic, topic.TopicView),

@@ -9,6 +9,7 @@ they cannot be behind there. Of the consumers of Kafka clients nobody knows what
 high watermark, as Kafka's tools have it.
 """
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -16,12 +17,14 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.read.read import read_chunk
+from goqueue.broker.remote.partition import RemoteLog
 from goqueue.broker.slices import Slices
 from goqueue.broker.storage.commit_written import commit_written
 from goqueue.broker.storage.readable import Readable, ReadableLog
 from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.core.groups.groups import GroupRecord
-from goqueue.log.reading import from_disk
+from goqueue.log.reading import Chunk, from_disk
 from goqueue.model.errors import GoQueueError, GroupNotFound, ShuttingDown
 from goqueue.model.group_commands import DescribeLag
 from goqueue.model.groups import GroupKind, GroupLag, PartitionLag
@@ -153,10 +156,34 @@ async def stored_times(broker: Broker, unread: list[Unread]) -> dict[int, int]:
             missing.append(place)
         else:
             times[place.at] = known
+    at_other_nodes = [place for place in missing if isinstance(place.log, RemoteLog)]
+    if at_other_nodes:
+        missing = [place for place in missing if not isinstance(place.log, RemoteLog)]
+        times |= await _look_up_elsewhere(broker, at_other_nodes)
     rest = iter(missing)
     # A few at a time, so that others get at the threads and at the interpreter in between.
     while some := list(islice(rest, _LOOK_UPS_AT_ONCE)):
         for place, stored_ms in zip(some, await broker.threads.run(_look_up, some), strict=True):
+            times[place.at] = stored_ms
+            if stored_ms >= 0:
+                broker.coordinator.stored_times.remember(place.log, place.offset, stored_ms)
+    return times
+
+
+async def _look_up_elsewhere(broker: Broker, places: list[Unread]) -> dict[int, int]:
+    """The same of what other nodes hold, which is asked for a few at a time and waits in no thread."""
+
+    async def look_up(place: Unread) -> int:
+        try:
+            log, offset = place.log, place.offset
+            return _time_in(await read_chunk(broker, log, offset, 1, log.end_offset, framed=False), offset)
+        except (GoQueueError, IndexError, StopIteration):
+            return _UNKNOWN
+
+    times: dict[int, int] = {}
+    rest = iter(places)
+    while some := list(islice(rest, _LOOK_UPS_AT_ONCE)):
+        for place, stored_ms in zip(some, await asyncio.gather(*map(look_up, some)), strict=True):
             times[place.at] = stored_ms
             if stored_ms >= 0:
                 broker.coordinator.stored_times.remember(place.log, place.offset, stored_ms)
@@ -170,12 +197,15 @@ def _look_up(places: list[Unread]) -> list[int]:
 def _stored_ms(log: ReadableLog, offset: int) -> int:
     """The time of one message. Waits for the disk; opens the batch only when its header leaves a doubt."""
     try:
-        chunk = log.read(offset, 1, end_offset=log.end_offset, read_bytes=from_disk)
-        header = read_header(chunk.batches[0])
-        if header.base_offset == offset or header.first_timestamp_ms == header.max_timestamp_ms:
-            return header.first_timestamp_ms
-        messages = open_batch(chunk.batches[0], chunk.lanes[0])
-        return next(message.timestamp_ms for message in messages if message.offset >= offset)
+        return _time_in(log.read(offset, 1, end_offset=log.end_offset, read_bytes=from_disk), offset)
     except (GoQueueError, OSError, IndexError, StopIteration):
         # Retention has passed by, or the place cannot be read: a reader will be told, a look-up is not.
         return _UNKNOWN
+
+
+def _time_in(chunk: Chunk, offset: int) -> int:
+    header = read_header(chunk.batches[0])
+    if header.base_offset == offset or header.first_timestamp_ms == header.max_timestamp_ms:
+        return header.first_timestamp_ms
+    messages = open_batch(chunk.batches[0], chunk.lanes[0])
+    return next(message.timestamp_ms for message in messages if message.offset >= offset)

@@ -18,6 +18,7 @@ from goqueue.broker.cluster.node_store import NodeStore
 from goqueue.broker.forwarding.forwarding import Forwarding
 from goqueue.broker.member.peers import Knock, MemberPeers
 from goqueue.broker.opening import end_start
+from goqueue.broker.remote.remotes import Remotes
 from goqueue.broker.replication.replication import Replication
 from goqueue.broker.schemas.shared import SharedRegistry
 from goqueue.broker.shared_journals import SharedJournals, all_shared
@@ -68,6 +69,7 @@ class Member:
         self._journals = SharedJournals(broker, all_shared(broker))
         self._registry = SharedRegistry(broker)
         self._users: MemberPeers | None = None
+        self._remotes: Remotes | None = None
         self.membership: Membership | None = None
         """None: it has not registered yet."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -94,15 +96,16 @@ class Member:
             wanted=self._journals.wanted,
         )
         forwarding = Forwarding(broker, self._peers)
+        remotes = self._remotes = Remotes(broker, forwarding)
         users = self._users = MemberPeers(broker, self._store, controlling, forwarding, self._knock)
         broker.on_partition_failed = users.failed
         membership.listeners.append(lambda incarnation: self._replicate(users, incarnation))
         await membership.register()
         self.membership = membership
         broker.agreement.listeners.append(lambda: self._peers.meet(users.neighbours(self._me.node_id)))
-        for work in (membership.keep(), controlling.run(), self._holding.follow()):
+        for work in (membership.keep(), controlling.run(), self._holding.follow(), remotes.follow()):
             self._begin(work)
-        broker.forwarding = forwarding
+        broker.forwarding, broker.remotes = forwarding, remotes
         self._begin(self._registry.follow())
         await membership.tell(NodeState.READY)
 
@@ -120,6 +123,8 @@ class Member:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._remotes is not None:
+            self._remotes.close()
         if self._users is not None:
             await self._users.close()
 

@@ -35,7 +35,7 @@ from goqueue.core.delivery.events import Settled
 from goqueue.core.delivery.lease import NO_LEASE
 from goqueue.core.delivery.runs import Run, Runs, count_of, runs_of
 from goqueue.model.delivery import Poll, Polled, PolledPart
-from goqueue.model.errors import GoQueueError, RateExceeded, ShuttingDown
+from goqueue.model.errors import GoQueueError, OffsetNotAvailable, RateExceeded, ShuttingDown
 from goqueue.model.groups import Membership
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import StoredMessage
@@ -109,7 +109,12 @@ async def poll_now(broker: Broker, command: Poll) -> Polled:
     if command.sources is not None:
         sources = [source for source in sources if source in command.sources]
     journal = await broker.coordinator.journals.ensure(command.group)
-    return await _take(broker, journal, command, sources)
+    try:
+        return await _take(broker, journal, command, sources)
+    except OffsetNotAvailable:
+        # Of what is elsewhere nothing is known before the first look.
+        await commit_written([broker.readable(source) for source in sources])
+        return await _take(broker, journal, command, sources)
 
 
 async def _take(

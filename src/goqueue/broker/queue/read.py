@@ -14,7 +14,7 @@ from goqueue.broker.slices import Slices
 from goqueue.core.delivery.runs import Run, Runs
 from goqueue.model.commands import PartitionRead, PartitionReadFailed, Read
 from goqueue.model.delivery import PassedRun
-from goqueue.model.errors import Corrupt, InvalidRecord, OffsetOutOfRange
+from goqueue.model.errors import Corrupt, InvalidRecord, OffsetNotAvailable, OffsetOutOfRange
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import StoredMessage
 from goqueue.model.settings import KiB
@@ -159,5 +159,9 @@ async def batches_from(broker: Broker, source: TopicPartition, offset: int) -> t
     if isinstance(outcome, PartitionReadFailed):
         if isinstance(outcome.error, OffsetOutOfRange) and offset < outcome.start_offset:
             return [], outcome.start_offset
+        if broker.is_one_of_several and isinstance(outcome.error, OffsetOutOfRange):
+            raise OffsetNotAvailable(*source)
         raise outcome.error
+    if outcome.end_offset <= offset:
+        raise OffsetNotAvailable(*source)  # the copy that is read here is behind what was handed out
     return stored_batches(visible(outcome)), outcome.end_offset

@@ -10,7 +10,7 @@ from goqueue.broker.read.find_offset import check_epoch, find_offset
 from goqueue.broker.read.large_batches import open_large, place_of
 from goqueue.broker.slices import Slices
 from goqueue.broker.storage.commit_written import commit_written
-from goqueue.broker.storage.readable import Readable, ReadableLog
+from goqueue.broker.storage.readable import Readable, ReadableLog, ReadElsewhere
 from goqueue.broker.storage.waiters import ReadWaiter
 from goqueue.broker.tenants.quotas import admit_owner, admit_reader, charge_reader
 from goqueue.log.reading import Chunk, NotCached, from_disk, from_memory
@@ -279,13 +279,13 @@ async def _read_one(
             if not log.start_offset <= part.offset <= log.end_offset:
                 raise OffsetOutOfRange(part.offset, start_offset=log.start_offset, end_offset=mark)
             return BatchesRead([], 0, part.offset, log.start_offset, mark, [], stable_offset)
-        chunk = await _read_chunk(broker, log, part.offset, max_bytes, end_offset, framed)
+        chunk = await read_chunk(broker, log, part.offset, max_bytes, end_offset, framed)
         batches, lanes, size, offset = chunk
         # A segment's end must not look like the end of the log to a reader with a minimum to wait for.
         while offset < end_offset and (size * 2 < max_bytes or max_bytes - size >= SHARE_BYTES):
             await slices.pause()
             try:
-                more = await _read_chunk(broker, log, offset, max_bytes - size, end_offset, framed)
+                more = await read_chunk(broker, log, offset, max_bytes - size, end_offset, framed)
             except GoQueueError:
                 break  # what is there is good; the next read, which begins at the bad place, names it
             if size + more.size > max_bytes:
@@ -303,13 +303,15 @@ async def _read_one(
         return PartitionReadFailed(error, log.start_offset, partition.commit_mark)
 
 
-async def _read_chunk(
+async def read_chunk(
     broker: Broker, log: ReadableLog, offset: int, max_bytes: int, end_offset: int, framed: bool
 ) -> Chunk:
     """A share of what is wanted: at once if it is in memory, else in a thread that may wait for the disk."""
     share_bytes = min(max_bytes, SHARE_BYTES)
     try:
         return log.read(offset, share_bytes, end_offset=end_offset, read_bytes=from_memory, framed=framed)
+    except ReadElsewhere as there:
+        return await there.fetch()
     except NotCached:
         share_bytes = min(max_bytes, COLD_SHARE_BYTES)
         return await broker.threads.run(

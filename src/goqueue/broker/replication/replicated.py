@@ -225,7 +225,7 @@ class Replicated:
 
     @property
     def can_commit(self) -> bool:
-        return self.machine.has_enough_replicas
+        return self.machine.is_mark_moving
 
     def admit_lead(self) -> None:
         if not self._is_leader:

@@ -6,15 +6,23 @@ writes, and nothing tells who leads the partition or where its bytes lie.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from goqueue.broker.storage.waiters import ReadWaiter
 from goqueue.core.access.account import Account
 from goqueue.core.telemetry.counters import TopicCounters
-from goqueue.log.reading import Chunk, ReadBytes
+from goqueue.log.reading import Chunk, NotCached, ReadBytes
 from goqueue.model.ids import TopicPartition
 from goqueue.model.transactions import Isolation, OpenInPartition
+
+
+class ReadElsewhere(NotCached):
+    """What is wanted is at another node: `fetch` it, which waits on the loop and in no thread."""
+
+    def __init__(self, fetch: Callable[[], Awaitable[Chunk]]) -> None:
+        super().__init__()
+        self.fetch = fetch
 
 
 class AbortedRuns(Protocol):

@@ -111,6 +111,13 @@ class Replica:
         return self._leading is not None and self._leading.has_enough
 
     @property
+    def is_mark_moving(self) -> bool:
+        """Whether what is written now comes to count without anybody's help, and this replica hears of it."""
+        if self._leading is not None:
+            return self._leading.has_enough
+        return self._is_going and self.record is not None and len(self.record.isr) >= self._min_isr
+
+    @property
     def seen_mark(self) -> int:
         return self.commit_mark if self._leading is None else max(self._leading.seen_mark, self.commit_mark)
 

@@ -1,0 +1,196 @@
+"""A coordinator hands out messages of partitions that other nodes hold."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from goqueue.broker.groups.lag import group_lag
+from goqueue.model.delivery import Action
+from goqueue.model.errors import Unavailable
+from goqueue.model.group_commands import DescribeLag
+from goqueue.model.ids import TopicPartition
+from tests.unit.broker.remote.several import GROUP, ORDERS, Member, Several, several, values
+
+
+def test_messages_that_others_hold_are_polled_and_acknowledged_once() -> None:
+    async def story(world: Several) -> None:
+        await world.create()
+        group = world.group_apart()
+        member = await Member(world, world.coordinator(group), group).join()
+        await world.put("a", "b", "c")
+        taken = await member.take(2)
+        assert values(taken) == ["a", "b"]
+        await member.settle(Action.ACK, taken)
+        assert values(await member.take()) == ["c"]
+        assert values(await member.take()) == []
+
+    several(story)
+
+
+def test_a_poll_that_waits_is_woken_within_moments_of_a_publish_elsewhere() -> None:
+    async def story(world: Several) -> None:
+        await world.create()
+        group = world.group_apart()
+        member = await Member(world, world.coordinator(group), group).join()
+        loop = asyncio.get_running_loop()
+        for number in range(3):
+            waits = asyncio.ensure_future(member.take(wait_ms=30_000))
+            remote = world.remote(world.coordinator(group))
+            await world.until(lambda remote=remote: bool(remote.readers))  # type: ignore[misc]
+            begun_s = loop.time()
+            await world.put(f"v{number}")
+            taken = await waits
+            assert values(taken) == [f"v{number}"]
+            assert loop.time() - begun_s < 0.1
+            await member.settle(Action.ACK, taken)
+
+    several(story)
+
+
+def test_who_polls_without_waiting_sees_what_was_acknowledged_before() -> None:
+    async def story(world: Several) -> None:
+        await world.create()
+        group = world.group_apart()
+        member = await Member(world, world.coordinator(group), group).join()
+        for number in range(10):
+            await world.put(f"v{number}")
+            taken = await member.take()
+            assert values(taken) == [f"v{number}"]
+            await member.settle(Action.ACK, taken)
+
+    several(story)
+
+
+def test_lag_is_told_of_what_others_hold() -> None:
+    async def story(world: Several) -> None:
+        await world.create(partitions=3)
+        group = world.group_apart()
+        name = world.coordinator(group)
+        await Member(world, name, group).join()
+        for number in range(3):
+            await world.put("a", "b", number=number)
+        lag = await world.run(name, group_lag, DescribeLag(group=group))
+        assert [(one.end_offset, one.lag) for one in lag.partitions] == [(2, 2)] * 3
+        assert all(one.lag_ms >= 0 for one in lag.partitions)
+
+    several(story)
+
+
+def test_a_leader_that_dies_costs_a_moment_and_no_message() -> None:
+    async def story(world: Several) -> None:
+        await world.create(copies=2)
+        group = world.group_apart()
+        member = await Member(world, world.coordinator(group), group).join()
+        await world.put("a", "b")
+        taken = await member.take(1)
+        await member.settle(Action.ACK, taken)
+        waits = asyncio.ensure_future(member.take(wait_ms=60_000))
+        assert values(await waits) == ["b"]
+        leader = world.leader()
+        assert leader is not None
+        world.kill(leader)
+        waits = asyncio.ensure_future(member.take(wait_ms=60_000))
+        await world.until(lambda: world.leader() not in (None, leader))
+        await world.put("c")
+        assert values(await waits) == ["c"]
+
+    several(story, count=4)
+
+
+def test_a_leader_that_is_cut_off_holds_up_nobody_for_long() -> None:
+    async def story(world: Several) -> None:
+        await world.create()
+        group = world.group_apart()
+        name, leader = world.coordinator(group), world.leader()
+        assert leader is not None
+        member = await Member(world, name, group).join()
+        await world.put("a", "b")
+        assert values(await member.take(1)) == ["a"]
+        world.network.cut(leader, name)
+        loop = asyncio.get_running_loop()
+        begun_s = loop.time()
+        # What was looked at lies here. What was not cannot be had, and that is told in time.
+        assert values(await member.take(1)) == ["b"]
+        with pytest.raises(Unavailable):
+            world.remote(name).marks = None
+            await member.take(1)
+        assert loop.time() - begun_s < 15
+        world.network.heal_all()
+        await world.put("c")
+        assert values(await member.take(wait_ms=20_000)) == ["c"]
+
+    several(story)
+
+
+def test_what_was_carried_over_is_not_carried_over_again() -> None:
+    async def story(world: Several) -> None:
+        await world.create()
+        group = world.group_apart()
+        member = await Member(world, world.coordinator(group), group).join()
+        for number in range(50):
+            await world.put(f"v{number}")
+        leader = world.leader()
+        assert leader is not None
+        reads: list[object] = []
+        counted = world.nodes[leader].broker.counters.topic("orders")
+        await member.take(1)
+        before = counted.served_bytes
+        for _ in range(49):
+            reads += await member.take(1)
+        assert len(reads) == 49
+        assert counted.served_bytes == before
+
+    several(story)
+
+
+def test_a_copy_that_is_not_in_sync_is_not_read_but_its_leader_is() -> None:
+    async def story(world: Several) -> None:
+        await world.create(partitions=6, copies=3)
+        follower = world.coordinator()
+        image = world.nodes[follower].broker.metadata
+        records = [image.record(image.topic(ORDERS), number) for number in range(6)]
+        number, record = next(
+            (number, record)
+            for number, record in enumerate(records)
+            if follower in record.replicas and follower != record.leader
+        )
+        member = await Member(world, follower, GROUP).join()
+        await world.put("a", number=number)
+        assert values(await member.take()) == ["a"]
+        broker = world.nodes[follower].broker
+        source = TopicPartition(ORDERS, number)
+        assert broker.readable(source) is broker.partition(source)
+        waits = asyncio.ensure_future(member.take(wait_ms=30_000))
+        await world.until(lambda: bool(broker.partition(source).readers))
+
+        # Somebody else's word of it: it has left those in sync, and hears nothing from its leader.
+        topic = broker.metadata.topic(ORDERS)
+        assert record.leader is not None
+        broker.metadata.records[topic.topic_id, number] = replace(record, isr=(record.leader,))
+        for listener in broker.agreement.listeners:
+            listener()
+        await world.until(lambda: broker.readable(source) is not broker.partition(source))
+        await world.until(lambda: bool(world.remote(follower, number).readers))
+        await world.put("b", number=number)
+        assert values(await waits) == ["b"]
+
+    several(story)
+
+
+def test_what_retention_has_taken_elsewhere_is_passed_by() -> None:
+    async def story(world: Several) -> None:
+        await world.create()
+        group = world.group_apart()
+        name, leader = world.coordinator(group), world.leader()
+        assert leader is not None
+        member = await Member(world, name, group).join()
+        await world.put("a")
+        await world.put("b")
+        assert values(await member.take(1)) == ["a"]
+        world.nodes[leader].broker.partition(TopicPartition(ORDERS, 0)).move_start(2)
+        world.remote(name).let_go()  # what was carried over is gone here, too
+        await world.put("c")
+        assert values(await member.take(wait_ms=1_000)) == ["c"]
+
+    several(story)
