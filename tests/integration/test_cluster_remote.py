@@ -100,6 +100,8 @@ class Consumer:
         reply = self._five.ask(self.node, "GET", path)
         if reply.get("code") == "unknown_member":
             self.join()
+        else:
+            assert "code" not in reply, reply
         return list(reply.get("messages", ()))
 
     def settle(self, verb: str, messages: list[Any], **more: Any) -> None:

@@ -274,6 +274,26 @@ class DeadLetters(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AppendMoved:
+    """Store messages that a delivery moves, each once: they bear the numbers of the delivery's producer."""
+
+    target: TopicPartition
+    batches: Sequence[tuple[bytes, int]]
+    """Of one message each, with its lane, in order."""
+
+    @property
+    def place(self) -> TopicPartition:
+        return self.target
+
+
+class MovedTo(NamedTuple):
+    """Where a message lies that was moved, and whether it is there since just now."""
+
+    offset: int
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Redrive:
     """Send dead letters of a topic back to where they came from."""
 

@@ -29,7 +29,9 @@ from goqueue.model.commands import (
 )
 from goqueue.model.delays import Postponed
 from goqueue.model.delivery import (
+    AppendMoved,
     CommitPolled,
+    MovedTo,
     Poll,
     Polled,
     PolledPart,
@@ -134,6 +136,7 @@ def test_replies_come_back_as_the_same_values() -> None:
         Publish: [Placed(0, 5), Placed(3, 2**40, Lane.CRITICAL)],
         TellMarks: MarksTold({1: Marks(3, 0, 9, 7, 1_000, OpenInPartition(5, 0, 7, 1_000))}),
         ReadCommitted: batches,
+        AppendMoved: [MovedTo(7, True), MovedTo(3, False)],
         **replies_about_groups(stored),
     }
     for asked, reply in replies.items():

@@ -23,6 +23,7 @@ from goqueue.broker.health.damage import accept_loss
 from goqueue.broker.moving.reassigning import describe_copies
 from goqueue.broker.queue import stats
 from goqueue.broker.queue.auto_commit import commit_polled
+from goqueue.broker.queue.moving import append_moved
 from goqueue.broker.queue.poll import poll
 from goqueue.broker.queue.redrive import browse, redrive
 from goqueue.broker.queue.settle import settle
@@ -143,6 +144,7 @@ _QUEUE: Mapping[type, Passed] = {
     delivery.Settle: Passed(settle, delivery.SettleOutcome, settle_in_shares, is_patient=True),
     delivery.ListPassed: Passed(stats.passed_over, list[tuple[TopicPartition, delivery.PassedRun]]),
     delivery.BrowseDeadLetters: Passed(browse, delivery.DeadLetters),
+    delivery.AppendMoved: Passed(append_moved, list[delivery.MovedTo]),
     delivery.Redrive: _once(redrive, delivery.Redriven),
     delivery.DescribeReliability: Passed(
         stats.reliability_stats, stats.ReliabilityStats, everywhere(joining.joined_reliability)

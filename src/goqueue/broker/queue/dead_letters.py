@@ -11,20 +11,20 @@ from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
 
-from goqueue.broker.appending import OwnWrites, numbered_batches
+from goqueue.broker.appending import numbered_batches
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.journal import GroupJournal
 from goqueue.broker.producers import init_producer
 from goqueue.broker.queue.delivery import pass_over
+from goqueue.broker.queue.moving import append_moved
 from goqueue.broker.queue.read import open_runs
-from goqueue.broker.storage.partition import Partition
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.tracing.places import traceparent_of
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.events import ProducerTaken, Settled
 from goqueue.core.delivery.lease import NO_LEASE
 from goqueue.core.delivery.runs import runs_of
-from goqueue.model.delivery import DEAD_LETTER_SUFFIX, Move, Reason
+from goqueue.model.delivery import DEAD_LETTER_SUFFIX, AppendMoved, Move, Reason
 from goqueue.model.errors import GoQueueError, OutOfSequence, TopicExists
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Headers, Message, StoredMessage
@@ -75,6 +75,8 @@ async def _move_all(broker: Broker, journal: GroupJournal, delivery: Delivery) -
         # Up to the first that is gone: its number is missing, so what is behind it gets others.
         gone = next((at for at, (move, _) in enumerate(pending) if move.offset not in messages), len(pending))
         ready = pending[:gone]
+        # Whoever takes the group over must find these moves, and their numbers, before anything is moved.
+        await journal.submit()
         try:
             await _append_once(broker, delivery, ready, messages)
         except OutOfSequence:
@@ -106,13 +108,12 @@ async def _append_once(
     pending: Sequence[tuple[Move, int]],
     messages: dict[int, StoredMessage],
 ) -> None:
-    """Write messages to where they go, except those that are there; returns when the disk has them."""
-    written = OwnWrites()
-    targets: dict[TopicPartition, Partition] = {}
+    """Write messages to where they go, except those that are there; returns when they are committed."""
+    shares: dict[TopicPartition, list[tuple[Move, tuple[bytes, int]]]] = {}
     for move, sequence in pending:
         target = TopicPartition(move.topic, move.partition)
-        if target not in targets:
-            targets[target] = await _target(broker, delivery, target)
+        if target not in shares:
+            await _make_target(broker, delivery, target)
         stored = messages[move.offset]
         traceparent = traceparent_of(broker, delivery.source, stored.offset, stored.headers)
         message = moved_message(delivery, move, stored, traceparent)
@@ -123,21 +124,36 @@ async def _append_once(
             first=sequence,
             now_ms=broker.clock.wall_ms(),
         )
-        offset, is_new = written.append_once(targets[target], batches)
+        shares.setdefault(target, []).extend((move, (bytes(batch.body), batch.lane)) for batch in batches)
+    moving = [_append_share(broker, delivery, target, share) for target, share in shares.items()]
+    # All of them to their end: a second try beside the rest of the first would only find it there.
+    outcomes = await asyncio.gather(*moving, return_exceptions=True)
+    for error in filter(None, outcomes):
+        raise error
+
+
+async def _append_share(
+    broker: Broker,
+    delivery: Delivery,
+    target: TopicPartition,
+    share: Sequence[tuple[Move, tuple[bytes, int]]],
+) -> None:
+    """What goes to one partition, wherever that is led."""
+    batches = [batch for _, batch in share]
+    placed = await broker.at_home(append_moved, AppendMoved(target=target, batches=batches))
+    for (move, _), (offset, is_new) in zip(share, placed, strict=True):
         if is_new:
             _tell(broker, delivery, move, target, offset)
-    await written.durable()
 
 
-async def _target(broker: Broker, delivery: Delivery, target: TopicPartition) -> Partition:
-    """The partition messages go to. Dead letters get their topic with the first of them."""
+async def _make_target(broker: Broker, delivery: Delivery, target: TopicPartition) -> None:
+    """Dead letters get their topic with the first of them."""
     if target.topic not in broker.topics and target.topic.endswith(DEAD_LETTER_SUFFIX):
         count = len(broker.topic(delivery.source.topic).partitions)
         settings = {"retention.ms": str(_RETENTION_MS)}
         with suppress(TopicExists):  # somebody else was quicker
             wanted = CreateTopic(name=target.topic, partitions=count, settings=settings, is_own=True)
-            await create_topic(broker, wanted)
-    return broker.partition(target)
+            await broker.at_home(create_topic, wanted)
 
 
 def moved_message(

@@ -92,6 +92,15 @@ class Several:
 
     # Topics, and who has what.
 
+    def has_journals(self) -> bool:
+        """Whether every node knows who coordinates, and that the journals have all their copies."""
+        copies = min(len(self.nodes), 3)
+        return all(
+            OFFSETS_TOPIC in image.topics
+            and all(record.leader and len(record.isr) >= copies for record in image.records.values())
+            for image in (node.broker.metadata for node in self.nodes.values())
+        )
+
     async def create(self, *, partitions: int = 1, copies: int = 1, **settings: str) -> None:
         texts = {f"goqueue.{name.replace('_', '.')}": value for name, value in settings.items()}
         command = CreateTopic(name=ORDERS, partitions=partitions, replication=copies, settings=texts)
@@ -186,13 +195,7 @@ def several(work: Callable[[Several], Coroutine[object, object, None]], *, count
         one = Several(count, clock)
         world.append(one)
         await one.until(lambda: all(node.is_ready for node in one.nodes.values()))
-        await one.until(
-            lambda: all(
-                OFFSETS_TOPIC in node.broker.metadata.topics
-                and all(record.leader is not None for record in node.broker.metadata.records.values())
-                for node in one.nodes.values()
-            )
-        )
+        await one.until(one.has_journals)
         await work(one)
         for node in one.nodes.values():
             assert node.failure is None, node.failure
