@@ -244,8 +244,8 @@ def pids_of(running: RunningCluster, nodes: int) -> Sequence[int]:
 
 def create_topics(running: RunningCluster, partitions: dict[str, int], copies: int) -> None:
     admin = AdminClient({"bootstrap.servers": kafka_of(running)})
-    topics = [NewTopic(name, count, copies) for name, count in partitions.items()]
-    for done in admin.create_topics(topics, operation_timeout=WAIT_S).values():
+    for name, count in partitions.items():
+        [done] = admin.create_topics([NewTopic(name, count, copies)], request_timeout=10 * WAIT_S).values()
         done.result(10 * WAIT_S)
 
 

@@ -11,6 +11,7 @@ from goqueue.log.sealed_segment import SealedSegment
 from goqueue.log.segment import LOG_SUFFIX, NS_PER_MS, Segment, segment_path
 from goqueue.log.sparse_index import Checksum
 from goqueue.model.ports import Buffer, Disk
+from goqueue.records.frame import FRAME_BYTES, Frame
 
 INDEX_INTERVAL_BYTES = 4096
 
@@ -64,6 +65,21 @@ class ActiveSegment(Segment):
             self._indexed_position = position
         self.end_offset = offsets.stop
         self.size = position + frame_bytes
+
+    def note_frames(self, frames: Sequence[Frame], size: int) -> None:
+        """The same for frames that were written behind each other, in so many bytes."""
+        position, indexed_position, latest_ms = self.size, self._indexed_position, self.max_timestamp_ms
+        for base_offset, _, _, max_timestamp_ms, _, start, end, _ in frames:
+            if max_timestamp_ms > latest_ms:
+                latest_ms = max_timestamp_ms
+            if position - indexed_position >= INDEX_INTERVAL_BYTES:
+                self._offsets.add(base_offset, position)
+                self._times.add(latest_ms * NS_PER_MS, base_offset)
+                indexed_position = position
+            position += FRAME_BYTES + end - start
+        self._max_timestamp_ms, self._indexed_position = latest_ms, indexed_position
+        self.end_offset = frames[-1].end_offset
+        self.size += size
 
     def cut(self, *, is_forced: bool = False) -> int:
         """Cut the file behind the last good frame; returns how many bytes went."""

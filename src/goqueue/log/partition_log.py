@@ -229,18 +229,13 @@ class PartitionLog:
         assert not self.is_broken, "a broken log must be opened anew"
         frames = check_received(data, self._source, due_offset=self.end_offset, last_epoch=self.last_epoch)
         segment = self._write([data], len(data), frames[-1].end_offset)
-        position, epoch = segment.size, self.last_epoch
-        for base_offset, end_offset, _, max_timestamp_ms, leader_epoch, start, end, _ in frames:
-            segment.note_frame(
-                position,
-                FRAME_BYTES + end - start,
-                offsets=range(base_offset, end_offset),
-                max_timestamp_ms=max_timestamp_ms,
-            )
-            position = segment.size
-            if leader_epoch > epoch:
-                epoch = leader_epoch
-                self.epochs.append((epoch, base_offset))
+        segment.note_frames(frames, len(data))
+        epoch = self.last_epoch
+        if frames[-1].leader_epoch > epoch:  # epochs do not fall
+            for frame in frames:
+                if frame.leader_epoch > epoch:
+                    epoch = frame.leader_epoch
+                    self.epochs.append((epoch, frame.base_offset))
         return frames
 
     def _write(self, buffers: Sequence[Buffer], size: int, end_offset: int) -> ActiveSegment:

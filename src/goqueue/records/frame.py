@@ -36,6 +36,8 @@ _FIELDS = Struct(">qqBBHIH")
 _PREFIX = Struct(">2sBBI")
 _PREFIX_BYTES = _PREFIX.size
 _FLAGS_POSITION = 3
+_FLAGGED = CODEC_MASK | CONTROL | TRANSACTIONAL
+"""Attributes of a batch that its frame has a flag for."""
 _BODY_SIZE = Struct(">I")
 _BODY_SIZE_POSITION = 28
 _CONTINUES_POSITION = 25
@@ -76,6 +78,8 @@ def _flags_of(attributes: int, body: memoryview) -> int:
 def has_own_flags(data: memoryview, body_start: int, body_end: int) -> bool:
     """Whether a frame's flags are those of its batch: no checksum covers them, the batch tells them."""
     attributes = data[body_start + ATTRIBUTES_POSITION]
+    if not attributes & _FLAGGED:  # most are plain, and there are thousands of them
+        return not data[body_start - FRAME_BYTES + _FLAGS_POSITION]
     return data[body_start - FRAME_BYTES + _FLAGS_POSITION] == _flags_of(
         attributes, data[body_start:body_end] if attributes & CONTROL else data
     )

@@ -40,6 +40,8 @@ _SPAN = Struct(">iqq")
 _SPAN_POSITION = 23
 _PRODUCER = Struct(">qhi")
 _PRODUCER_POSITION = 43
+_KIND = Struct(">h20xqhii")
+_KIND_POSITION = 21
 
 CODEC_MASK = 0x07
 LOG_APPEND_TIME = 0x08
@@ -98,6 +100,12 @@ class BatchHeader(NamedTuple):
 def read_header(buffer: memoryview | bytes, position: int = 0) -> BatchHeader:
     """The header of the batch that begins at `position`; the caller knows that it is there."""
     return BatchHeader._make(HEADER.unpack_from(buffer, position))
+
+
+def read_kind(buffer: memoryview, position: int) -> tuple[int, int, int]:
+    """Attributes, producer id and record count alone: what a replica looks at in each batch."""
+    attributes, producer_id, _, _, record_count = _KIND.unpack_from(buffer, position + _KIND_POSITION)
+    return attributes, producer_id, record_count
 
 
 def check_batches(buffer: memoryview, *, max_batch_bytes: int) -> list[BatchHeader]:

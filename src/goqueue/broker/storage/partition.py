@@ -43,7 +43,7 @@ from goqueue.model.ports import Buffer, Clock, Disk
 from goqueue.model.settings import TopicSettings
 from goqueue.model.transactions import AbortedTransaction, Isolation, OpenInPartition
 from goqueue.records.control import marker_of
-from goqueue.records.layout import CONTROL, TRANSACTIONAL, BatchHeader, read_header
+from goqueue.records.layout import CONTROL, TRANSACTIONAL, BatchHeader, read_header, read_kind
 
 log = logging.getLogger(__name__)
 _WALK_BYTES = 1024 * 1024
@@ -385,14 +385,14 @@ class Partition:
         now_ms, aborted = self._clock.wall_ms(), self._log.aborted
         is_decided = False
         for base_offset, _, lane, _, _, start, end, _ in frames:
-            header = read_header(data, start)
-            if header.producer_id >= 0 or header.attributes & TRANSACTIONAL:  # of all else nothing is kept
-                body = data[start:end]
+            attributes, producer_id, record_count = read_kind(data, start)
+            if producer_id >= 0 or attributes & TRANSACTIONAL:  # of all else nothing is kept
+                header, body = read_header(data, start), data[start:end]
                 self._note(header, body, lane, base_offset=base_offset, seen_ms=now_ms, aborted=aborted)
-            if header.attributes & CONTROL:
+            if attributes & CONTROL:
                 is_decided = True
             else:
-                self.lane_counts[lane] += header.record_count
+                self.lane_counts[lane] += record_count
         end_offset, size = frames[-1].end_offset, len(data)
         self.counters.written_bytes += size
         self._hidden.append((end_offset, _SETS_FREE_BYTES if is_decided else size))
