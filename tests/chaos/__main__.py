@@ -44,7 +44,6 @@ class ClusterSite(Site):
 
     acks_kept: Sequence[str] = ("all",)
     keeps_leases = False
-    has_dead_letters = False  # until a group's coordinator moves them to wherever their topic is led
 
     def is_whole(self) -> bool:
         """Whether every partition has a leader and all its copies in sync, by any node's word."""
