@@ -14,6 +14,7 @@ HOUR_MS = 60 * MINUTE_MS
 
 UNLIMITED = -1
 AS_THE_NODE = -1.0
+BY_COPIES = 0
 
 
 def require(condition: bool, problem: str) -> None:
@@ -69,6 +70,8 @@ class TopicSettings:
     schema_on_invalid: OnInvalid = OnInvalid.REFUSE
     tracing_sampling: float = AS_THE_NODE
     """Which part of the messages is traced, 0 to 1; AS_THE_NODE: as many as the node's settings say."""
+    min_insync_replicas: int = BY_COPIES
+    """So many copies must hold a message before acks=all is answered; BY_COPIES: 2 of three, else 1."""
 
     def __post_init__(self) -> None:
         require(self.retention_ms == UNLIMITED or self.retention_ms >= 0, "retention.ms must be -1 or more")
@@ -87,6 +90,7 @@ class TopicSettings:
             "goqueue.lane.weights must be five numbers above 0 with commas between them",
         )
         require(self.lane_wait_max_ms > 0, "goqueue.lane.wait.max.ms must be above 0")
+        require(self.min_insync_replicas >= BY_COPIES, "min.insync.replicas must be 1 or more")
         require(
             self.tracing_sampling == AS_THE_NODE or 0 <= self.tracing_sampling <= 1,
             "goqueue.tracing.sampling must be -1 or from 0 to 1",

@@ -85,6 +85,8 @@ class ClusterNode:
             peers=self._door,
             knock=_is_refused,
             session_ms=self._config.session_ms,
+            quorum=self._config.quorum,
+            lag_max_ms=self._config.replica_lag_ms,
         )
         await self._member.prepare()
 

@@ -50,6 +50,7 @@ class ClusterConfig:
     session_ms: int
     quorum: int
     secret: str
+    replica_lag_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,6 +237,7 @@ def _topic_defaults(reader: _Reader, message_bytes: int) -> TopicSettings:
         retention_bytes=reader(table.RETENTION_BYTES),
         segment_bytes=reader(table.SEGMENT_BYTES),
         max_message_bytes=message_bytes,
+        min_insync_replicas=reader(table.TOPICS_MIN_INSYNC),
     )
 
 
@@ -358,6 +360,7 @@ def _cluster(reader: _Reader, *others: Address | None) -> ClusterConfig | None:
         session_ms=reader(table.CLUSTER_SESSION_MS),
         quorum=reader(table.CLUSTER_QUORUM),
         secret=reader(table.CLUSTER_SECRET),
+        replica_lag_ms=reader(table.CLUSTER_REPLICA_LAG_MS),
     )
     if not reader(table.CLUSTER_ENABLED):
         return None

@@ -625,8 +625,8 @@ CLUSTER_QUORUM: Setting[int] = Setting(
     name="CLUSTER_QUORUM",
     default="2",
     read=whole_number(least=1, most=10_000),
-    help="Checked, and not used yet: what the cluster needs itself is made when the first node is ready, and "
-    "gets more copies as others come.",
+    help="When so many nodes are ready, the topics are made that the cluster needs for itself; they get more "
+    "copies as others come. Before, there are no groups. `goqueue up --nodes 1` says 1.",
 )
 CLUSTER_RACK: Setting[str] = Setting(
     name="CLUSTER_RACK",
@@ -653,6 +653,21 @@ TOPICS_REPLICATION: Setting[int] = Setting(
     read=whole_number(least=0, most=100),
     help="In a cluster: how many copies a topic gets when its creator does not say. 0: three, or as many as "
     "there are nodes.",
+)
+
+TOPICS_MIN_INSYNC: Setting[int] = Setting(
+    name="TOPICS_MIN_INSYNC",
+    default="0",
+    read=whole_number(least=0, most=100),
+    help="In a cluster: `min.insync.replicas` of topics whose creator does not say; no more than there are "
+    "copies. 0: 2 where there are three copies or more, else 1.",
+)
+CLUSTER_REPLICA_LAG_MS: Setting[int] = Setting(
+    name="CLUSTER_REPLICA_LAG_MS",
+    default="10000",
+    read=whole_number(least=1_000, most=3_600_000),
+    help="A copy that has not caught up for so long is not waited for any more (Kafka's "
+    "replica.lag.time.max.ms).",
 )
 
 SETTINGS: tuple[Setting[object], ...] = (
@@ -746,6 +761,8 @@ SETTINGS: tuple[Setting[object], ...] = (
     CLUSTER_RACK,
     CLUSTER_SESSION_MS,
     CLUSTER_SECRET,
+    CLUSTER_REPLICA_LAG_MS,
+    TOPICS_MIN_INSYNC,
     TOPICS_REPLICATION,
 )
 

@@ -230,10 +230,11 @@ def _node(
     }
     if options.peer_advertised_port:
         settings["CLUSTER_ADVERTISE"] = _listener(options.peer_advertised_port, number)
-    rack = variable_of("CLUSTER_RACK")
+    rack, quorum = variable_of("CLUSTER_RACK"), variable_of("CLUSTER_QUORUM")
+    defaults = {rack: socket.gethostname(), quorum: str(min(2, options.nodes))}
     own = {variable_of(setting): value for setting, value in settings.items()}
     command = (sys.executable, "-P", "-m", "goqueue.node.main")
-    return Child(name, command, {rack: socket.gethostname(), **environment, **own})
+    return Child(name, command, {**defaults, **environment, **own})
 
 
 def _listener(first_port: int, number: int) -> str:

@@ -524,3 +524,19 @@ def test_records_of_a_topic_that_was_never_made_are_dropped_the_first_partition_
     world.make(second)
 
     assert [place[0] for place in world.image.records] == [orders.topic_id]
+
+
+def test_moves_to_a_node_that_is_away_do_not_hold_up_others() -> None:
+    world = world_of(A, B, C)
+    orders = world.add_topic("orders", *[world.led_by(A, A)] * (MOVES_MAX + 1))
+    world.reassign("1", orders, dict.fromkeys(range(MOVES_MAX), (B,)))
+    world.decide()
+    world.decide()
+    world.reassign("2", orders, {MOVES_MAX: (C,)})
+    world.decide()
+    assert not world.record(orders, MOVES_MAX).adding
+
+    world.leave(B)
+    world.decide()
+
+    assert world.record(orders, MOVES_MAX).adding == (C,)

@@ -14,6 +14,7 @@ from uuid import UUID
 from goqueue.broker.cluster.membership import Membership
 from goqueue.broker.metadata_state import Agreement
 from goqueue.core.cluster.controller import WantedTopic, bundle, decide, forget_orphans, orphans_of
+from goqueue.core.cluster.members import placeable
 from goqueue.core.cluster.metadata import Metadata
 from goqueue.core.cluster.values import CONTROLLER, ControllerSeat, decode_controller, encode
 from goqueue.model.cluster import Step
@@ -44,14 +45,16 @@ class Controlling:
         clock: Clock,
         *,
         wanted: Sequence[WantedTopic] = (),
+        quorum: int = 1,
     ) -> None:
-        """`wanted`: topics that brokers need for themselves."""
+        """`wanted`: topics that brokers need for themselves, made when `quorum` nodes are ready."""
         self._store = store
         self._image = image
         self._agreement = agreement
         self._membership = membership
         self._clock = clock
         self._wanted = wanted
+        self._quorum = quorum
         self._changed = asyncio.Event()
         self._orphans: frozenset[UUID] = frozenset()
         """Topics that had records and were not there, at the last look."""
@@ -110,7 +113,12 @@ class Controlling:
                 await self._forget_orphans()
             self._changed.clear()
             begun_ns = self._clock.monotonic_ns()
-            steps = decide(self._image, balances=balances, wanted=self._wanted, now_ms=self._clock.wall_ms())
+            steps = decide(
+                self._image,
+                balances=balances,
+                wanted=self._wanted if len(placeable(self._image)) >= self._quorum else (),
+                now_ms=self._clock.wall_ms(),
+            )
             took_s = (self._clock.monotonic_ns() - begun_ns) / 1e9
             if not steps:
                 is_outdated = False

@@ -19,7 +19,7 @@ from goqueue.broker.forwarding.forwarding import Forwarding
 from goqueue.broker.member.peers import Knock, MemberPeers
 from goqueue.broker.opening import end_start
 from goqueue.broker.remote.remotes import Remotes
-from goqueue.broker.replication.replication import Replication
+from goqueue.broker.replication.replication import LAG_MAX_MS, Replication
 from goqueue.broker.schemas.shared import SharedRegistry
 from goqueue.broker.shared_journals import SharedJournals, all_shared
 from goqueue.broker.topics.agreed import AgreedTopics
@@ -57,14 +57,26 @@ class Member:
     """What a broker needs to be one of several: `prepare` it, then `enter`."""
 
     def __init__(
-        self, broker: Broker, me: Identity, *, store: Store, peers: Peers, knock: Knock, session_ms: int
+        self,
+        broker: Broker,
+        me: Identity,
+        *,
+        store: Store,
+        peers: Peers,
+        knock: Knock,
+        session_ms: int,
+        quorum: int = 1,
+        lag_max_ms: int = LAG_MAX_MS,
     ) -> None:
+        """`quorum`: so many nodes are ready before topics are made that brokers need for themselves."""
         self._broker = broker
         self._me = me
         self._store = store
         self._peers = peers
         self._knock = knock
         self._session_ms = session_ms
+        self._quorum = quorum
+        self._lag_max_ms = lag_max_ms
         self._holding = Holding(broker, store)
         self._journals = SharedJournals(broker, all_shared(broker))
         self._registry = SharedRegistry(broker)
@@ -94,6 +106,7 @@ class Member:
             membership,
             broker.clock,
             wanted=self._journals.wanted,
+            quorum=self._quorum,
         )
         forwarding = Forwarding(broker, self._peers)
         remotes = self._remotes = Remotes(broker, forwarding)
@@ -146,6 +159,7 @@ class Member:
             flusher=broker.flusher,
             store=self._store,
             peers=self._peers,
+            lag_max_ms=self._lag_max_ms,
             roles=self._journals,
         )
         self._peers.serve(me, users)

@@ -153,6 +153,8 @@ class Replicated:
             min_isr=min_isr,
             lag_max_ms=around.lag_max_ms,
         )
+        self.min_isr_asked = 0
+        """What the settings of its topic say; 0: nothing."""
         self._key = part_key(partition.topic_id, partition.source.partition)
         self._senders: dict[NodeId, Sender] = {}
         self._receiver: Receiver | None = None

@@ -72,17 +72,30 @@ class Replication:
     def find(self, topic_id: UUID, number: int) -> Replicated | None:
         return self._replicas.get((topic_id, number))
 
-    def add(self, partition: Partition, *, min_isr: int) -> Replicated:
-        """Take a partition in: it follows nobody, and leads nothing, until a record says more."""
+    def add(self, partition: Partition, *, min_isr: int, min_isr_asked: int = 0) -> Replicated:
+        """Take a partition in: it follows nobody, and leads nothing, until a record says more.
+
+        `min_isr_asked`: what its topic's settings say, for when it gets more copies, or fewer.
+        """
         place = (partition.topic_id, partition.source.partition)
         before = partition.copies
         replica = Replicated(partition, self._me, self._around, min_isr=min_isr)
+        replica.min_isr_asked = min_isr_asked
         partition.copies = self._replicas[place] = replica
         if isinstance(before, Replicated):
             replica.take_over(before)
         if (known := self._records.get(place)) is not None:
             replica.take_record(*known)
         return replica
+
+    def ask_min_isr(self, partition: Partition, min_isr_asked: int) -> None:
+        """The settings of its topic have changed."""
+        place = (partition.topic_id, partition.source.partition)
+        replica, known = self._replicas.get(place), self._records.get(place)
+        if replica is not None and replica.min_isr_asked != min_isr_asked:
+            replica.min_isr_asked = min_isr_asked
+            if known is not None:
+                replica.take_min_isr(min_isr_of(known[0], min_isr_asked))
 
     def drop(self, partition: Partition) -> None:
         """It is no replica any more, or its topic is gone."""
@@ -156,8 +169,9 @@ class Replication:
         self._records[place] = (record, revision)
         if (replica := self._replicas.get(place)) is not None:
             replica.take_record(record, revision)
-            if before is not None and min_isr_of(before[0]) != min_isr_of(record):
-                replica.take_min_isr(min_isr_of(record))  # it has more copies now, or fewer
+            min_isr = min_isr_of(record, replica.min_isr_asked)
+            if before is not None and min_isr_of(before[0], replica.min_isr_asked) != min_isr:
+                replica.take_min_isr(min_isr)  # it has more copies now, or fewer
 
     async def _pass_time(self) -> None:
         while True:

@@ -33,7 +33,9 @@ _TOGETHER_S = 0.02
 class Replicas(Protocol):
     """Who makes replicas of partitions: see `broker/replication`."""
 
-    def add(self, partition: Partition, *, min_isr: int) -> object: ...
+    def add(self, partition: Partition, *, min_isr: int, min_isr_asked: int) -> object: ...
+
+    def ask_min_isr(self, partition: Partition, min_isr_asked: int) -> None: ...
 
     def drop(self, partition: Partition) -> None: ...
 
@@ -116,6 +118,8 @@ class Holding:
             opened.settings = topic.settings
             for partition in partitions:
                 partition.change_settings(topic.settings)
+                if self._replicas is not None and partition.is_here:
+                    self._replicas.ask_min_isr(partition, topic.settings.min_insync_replicas)
                 broker.telemetry.change(partition.source, topic.settings)
         if not wanted:
             return
@@ -154,7 +158,8 @@ class Holding:
             topic = image.topics.get(source.topic)
             if topic is not None:
                 record = image.record(topic, source.partition)
-                self._replicas.add(partition, min_isr=min_isr_of(record))
+                asked = topic.settings.min_insync_replicas
+                self._replicas.add(partition, min_isr=min_isr_of(record, asked), min_isr_asked=asked)
 
     def _drop(self, partition: Partition) -> None:
         if partition.is_here:

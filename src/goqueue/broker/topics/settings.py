@@ -11,6 +11,8 @@ from goqueue.model.schemas import OnInvalid, SchemaValidation, SubjectStrategy
 from goqueue.model.settings import PARTITIONER_SETTING, Partitioner, TopicSettings
 from goqueue.model.topics import SettingChange, SettingView
 
+MIN_INSYNC = "min.insync.replicas"
+
 
 class _Known(NamedTuple):
     field: str
@@ -28,6 +30,13 @@ def _parse_share(text: str) -> float:
     if not isfinite(share):
         raise ValueError(text)
     return share
+
+
+def _parse_min_insync(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise ValueError(text)
+    return count
 
 
 _KNOWN = {
@@ -87,6 +96,11 @@ _KNOWN = {
     "goqueue.schema.on.invalid": _Known(
         "schema_on_invalid", OnInvalid, "What becomes of a message that does not fit: refuse or quarantine."
     ),
+    MIN_INSYNC: _Known(
+        "min_insync_replicas",
+        _parse_min_insync,
+        "Copies that must hold a message before acks=all is answered.",
+    ),
     "goqueue.tracing.sampling": _Known(
         "tracing_sampling",
         _parse_share,
@@ -98,7 +112,6 @@ _FIXED = {
     "cleanup.policy": ("delete", "Old segments are deleted."),
     "compression.type": ("producer", "Batches are stored as the producer compressed them."),
     "message.timestamp.type": ("CreateTime", "A message's time is the producer's."),
-    "min.insync.replicas": ("1", "Copies that must hold a message before acks=all is answered."),
 }
 
 

@@ -11,7 +11,8 @@ from goqueue.broker.storage.commit_written import commit_written
 from goqueue.broker.storage.data_folder import LOGS_FOLDER
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import admit_partitions, within_retention
-from goqueue.broker.topics.settings import change_settings, settings_from, view_settings
+from goqueue.broker.topics.settings import MIN_INSYNC, change_settings, settings_from, view_settings
+from goqueue.core.cluster.isr import min_isr_of
 from goqueue.core.cluster.metadata import Metadata
 from goqueue.core.cluster.values import Topic
 from goqueue.log.partition_log import storage_error
@@ -20,12 +21,14 @@ from goqueue.model.errors import (
     GoQueueError,
     InvalidPartitionCount,
     InvalidReplication,
+    InvalidSetting,
     OffsetOutOfRange,
     TopicExists,
     TopicNotFound,
 )
 from goqueue.model.ids import TopicName
 from goqueue.model.names import checked_topic_name, is_internal
+from goqueue.model.settings import TopicSettings
 from goqueue.model.topics import (
     AddPartitions,
     AlterSettings,
@@ -73,6 +76,8 @@ async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -
     if not command.is_own:
         admit_partitions(broker, name, partitions)
         _check_space(broker, partitions)
+    if command.settings.get(MIN_INSYNC) is not None:
+        _check_min_insync(settings, _copies(broker, command.replication))
     if command.validate_only:
         return TopicView(
             name=name,
@@ -100,6 +105,12 @@ def _copies(broker: Broker, asked: int) -> int:
     if asked not in (-1, 1):
         raise InvalidReplication(f"1 node cannot hold {asked} copies; ask for 1")
     return 1
+
+
+def _check_min_insync(settings: TopicSettings, copies: int) -> None:
+    if settings.min_insync_replicas > copies:
+        have = "there is 1 copy" if copies == 1 else f"there are {copies} copies"
+        raise InvalidSetting(f"{have} of each partition: {MIN_INSYNC} can only be up to {copies} here")
 
 
 async def ensure_topic(broker: Broker, command: EnsureTopic) -> TopicView:
@@ -263,7 +274,15 @@ def is_growing(broker: Broker, command: DescribeGrowth) -> bool:
 def describe_settings(broker: Broker, command: DescribeSettings) -> list[SettingView]:
     """A topic's settings by Kafka's names."""
     broker.topic(command.name)
-    return view_settings(broker.metadata.topic(command.name).settings, defaults=broker.config.topic_defaults)
+    topic, defaults = broker.metadata.topic(command.name), broker.config.topic_defaults
+    record = broker.metadata.record(topic, 0)
+    # Shown is what holds: as many as are asked for may be more than there are copies.
+    held = min_isr_of(record, topic.settings.min_insync_replicas)
+    by_default = min_isr_of(record, defaults.min_insync_replicas)
+    return view_settings(
+        replace(topic.settings, min_insync_replicas=held),
+        defaults=replace(defaults, min_insync_replicas=by_default),
+    )
 
 
 async def alter_settings(broker: Broker, command: AlterSettings) -> TopicView:
@@ -286,6 +305,9 @@ async def _alter_settings(
     if any(change.name == "retention.ms" for change in changes):
         is_given = any(change.name == "retention.ms" and change.value is not None for change in changes)
         settings = within_retention(broker, name, settings, is_given=is_given)
+    if any(change.name == MIN_INSYNC and change.value is not None for change in changes):
+        known = broker.metadata.topic(name)
+        _check_min_insync(settings, len(broker.metadata.record(known, 0).replicas))
     if not validate_only:
         await broker.agreement.make(lambda: broker.metadata.change_settings(name, settings))
         slices = Slices(broker.clock)

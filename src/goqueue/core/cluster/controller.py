@@ -140,7 +140,12 @@ class _Deciding:
         self._ordered: set[Place] = set()
         """Partitions that somebody has ordered to be moved and that are not there yet."""
         self._more: list[Step[None]] = []
-        self._moving = sum(1 for record in self._records.values() if record.adding or record.removing)
+        # Who is away copies nothing, and must not keep others from moving.
+        self._moving = sum(
+            1
+            for record in self._records.values()
+            if (record.adding or record.removing) and self._nodes.keys() >= set(record.adding)
+        )
         self._placement: Placement | None = None
 
     def make(self, wanted: Sequence[WantedTopic]) -> None:
@@ -171,8 +176,9 @@ class _Deciding:
                 continue
             if len(self._changed) >= STEPS_MAX:
                 break
-            fitted = fit_record(record, self._nodes, min_isr=min_isr_of(record))
-            finished = finish_move(fitted, self._nodes)
+            asked = self._image.topics[self._image.names[place[0]]].settings.min_insync_replicas
+            fitted = fit_record(record, self._nodes, min_isr=min_isr_of(record, asked))
+            finished = finish_move(fitted, self._nodes, min_isr_asked=asked)
             self._moving -= is_moving(fitted) and not is_moving(finished)
             self._change(place, finished)
 

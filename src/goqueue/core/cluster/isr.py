@@ -25,7 +25,11 @@ def min_isr_of(record: PartitionRecord, asked: int = 0) -> int:
 
     Copies that are still being added do not count: a partition that grows would stand still meanwhile.
     """
-    copies = len(record.replicas) - len(record.adding)
+    return min_isr_with(len(record.replicas) - len(record.adding), asked)
+
+
+def min_isr_with(copies: int, asked: int = 0) -> int:
+    """The same for a number of copies."""
     return max(1, min(asked or (2 if copies > 2 else 1), copies))
 
 

@@ -51,12 +51,13 @@ def cancel_move(record: PartitionRecord, nodes: Nodes, *, before: Sequence[NodeI
     return _at_rest(record, stays, nodes)
 
 
-def finish_move(record: PartitionRecord, nodes: Nodes) -> PartitionRecord:
+def finish_move(record: PartitionRecord, nodes: Nodes, *, min_isr_asked: int = 0) -> PartitionRecord:
     """The record without those that go, once all who come are in sync; until then the same."""
     if not is_moving(record) or not set(record.adding) <= set(record.isr):
         return record
     stays = tuple(node for node in record.replicas if node not in record.removing)
-    if len(set(stays) & set(record.isr)) < min_isr_of(replace(record, replicas=stays, adding=())):
+    after = replace(record, replicas=stays, adding=())
+    if len(set(stays) & set(record.isr)) < min_isr_of(after, min_isr_asked):
         return record  # Of those who stay too few have everything.
     return _at_rest(record, stays, nodes)
 

@@ -78,6 +78,8 @@ class Town:
         await self.at(
             node, create_topic(self.broker(node), CreateTopic(name=name, partitions=1, replication=copies))
         )
+        alive = [known for known in self.nodes.values() if known.is_ready and not known.life.is_over]
+        await self.until(lambda: all(name in known.broker.topics for known in alive))
 
     def record(self, node: NodeId, name: TopicName = ORDERS) -> PartitionRecord:
         image = self.broker(node).metadata

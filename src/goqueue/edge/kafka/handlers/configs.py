@@ -9,6 +9,7 @@ from kio.schema.errors import ErrorCode
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.topics.verbs import describe_settings
+from goqueue.core.cluster.isr import min_isr_with
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
 from goqueue.edge.kafka.once import each, once
@@ -159,7 +160,7 @@ def _node_entries(broker: Broker, name: str) -> tuple[ConfigEntry, ...]:
         "log.retention.ms": str(config.topic_defaults.retention_ms),
         "log.segment.bytes": str(config.topic_defaults.segment_bytes),
         "message.max.bytes": str(config.topic_defaults.max_message_bytes),
-        "min.insync.replicas": "1",
+        "min.insync.replicas": str(min_isr_with(_copies(broker), config.topic_defaults.min_insync_replicas)),
         "node.id": str(broker.node_number),
         "num.partitions": str(config.default_partitions),
         "socket.request.max.bytes": str(config.limits.request_bytes),
