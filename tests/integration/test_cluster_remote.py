@@ -200,3 +200,41 @@ def test_nothing_is_lost_or_done_twice_when_a_leader_and_a_coordinator_are_kille
     assert victims
     assert {value: count for value, count in consumer.done.items() if count > 1} == {}
     assert five.ask("node-2", "GET", "/groups/movers/lag")["total"] == 0
+
+
+def test_what_is_given_back_comes_again_and_what_is_rejected_is_a_dead_letter(five: Five) -> None:
+    five.create("jobs", 1)
+    consumer = Consumer(five, "node-2", "fixers", "jobs")
+    values = [f"v{number}" for number in range(20)]
+    five.publish("node-4", "jobs", values)
+    held: dict[str, Any] = {}
+    while len(held) < len(values):
+        held |= {message["value"]: message for message in consumer.poll()}
+    back, bad, lost, good = (values[at::4] for at in range(4))
+    consumer.settle("nack", [held[value] for value in back], delay="0s")
+    consumer.settle("reject", [held[value] for value in bad], reason="bad")
+    five.ask("node-3", "POST", "/messages/ack", json={"receipt_handles": handles_of(held, good)})
+    # Whoever had these is gone without a word: they come back when their time is up.
+    body = {"receipt_handles": handles_of(held, lost), "timeout": "1s"}
+    five.ask("node-5", "POST", "/messages/visibility", json=body)
+
+    consumer.take_all({*back, *lost})
+
+    assert set(consumer.done) == {*back, *lost}
+
+    def dead() -> list[str]:
+        found = five.ask("node-4", "GET", "/topics/jobs/dlq?limit=100")
+        return sorted(message["value"] for message in found["messages"])
+
+    five.until(lambda: len(dead()) >= len(bad))
+    assert dead() == sorted(bad)
+    assert five.ask("node-1", "GET", "/groups/fixers/lag")["total"] == 0
+    five.ask("node-3", "POST", "/groups/fixers/leave", json={"member_id": consumer.member_id})
+    told = five.ask("node-4", "POST", "/groups/fixers/offsets/reset", json={"to": "earliest"})
+    assert told["reset_count"] == PARTITIONS, told
+    again = Consumer(five, "node-5", "fixers", "jobs")
+    again.take_all(set(values))
+
+
+def handles_of(held: dict[str, Any], values: list[str]) -> list[str]:
+    return [held[value]["receipt_handle"] for value in values]

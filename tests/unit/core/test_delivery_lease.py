@@ -50,6 +50,18 @@ def test_a_deadline_that_is_moved_for_one_message_leaves_the_others_theirs() -> 
     assert lease.next_deadline_ms() == 1_000
 
 
+def test_a_lease_that_is_spared_ends_no_sooner_and_one_that_lasts_longer_is_left_alone() -> None:
+    lease = lease_of((0, 5))
+    lease.extend(2, 3, 3_000)
+    lease.extend(4, 5, 200)
+
+    lease.spare(2_000)
+
+    assert lease.overdue(1_999) == []
+    assert lease.overdue(2_000) == [(0, 2), (3, 5)]
+    assert lease.overdue(3_000) == [(0, 5)]
+
+
 def test_a_deadline_can_be_drawn_in_for_one_message() -> None:
     lease = lease_of((0, 5))
 

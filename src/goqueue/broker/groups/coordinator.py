@@ -91,6 +91,7 @@ class Coordinator:
 
     def _enter_all(self, journal: GroupJournal) -> None:
         """All groups of a journal are at work, before anybody asks for one."""
+        self.journals.spare_leases(journal)
         for record in tuple(journal.groups):
             self.carry_out(self._enter(journal, record), Outcome())
 

@@ -16,6 +16,8 @@ from goqueue.model.running_time import RunningTime
 from goqueue.model.settings import GroupConfig
 
 OFFSETS_TOPIC = TopicName("__consumer_offsets")
+SKEW_MS = 2_000
+"""So far the clocks of nodes may differ: no lease ends sooner than this once it is taken over."""
 
 
 class GroupJournal(StateJournal[Event]):
@@ -48,6 +50,13 @@ class GroupJournals(JournalSet[GroupJournal]):
             open_journal=open_journal,
             resume=lambda journal: journal.groups.resume(now_ns=clock.monotonic_ns()),
         )
+        self._running = running
+
+    def spare_leases(self, journal: GroupJournal) -> None:
+        """What another coordinator gave out until a time of its clock is not taken back too early."""
+        until_ms = self._running.now_ms() + SKEW_MS
+        for delivery in journal.deliveries:
+            delivery.spare(until_ms)
 
     def record(self, group: str) -> GroupRecord | None:
         """What is known of a group."""

@@ -1,7 +1,8 @@
 """poll: take messages with a lease, waiting when there are none.
 
 What is handed out is journalled before it is told. The journal's disk is not waited for: a power
-failure in that second may show a message to somebody else too early, but never loses one.
+failure in that second may show a message to somebody else too early, but never loses one. In a cluster the
+memory of all in sync is, which costs a round trip.
 """
 
 import asyncio
@@ -163,7 +164,12 @@ async def _take(
             limit -= len(part.messages)
             if limit > 0:
                 max_bytes -= sum(map(len, filter(None, map(_value_of, part.messages))))
-    if failure is not None and not polled.parts:
+    if polled.parts:
+        # In a cluster whoever may coordinate next knows of the leases: so a coordinator that was replaced,
+        # and has not heard of it, hands out nothing that may be done with elsewhere.
+        if (seen := journal.partition.seen()) is not None:
+            await seen
+    elif failure is not None:
         raise failure
     return polled
 

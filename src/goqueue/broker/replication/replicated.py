@@ -8,6 +8,7 @@ partition refuses everything, and the machine says nothing.
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,6 +19,7 @@ from goqueue.broker.replication.records import propose
 from goqueue.broker.storage.cutting import Cutter
 from goqueue.broker.storage.flusher import Flusher
 from goqueue.broker.storage.partition import Partition
+from goqueue.broker.storage.waiters import answer
 from goqueue.core.cluster.replica import Replica
 from goqueue.core.cluster.values import part_key
 from goqueue.log.partition_log import STEP_FRAMES_MAX
@@ -50,6 +52,7 @@ from goqueue.model.replication import (
     MoveStart,
     ProposeRecord,
     Resigned,
+    SeenMarkMoved,
     Send,
     WriteFrames,
 )
@@ -166,6 +169,8 @@ class Replicated:
         self._disk_work: asyncio.Task[None] | None = None
         """The log is being cut or opened anew. That is not broken off: the next registration waits for it."""
         self._timers: dict[str, asyncio.TimerHandle | asyncio.Handle] = {}
+        self._seen_waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
+        """Who waits until all in sync have what lies before an offset, at least in memory."""
         self._is_closed = False
 
     @property
@@ -209,6 +214,7 @@ class Replicated:
         self._is_closed = True
         if self._is_leader:
             self._is_leader = False
+            self._refuse_seen(None)
             self._around.roles.leads(self.partition, is_leader=False)
         for timer in self._timers.values():
             timer.cancel()
@@ -241,6 +247,14 @@ class Replicated:
         self.admit_lead()
         if not self.machine.has_enough_replicas:
             raise NotEnoughReplicas(*self.partition.source)
+
+    def seen(self, end_offset: int) -> "asyncio.Future[None] | None":
+        self.admit_lead()
+        if end_offset <= self.machine.seen_mark:
+            return None
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._seen_waiters.append((end_offset, waiter))
+        return waiter
 
     def written(self, base_offset: int, end_offset: int, buffers: Sequence[Buffer]) -> None:
         if not self._senders:
@@ -408,6 +422,9 @@ class Replicated:
                 self.partition.move_mark(offset)
                 if self._senders:
                     self._later("news", _NEWS_S, self._tell_news)
+            case SeenMarkMoved(offset):
+                while self._seen_waiters and self._seen_waiters[0][0] <= offset:
+                    answer(self._seen_waiters.popleft()[1])
             case MoveStart(start_offset):
                 own = self.partition.log
                 if own.start_offset < start_offset <= own.end_offset:
@@ -484,7 +501,13 @@ class Replicated:
         self._drop_streams()
         if was_leader:
             self.partition.refuse_waiters(LeadershipLost(*self.partition.source, leader))
+            self._refuse_seen(leader)
             self._around.roles.leads(self.partition, is_leader=False)
+
+    def _refuse_seen(self, leader: NodeId | None) -> None:
+        waiters, self._seen_waiters = self._seen_waiters, deque()
+        for _, waiter in waiters:
+            answer(waiter, NotLeader(*self.partition.source, leader))
 
     def _tell_news(self) -> None:
         if self._is_leader:

@@ -1,5 +1,6 @@
 """Partitions that this node does not lead: those it has no word of yet, and those it does not hold."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
 from goqueue.broker.storage.partition import Partition
@@ -32,6 +33,9 @@ class Unled:
         raise NotLeader(*self._source)
 
     def admit_all(self) -> None:
+        raise NotLeader(*self._source)
+
+    def seen(self, end_offset: int) -> "asyncio.Future[None]":
         raise NotLeader(*self._source)
 
     def written(self, base_offset: int, end_offset: int, buffers: Sequence[Buffer]) -> None:

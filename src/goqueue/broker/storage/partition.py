@@ -81,6 +81,9 @@ class Copies(Protocol):
     def admit_look_up(self) -> None:
         """Raises OffsetNotAvailable where a new leader does not know yet how far messages count."""
 
+    def seen(self, end_offset: int) -> "asyncio.Future[None] | None":
+        """Done when all in sync have what lies before an offset in memory; None when they have already."""
+
     def written(self, base_offset: int, end_offset: int, buffers: Sequence[Buffer]) -> None:
         """Something was appended here, in one step; the bytes as they lie in the file."""
 
@@ -406,6 +409,13 @@ class Partition:
         if end_offset <= self.commit_mark:
             return None
         return self._wait_for_mark(end_offset, self._clock.monotonic_ns())
+
+    def seen(self) -> "asyncio.Future[None] | None":
+        """Done when whoever may lead it next has all that is written by now, at least in memory.
+
+        So it is not done where another leads by now. None where they have it, or there is nobody else.
+        """
+        return None if self.copies is None else self.copies.seen(self.log.end_offset)
 
     def commit_written(self) -> "asyncio.Future[None] | None":
         """A reader's: done when all that is written by now can be seen; None when it can already.

@@ -304,6 +304,12 @@ class Delivery:
                 lease.extend(*run, until_ms)
             self._watch(lease)
 
+    def spare(self, until_ms: int) -> None:
+        """No lease ends before a time: their ends were told by the clock of another node."""
+        for lease in self.leases.values():
+            lease.spare(until_ms)
+            self._watch(lease)
+
     def _drop_void_deadlines(self) -> None:
         """Of leases that are over, and of messages that wait for a transaction instead."""
         while self._deadlines:

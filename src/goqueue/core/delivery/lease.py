@@ -46,6 +46,12 @@ class Lease:
         else:
             self.later = {**self.later, **dict.fromkeys(range(first, end), until_ms)}
 
+    def spare(self, until_ms: int) -> None:
+        """Nothing of it comes back before a time."""
+        self.until_ms = max(self.until_ms, until_ms)
+        if self.later:
+            self.later = {offset: max(at, until_ms) for offset, at in self.later.items()}
+
     def pledge(self, offsets: Iterable[int]) -> None:
         """A transaction will settle these."""
         self.pledged = self.pledged.union(offset for offset in offsets if offset in self.offsets)

@@ -115,7 +115,7 @@ def test_a_leader_that_is_cut_off_holds_up_nobody_for_long() -> None:
         with pytest.raises(Unavailable):
             world.remote(name).marks = None
             await member.take(1)
-        assert loop.time() - begun_s < 15
+        assert loop.time() - begun_s < 30, "10 s until it is not in sync any more, and 5 s of patience"
         world.network.heal_all()
         await world.put("c")
         assert values(await member.take(wait_ms=20_000)) == ["c"]

@@ -50,6 +50,9 @@ class SomeCopies:
         if not self.is_leader:
             raise NotLeader(*ORDERS_0, "b")
 
+    def seen(self, end_offset: int) -> None:
+        """Nobody has to."""
+
     def admit_all(self) -> None:
         self.admit_lead()
         if not self.can_commit:
