@@ -239,10 +239,10 @@ class Broker:
             self.coordinator.journals,
             self.transactions,
             self.schemas.journals,
+            self.delays.journals,
         )
         # Those that several nodes share are partitions of a topic like any other.
         partitions = [journal.partition for one in sets if not one.is_shared for journal in one]
-        partitions.append(self.delays.store.journal.partition)
         return partitions if self.journal is None else [*partitions, self.journal.partition]
 
     def count_topics(self) -> None:

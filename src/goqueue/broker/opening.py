@@ -6,8 +6,8 @@ from typing import Any
 
 from goqueue.broker.backup.store import BackupStore
 from goqueue.broker.broker import Broker, OpenTopic, remove_folder
+from goqueue.broker.delays.deliveries import JOURNAL as DELAY_JOURNAL
 from goqueue.broker.delays.keeper import DelayKeeper
-from goqueue.broker.delays.store import DelayStore
 from goqueue.broker.groups.coordinator import Coordinator
 from goqueue.broker.groups.journal import OFFSETS_TOPIC, GroupJournals
 from goqueue.broker.health.condition import Health
@@ -43,7 +43,6 @@ from goqueue.model.ports import Clock, Disk, Store, Threads, Workshop
 from goqueue.model.running_time import RunningTime
 from goqueue.model.settings import BrokerConfig
 
-DELAYED_TOPIC = TopicName("__delayed")
 _CLUSTER_ID_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
@@ -115,13 +114,13 @@ async def _open_all(broker: Broker) -> None:
     await compare_floors(broker)
     if not broker.is_one_of_several:
         await recover_sinks(broker)
-    await broker.open_journal(broker.delays.store.journal)
     if not broker.is_one_of_several:
+        await broker.delays.journals.open([DELAY_JOURNAL])
         await recover_transactions(broker)
     for transaction_journal in broker.transactions:
         await transaction_journal.shorten()
-    await broker.delays.start()
     if not broker.is_one_of_several:
+        await broker.delays.start()
         end_start(broker)
     broker.is_open = True
     watch_transactions(broker)
@@ -266,10 +265,14 @@ def _put_together(
     broker.transactions = TransactionJournals(
         sinks, running, new_partition=journal_partition, open_journal=broker.open_journal
     )
-    for journals in (group_journals, broker.transactions, broker.schemas.journals):
+    broker.delays = DelayKeeper(broker, new_partition=journal_partition, open_journal=broker.open_journal)
+    for journals in (
+        group_journals,
+        broker.transactions,
+        broker.schemas.journals,
+        broker.delays.journals,
+    ):
         journals.is_shared = broker.is_one_of_several
-    delayed = DelayStore(journal_partition(DELAYED_TOPIC), config.delays, disk=disk, threads=threads)
-    broker.delays = DelayKeeper(broker, delayed)
     return broker
 
 

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.delays.deliveries import DELAYED_TOPIC
 from goqueue.broker.groups.journal import OFFSETS_TOPIC
 from goqueue.broker.schemas.state import SCHEMAS_TOPIC
 from goqueue.broker.storage.journal import JOURNAL_SETTINGS, Journal
@@ -50,6 +51,7 @@ def all_shared(broker: Broker) -> list[Shared]:
         Shared(OFFSETS_TOPIC, JOURNAL_COUNT, broker.coordinator),
         Shared(TRANSACTIONS_TOPIC, JOURNAL_COUNT, broker.transactions),
         Shared(SCHEMAS_TOPIC, 1, broker.schemas.journals),
+        Shared(DELAYED_TOPIC, 1, broker.delays),
     ]
 
 

@@ -59,9 +59,14 @@ async def keep_up_partition(broker: Broker, partition: Partition) -> None:
     now_ms = broker.clock.wall_ms()
     partition.producers.expire(before_ms=now_ms - broker.config.producer_expiry_ms)
     removed = 0
-    if partition.is_leader:  # the others follow its start
+    # The others follow the leader's start. What is to go is chosen before the keeper of the delays, which may
+    # be another node, is asked to note what lies there.
+    end_offset = partition.commit_mark
+    if partition.is_leader and (
+        not broker.is_one_of_several or partition.log.has_expired(now_ms=now_ms, end_offset=end_offset)
+    ):
         async with broker.delays.noted(partition.source):
-            removed = partition.log.expire(now_ms=now_ms, end_offset=partition.commit_mark)
+            removed = partition.log.expire(now_ms=now_ms, end_offset=end_offset)
     if removed:
         log.info(
             "retention partition=%s segments=%d start_offset=%d",

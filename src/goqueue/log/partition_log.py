@@ -378,16 +378,24 @@ class PartitionLog:
             found = epoch
         return (found, self.end_offset) if found >= 0 else (-1, -1)
 
+    def has_expired(self, *, now_ms: int, end_offset: int) -> bool:
+        """Whether `expire` would give up anything."""
+        self._seal_past(now_ms)
+        return bool(count_expired(self._segments.all, self.settings, now_ms=now_ms, end_offset=end_offset))
+
     def expire(self, *, now_ms: int, end_offset: int) -> int:
         """Give up sealed segments that age or size no longer covers, up to an offset; returns how many."""
-        active = self._segments.active
-        if active is not None and active.size and is_past(active, self.settings, now_ms=now_ms):
-            self._segments.begin(active.end_offset)
+        self._seal_past(now_ms)
         segments = self._segments.all
         count = count_expired(segments, self.settings, now_ms=now_ms, end_offset=end_offset)
         if count:
             self.move_start(segments[count].base_offset)
         return count
+
+    def _seal_past(self, now_ms: int) -> None:
+        active = self._segments.active
+        if active is not None and active.size and is_past(active, self.settings, now_ms=now_ms):
+            self._segments.begin(active.end_offset)
 
     def move_start(self, start_offset: int) -> None:
         """Everything before `start_offset` is gone: unreadable now, off the disk with the next snapshot."""

@@ -1,11 +1,12 @@
 """The words of delays and schedules: what is asked for and what is told."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+from uuid import UUID
 
 from goqueue.model.ids import TopicName, TopicPartition
-from goqueue.model.messages import Headers, Lane
+from goqueue.model.messages import Headers, Lane, Message
 from goqueue.model.places import DelayKeeper, DelayKeepers, Place
 
 DELAY_HEADER = "goqueue-delay-ms"
@@ -199,3 +200,76 @@ class ListSchedules:
     @property
     def place(self) -> DelayKeeper:
         return DelayKeeper(TopicPartition(TopicName(self.topic), 0))
+
+
+# What nodes ask of each other: the keeper and the leaders of the partitions that messages go to.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepDelayed:
+    """Keep messages for partitions of a topic until they are due."""
+
+    topic: TopicName
+    topic_id: UUID
+    messages: Sequence[tuple[int, Message]]
+    """Each with its partition."""
+    revision: int
+    """Of the image in which the topic was seen: the keeper knows it too before it takes them."""
+
+    @property
+    def place(self) -> DelayKeeper:
+        return DelayKeeper(TopicPartition(self.topic, self.messages[0][0]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteDeliveries:
+    """Have in the journal what was delivered to a partition: its own log, which tells it, becomes shorter."""
+
+    target: TopicPartition
+
+    @property
+    def place(self) -> DelayKeeper:
+        return DelayKeeper(self.target)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindDelivered:
+    """What was delivered to a partition, by its log from an offset on? An older keeper is refused then."""
+
+    target: TopicPartition
+    topic_id: UUID
+    keeper_epoch: int
+    from_offset: int | None
+    """None: nothing was yet, and only the end is wanted."""
+    delayed_end: int
+    """Where the journal of the delays ends."""
+
+    @property
+    def place(self) -> TopicPartition:
+        return self.target
+
+
+class DeliveredFound(NamedTuple):
+    steps: Sequence[tuple[int, int]]
+    """Due times and offsets of the journal, see `core/delays/delivered.py`."""
+    end_offset: int
+    """Every delivery before this offset is in the steps, and committed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliverDue:
+    """Append messages that have fallen due, unless some were delivered that the keeper does not know of."""
+
+    target: TopicPartition
+    topic_id: UUID
+    keeper_epoch: int
+    known_offset: int
+    """Every delivery before this offset of the partition's log is known to the keeper, and none is behind."""
+    batches: Sequence[bytes]
+    lanes: Sequence[int]
+    numbers: Sequence[int]
+    """Of the messages, by which they were known until now."""
+
+    @property
+    def place(self) -> TopicPartition:
+        return self.target

@@ -52,10 +52,17 @@ def arming(broker: "Broker", created: ScheduleCreated, *, after_ms: int) -> list
     with suppress(Invalid):
         partition = partition_of(broker, created.topic, created.message.key)
     if partition is None:
-        partition = broker.topic(created.topic).take_turn()
+        partition = _any_partition(broker, created.topic)
     number = broker.delays.store.journal.end_offset
     waiting = Waiting(NEW, due_ms, created.topic_id, partition, message_of(created.message))
     return [waiting, ScheduleArmed(created.topic_id, created.name, due_ms, number, partition)]
+
+
+def _any_partition(broker: "Broker", topic: str) -> int:
+    opened = broker.topic(topic)
+    if broker.is_one_of_several:  # whoever leads it may be another node, of which nobody knows how it is
+        return next(opened.turns) % len(opened.partitions)
+    return opened.take_turn()
 
 
 def partition_of(broker: "Broker", topic: str, key: bytes | None) -> int | None:

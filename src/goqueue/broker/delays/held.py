@@ -27,6 +27,8 @@ async def decide_held(
 
     What has `end_number` or a higher one was delayed by the next transaction.
     """
+    if broker.is_one_of_several:
+        return  # nobody holds any: delayed messages of transactions are refused
     store = broker.delays.store
     while some := store.held.of_producer(producer_id, end_number)[:_AT_ONCE]:
         places = {store.moved.get(message.number, message.number): message for message in some}
@@ -65,6 +67,8 @@ def _decided(broker: Broker, message: HeldMessage, waiting: Waiting | None) -> R
 async def cancel_hanging(broker: Broker) -> list[Transaction | None]:
     """Cancel what is held for no transaction, open or decided; whose it was, if anybody's."""
     owners: dict[int, Transaction | None] = {}
+    if broker.is_one_of_several:
+        return []
     for message in broker.delays.store.held:
         owner = broker.transactions.of_producer(message.producer_id)
         if owner is None or not (_is_open(broker, owner, message) or _is_decided(owner, message)):

@@ -6,7 +6,7 @@ checkpoint beside the journal says from which offset on it has to be read. Both 
 whoever takes it over without them reads it from its start.
 """
 
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from goqueue.broker.delays.records import Record, RecordCodec
 from goqueue.broker.storage.journal import Journal
@@ -25,18 +25,21 @@ class DelayMachine(Protocol):
     def end_replay(self) -> None: ...
 
 
-class DelayJournal(Journal[Record]):
-    def __init__(self, partition: Partition, machine: DelayMachine) -> None:
+M = TypeVar("M", bound=DelayMachine)
+
+
+class DelayJournal(Journal[Record], Generic[M]):
+    def __init__(self, partition: Partition, machine: M) -> None:
         super().__init__(partition, RecordCodec())
-        self._machine = machine
+        self.machine = machine
 
     def replay(self) -> None:
-        offset = self._machine.begin_replay()
+        offset = self.machine.begin_replay()
         self._replay(max(offset, self.partition.log.start_offset))
-        self._machine.end_replay()
+        self.machine.end_replay()
 
     def _apply(self, event: Record, offset: int, now_ms: int) -> None:
-        self._machine.apply(event, offset, now_ms=now_ms)
+        self.machine.apply(event, offset, now_ms=now_ms)
 
     def _restore(self, event: Record, offset: int, written_ms: int) -> None:
-        self._machine.restore(event, offset, written_ms=written_ms)
+        self.machine.restore(event, offset, written_ms=written_ms)

@@ -7,36 +7,38 @@ first finds them. One keeps up: runs, checkpoints, space.
 A delivery is told by the partition's own log: its batches bear the keeper's mark as their producer, the last
 due time as their largest timestamp, and as sequence number how far the log of `__delayed` was looked at.
 Whatever crashes, reading that log from the last checkpoint on tells what has been delivered.
+
+With several nodes the keeper is whoever leads the journal, and asks the leaders of the partitions to append,
+a round at a time (`broker/delays/reaching.py`). All else is the same.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from goqueue.broker.appending import append_once
 from goqueue.broker.delays.arming import keep_up_schedules
+from goqueue.broker.delays.batches import batches_due
+from goqueue.broker.delays.deliveries import DELAYED_TOPIC, JOURNAL, Received, note_deliveries
+from goqueue.broker.delays.journal import DelayJournal
+from goqueue.broker.delays.reaching import deliver, forwarding_of, learn
 from goqueue.broker.delays.records import Record, Waiting
-from goqueue.broker.delays.scan import KEEPER_ID, find_deliveries
+from goqueue.broker.delays.scan import find_deliveries
 from goqueue.broker.delays.stock import FETCH_AHEAD_MS, LOAD_AHEAD_MS, Ready, Stock
 from goqueue.broker.delays.store import DelayStore
 from goqueue.broker.delays.targets import Target
 from goqueue.broker.delays.upkeep import DelayUpkeep
-from goqueue.broker.storage.journal import Submitted
+from goqueue.broker.storage.journal import Journal, Submitted
+from goqueue.broker.storage.journal_set import JournalSet
 from goqueue.broker.to_the_end import to_the_end
-from goqueue.broker.tracing.places import context_in, ids_of
 from goqueue.core.delays.delivered import Step
 from goqueue.core.delays.near import BEGINNING
-from goqueue.core.telemetry.telemetry import DELAYED
-from goqueue.log.partition_log import CheckedBatch
-from goqueue.model.errors import GoQueueError, NotFound, StorageFailed, StorageFull
-from goqueue.model.ids import TopicPartition
-from goqueue.model.messages import Message
-from goqueue.model.telemetry import TRACEPARENT
-from goqueue.records.batch import encode
-from goqueue.records.layout import SEQUENCE_MASK, read_header, stamp_producer
+from goqueue.model.delays import NoteDeliveries
+from goqueue.model.errors import CoordinatorLoading, GoQueueError, NotFound, StorageFailed, StorageFull
+from goqueue.model.ids import TopicName, TopicPartition
 
 if TYPE_CHECKING:  # the broker opens and keeps its delays through this module
     from goqueue.broker.broker import Broker
@@ -65,11 +67,26 @@ class Change(NamedTuple):
 
 
 class DelayKeeper:
-    def __init__(self, broker: "Broker", store: DelayStore) -> None:
+    def __init__(
+        self,
+        broker: "Broker",
+        *,
+        new_partition: "Callable[[TopicName, int], Partition]",
+        open_journal: Callable[[Journal[Record]], Awaitable[None]],
+    ) -> None:
         self._broker = broker
-        self.store = store
-        self.stock = Stock(store)
-        self._upkeep = DelayUpkeep(store)
+        self.journals = JournalSet(
+            DELAYED_TOPIC,
+            self._new_journal,
+            new_partition=new_partition,
+            open_journal=open_journal,
+            resume=self._resume,
+        )
+        self._store: DelayStore | None = None
+        self.stock: Stock
+        self._upkeep: DelayUpkeep
+        self.received: dict[TopicPartition, Received] = {}
+        """What partitions that this node leads have got, when another node is the keeper."""
         self.changing: dict[int, tuple[Change, asyncio.Future[None]]] = {}
         """Records that are being cancelled or moved: until the disk has it, their target stands still."""
         self._unblocking = asyncio.Lock()
@@ -77,20 +94,84 @@ class DelayKeeper:
         self._stock_wanted = asyncio.Event()
         self._upkeep_wanted = asyncio.Event()
         self._next_fire_ms = BEGINNING
+        self._round: asyncio.Task[None] | None = None
+        """Leaders of partitions have been asked to append, and not all have answered."""
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def store(self) -> DelayStore:
+        """What is pending. Raises NotCoordinator where another node keeps it."""
+        if self._store is None:
+            self.journals.numbered(JOURNAL)
+            raise CoordinatorLoading("the delayed messages are being read back")
+        return self._store
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this node keeps what is delayed."""
+        return self._store is not None
+
+    def _new_journal(self, partition: "Partition") -> DelayJournal[DelayStore]:
+        broker = self._broker
+        store = DelayStore(
+            partition,
+            broker.config.delays,
+            disk=broker.disk,
+            threads=broker.threads,
+            is_shared=broker.is_one_of_several,
+        )
+        return store.journal
+
+    def _resume(self, journal: DelayJournal[DelayStore]) -> None:
+        self._store = journal.machine
+        self.stock = Stock(journal.machine)
+        self._upkeep = DelayUpkeep(journal.machine)
+        self._next_fire_ms = BEGINNING
+        self._is_round_out = False
+
+    async def take_over(
+        self, partition: "Partition", read_back: Callable[[Journal[Any]], Awaitable[None]]
+    ) -> None:
+        """This node is the keeper from now on."""
+        self.let_go(partition.source.partition)
+        if await self.journals.take_over(partition, read_back) is not None:
+            await self.start()
+
+    def let_go(self, number: int) -> None:
+        """Another node is, or nobody. What was appended and not answered, the next keeper finds."""
+        self.journals.let_go(number)
+        tasks, self._tasks = self._tasks, []
+        if self._round is not None:
+            tasks.append(self._round)
+        for task in tasks:
+            task.cancel()
+        self._round = None
+        self._store = None
+        self.changing.clear()
 
     async def start(self) -> None:
         """After a start: learn what has been delivered since the last checkpoint, then begin."""
         store = self.store
-        for target in store.targets.all:
-            await self._try_to_learn(target)
-        counts = await self._broker.threads.run(store.count_pending, store.parts())
-        for target, pending in zip(store.targets.all, counts, strict=True):
+        if self._broker.is_one_of_several:
+            await asyncio.gather(*map(self._try_to_learn, store.targets.all))
+        else:
+            for target in store.targets.all:
+                await self._try_to_learn(target)
+        parts = store.parts()
+        counts = await self._broker.threads.run(store.count_pending, parts)
+        for target, pending in zip(store.targets.all, counts, strict=False):
             target.pending = pending
+        if self._store is not store:
+            return
         for work in (self._fire_on, self._stock_on, self._keep_up_on):
-            self._broker.keep(asyncio.get_running_loop().create_task(work()))
+            task = asyncio.get_running_loop().create_task(work())
+            self._broker.keep(task)
+            self._tasks.append(task)
 
     async def close(self) -> None:
         """Spare the next start from reading back entries, and from looking for deliveries."""
+        if self._broker.is_one_of_several:
+            return  # the next keeper is another node
         await self.store.drain()
         if self.store.is_changed and not self.store.journal.partition.is_failed:
             try:
@@ -109,7 +190,6 @@ class DelayKeeper:
     def submit(self, *records: Record) -> Submitted:
         """Submit records to the journal, and take the messages among them into care."""
         if self._is_unused:
-            self._broker.admit_alone("delayed messages")
             for event in (self._fire_wanted, self._stock_wanted, self._upkeep_wanted):
                 event.set()
         submitted = self.store.journal.submit(*records)
@@ -142,7 +222,7 @@ class DelayKeeper:
 
     def _changed(self, changed: Mapping[int, Change]) -> None:
         for offset in changed:
-            del self.changing[offset]
+            self.changing.pop(offset, None)
 
     def _standing(self) -> dict[int, int]:
         """Targets of which something is being changed, and from which due time on they stand still."""
@@ -154,7 +234,7 @@ class DelayKeeper:
     def _take_in(self, record: Waiting, offset: int) -> None:
         target = self.store.targets.at(record.topic_id, record.partition)
         if target.noted_offset is None:
-            partition = self.partition_of(target)
+            partition = None if self._broker.is_one_of_several else self.partition_of(target)
             if target.scan_offset == 0 and partition is not None and not partition.is_failed:
                 # Nothing is delivered there before a checkpoint says so: no use in looking before its end.
                 target.scan_offset = partition.log.flushed_offset
@@ -174,8 +254,14 @@ class DelayKeeper:
     async def noted(self, source: TopicPartition) -> AsyncIterator[None]:
         """A partition stands still meanwhile, and all that was delivered to it is in the journal.
 
-        Whoever shortens a partition's log needs this: the log would tell of its deliveries no more.
+        Whoever shortens a partition's log needs this: the log would tell of its deliveries no more. Where
+        there are several nodes it stands still for nobody, so what is to go must be chosen before.
         """
+        if self._store is None:
+            if self._broker.is_one_of_several:
+                await self._noted_elsewhere(source)
+            yield
+            return
         topic = self._broker.metadata.topics.get(source.topic)
         target = self.store.targets.find(topic.topic_id, source.partition) if topic is not None else None
         if target is None or target.noted_offset is None:
@@ -185,7 +271,9 @@ class DelayKeeper:
         try:
             partition = self.partition_of(target)
             if partition is not None:
-                if target.is_blocked:
+                if self._broker.is_one_of_several:
+                    await self._answered(target)
+                elif target.is_blocked:
                     # What it has got is known by its log alone.
                     await self._unblock(target)
                 else:
@@ -197,6 +285,19 @@ class DelayKeeper:
             yield
         finally:
             target.holds -= 1
+
+    async def _noted_elsewhere(self, source: TopicPartition) -> None:
+        await forwarding_of(self._broker, source).run(note_deliveries, NoteDeliveries(target=source))
+
+    async def _answered(self, target: Target) -> None:
+        """Return when it is known what a partition of another node has got, which gets no more meanwhile."""
+        store = self.store
+        if self._round is not None:
+            await asyncio.wait([self._round])
+        if target.is_blocked:
+            await self._unblock_all(store, [target])
+        if target.is_blocked or self._store is not store:
+            raise CoordinatorLoading("it is not known yet what was delivered")
 
     async def _note_if_there_is_room(self, target: Target) -> None:
         """On a full disk shortening a log is what helps. A crash may then deliver again what is gone."""
@@ -216,6 +317,9 @@ class DelayKeeper:
                 wait_ms = self.fire()
             except StorageFailed:
                 return  # the journal of the delays is lost: the broker stops
+            except GoQueueError as error:
+                log.warning("delays_not_fired reason=%s", error)  # another node is the keeper any moment
+                wait_ms = IDLE_MS
             await _pause(self._fire_wanted, REST_MS if self._is_unused else wait_ms)
 
     def fire(self) -> int:
@@ -224,6 +328,8 @@ class DelayKeeper:
         A partition tells by steps what it has got: everything due by a time, of what lay before an offset of
         `__delayed`. What is taken here must fit such a step, which is why some messages are put back.
         """
+        if self._round is not None:
+            return IDLE_MS  # its end is told
         now_ms = self._broker.clock.wall_ms()
         store, stock = self.store, self.stock
         commit_mark = store.journal.commit_mark
@@ -255,8 +361,11 @@ class DelayKeeper:
                 size += len(item.waiting.message.value or b"")
         for item in later:
             stock.put_back(item)
-        for index, items in taken.items():
-            self._deliver_parts(store.targets.all[index], items, parted_ms, commit_mark)
+        if self._broker.is_one_of_several:
+            self._send_out(store, taken, parted_ms, commit_mark)
+        else:
+            for index, items in taken.items():
+                self._deliver_parts(store.targets.all[index], items, parted_ms, commit_mark)
         if any(item.offset >= commit_mark for item in later):
             self._hurry()
         is_busy = bool(count or later)
@@ -279,13 +388,41 @@ class DelayKeeper:
     def _deliver_parts(
         self, target: Target, items: list[Ready], parted_ms: int | None, commit_mark: int
     ) -> None:
-        """Deliver to one partition. Messages of one due time that do not all go now make their own step."""
-        parted = [item for item in items if item.due_ms == parted_ms]
-        whole = items[: len(items) - len(parted)]
-        if whole:
-            self._deliver(target, whole, Step(whole[-1].due_ms, commit_mark))
-        if parted and not target.is_blocked:
-            self._deliver(target, parted, Step(parted[-1].due_ms, parted[-1].offset + 1))
+        for part, step in _parts(items, parted_ms, commit_mark):
+            if not target.is_blocked:
+                self._deliver(target, part, step)
+
+    def _send_out(
+        self, store: DelayStore, taken: Mapping[int, list[Ready]], parted_ms: int | None, commit_mark: int
+    ) -> None:
+        """Have the leaders of partitions append; no more is sent before all of them have answered.
+
+        What a leader refuses, or does not answer in time, is looked up before that partition gets more.
+        """
+        if not taken:
+            return
+
+        async def send(target: Target, items: list[Ready]) -> None:
+            for part, step in _parts(items, parted_ms, commit_mark):
+                end_offset = await deliver(self._broker, store, target, part, step)
+                if end_offset is None:
+                    self._block(target)
+                    return
+                self._note_delivered(store, target, part, step)
+                self._confirm(store, target, step, end_offset)
+
+        async def send_all() -> None:
+            sending = (send(store.targets.all[index], items) for index, items in taken.items())
+            await asyncio.gather(*sending)
+
+        self._round = asyncio.get_running_loop().create_task(send_all())
+        self._broker.keep(self._round)
+        self._round.add_done_callback(self._end_round)
+
+    def _end_round(self, task: "asyncio.Task[None]") -> None:
+        if self._round is task:
+            self._round = None
+            self._fire_wanted.set()
 
     def _deliver(self, target: Target, items: list[Ready], step: Step) -> None:
         partition = self.partition_of(target)
@@ -293,7 +430,7 @@ class DelayKeeper:
             self.forget(target)
             return
         try:
-            base_offset, _ = append_once(partition, _batches(self._broker, items, step))
+            base_offset, _ = append_once(partition, batches_due(self._broker, items, step))
             committed = partition.committed(partition.log.end_offset)
         except NotFound:
             self.forget(target)
@@ -304,16 +441,19 @@ class DelayKeeper:
         self._broker.telemetry.of(partition.source).due(
             base_offset, [item.waiting.number for item in items], self._broker.clock.wall_us()
         )
+        self._note_delivered(self.store, target, items, step)
+        end_offset = partition.log.end_offset
+        if committed is None:
+            self._confirm(self.store, target, step, end_offset)
+        else:
+            committed.add_done_callback(partial(self._confirm_or_block, target, step, end_offset))
+
+    def _note_delivered(self, store: DelayStore, target: Target, items: list[Ready], step: Step) -> None:
         target.delivered.add(step)
         target.pending -= len(items)
         for item in items:
             if item.waiting.number != item.offset:
-                self.store.moved.pop(item.waiting.number, None)
-        end_offset = partition.log.end_offset
-        if committed is None:
-            self._confirm(target, step, end_offset)
-        else:
-            committed.add_done_callback(partial(self._confirm_or_block, target, step, end_offset))
+                store.moved.pop(item.waiting.number, None)
 
     def _confirm_or_block(
         self, target: Target, step: Step, end_offset: int, committed: "asyncio.Future[None]"
@@ -321,12 +461,12 @@ class DelayKeeper:
         if committed.cancelled() or committed.exception() is not None:
             self._block(target)
         else:
-            self._confirm(target, step, end_offset)
+            self._confirm(self.store, target, step, end_offset)
 
-    def _confirm(self, target: Target, step: Step, end_offset: int) -> None:
+    def _confirm(self, store: DelayStore, target: Target, step: Step, end_offset: int) -> None:
         target.confirmed.add(step)
         target.scan_offset = max(target.scan_offset, end_offset)
-        self.store.is_changed = True
+        store.is_changed = True
 
     def _block(self, target: Target) -> None:
         """Its log refuses or has failed: wait until it is well, then see what is in it."""
@@ -362,17 +502,24 @@ class DelayKeeper:
 
     async def _stock(self) -> None:
         store, now_ms = self.store, self._broker.clock.wall_ms()
+        now_ns = self._broker.clock.monotonic_ns()
+        blocked = [each for each in store.targets.all if each.is_blocked and now_ns >= each.blocked_until_ns]
+        if blocked and self._broker.is_one_of_several:
+            await self._unblock_all(store, blocked)
+        else:
+            for target in blocked:
+                await self._unblock(target)
         for target in store.targets.all:
-            if target.is_blocked:
-                if self._broker.clock.monotonic_ns() >= target.blocked_until_ns:
-                    await self._unblock(target)
-            elif not target.is_gone and self.partition_of(target) is None:
+            if not target.is_blocked and not target.is_gone and self.partition_of(target) is None:
                 self.forget(target)
         await self.stock.load(now_ms)
         await self.stock.fetch(now_ms)
         self._fire_wanted.set()
         if any(target.noted_offset is None for target in store.targets.all):
-            await store.checkpoint()
+            if self._broker.is_one_of_several:
+                await self._meet_new(store)
+            else:
+                await store.checkpoint()
             self._fire_wanted.set()
         keep_up_schedules(self._broker)
 
@@ -381,6 +528,31 @@ class DelayKeeper:
         async with self._unblocking:
             if target.is_blocked:
                 await self._look_up(target)
+
+    async def _unblock_all(self, store: DelayStore, blocked: Sequence[Target]) -> None:
+        """The same for several whose leaders are other nodes: they are asked side by side."""
+        async with self._unblocking:
+            learnt = await asyncio.gather(*map(self._try_to_learn, blocked))
+            counts = await self._broker.threads.run(store.count_pending, store.parts())
+            for target, is_learnt in zip(blocked, learnt, strict=True):
+                if is_learnt:
+                    target.pending = 0 if target.is_gone else counts[target.index]
+                    target.is_blocked = False
+            if any(learnt):
+                self.stock.reset()
+
+    async def _meet_new(self, store: DelayStore) -> None:
+        """Targets that have never got anything: the journal says so before they do."""
+        new = [each for each in store.targets.all if each.noted_offset is None and not each.is_gone]
+        met = [
+            target
+            for target, is_met in zip(new, await asyncio.gather(*map(self._try_to_learn, new)), strict=True)
+            if is_met and not target.is_gone
+        ]
+        await store.journal.submit(*map(store.note, met))
+        for target in met:
+            target.noted_offset = target.told_offset = target.scan_offset
+            target.is_blocked = False
 
     async def _look_up(self, target: Target) -> None:
         partition = self.partition_of(target)
@@ -411,6 +583,9 @@ class DelayKeeper:
         partition = self.partition_of(target)
         if partition is None:
             target.is_gone = True
+            return
+        if self._broker.is_one_of_several:
+            await learn(self._broker, self.store, target)
             return
         # What is in its log but not safe yet must be one or the other before it is counted.
         committed = partition.committed(partition.log.end_offset)
@@ -478,21 +653,12 @@ class DelayKeeper:
         return bool(chosen)
 
 
-def _batches(broker: "Broker", items: list[Ready], step: Step) -> list[CheckedBatch]:
-    """Messages as they go into their partition: their time is when they were due."""
-    messages = []
-    ids, samples = ids_of(broker, DELAYED), broker.telemetry.delayed.samples
-    for due_ms, _, _, waiting in items:
-        value, key, headers, lane = waiting.message[:4]
-        if samples(waiting.number) and not (headers and context_in(headers)):
-            headers = (*headers, (TRACEPARENT, ids.traceparent(waiting.number)))
-        messages.append(Message(value, key, headers, lane, None, due_ms))
-    batches = []
-    for body, lane in encode(messages, now_ms=step.due_ms):
-        sequence = step.end_offset & SEQUENCE_MASK
-        stamp_producer(body, producer_id=KEEPER_ID, producer_epoch=0, base_sequence=sequence)
-        batches.append(CheckedBatch(read_header(body), body, lane))
-    return batches
+def _parts(items: list[Ready], parted_ms: int | None, commit_mark: int) -> list[tuple[list[Ready], Step]]:
+    """What goes to one partition. Messages of one due time that do not all go now make their own step."""
+    parted = [item for item in items if item.due_ms == parted_ms]
+    whole = items[: len(items) - len(parted)]
+    parts = [(whole, Step(whole[-1].due_ms, commit_mark))] if whole else []
+    return [*parts, (parted, Step(parted[-1].due_ms, parted[-1].offset + 1))] if parted else parts
 
 
 async def _pause(event: asyncio.Event, wait_ms: int) -> None:

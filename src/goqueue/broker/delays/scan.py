@@ -12,13 +12,17 @@ KEEPER_ID = ProducerId(-2)
 _READ_BYTES = 4 * 1024 * 1024
 
 
-def find_deliveries(log: PartitionLog, from_offset: int, delayed_end: int) -> tuple[list[Step], int]:
-    """The deliveries from an offset on, and where the log ends. Waits for the disk.
+def find_deliveries(
+    log: PartitionLog, from_offset: int, delayed_end: int, end_offset: int | None = None
+) -> tuple[list[Step], int]:
+    """The deliveries from an offset on, up to another or where the log ends, and that. Waits for the disk.
 
     A batch has room for the low bits of an offset in `__delayed`; the rest follows from where that ends.
     """
     steps: list[Step] = []
-    offset, end_offset = max(from_offset, log.start_offset), log.end_offset
+    offset = max(from_offset, log.start_offset)
+    if end_offset is None:
+        end_offset = log.end_offset
     while offset < end_offset:
         try:
             chunk = log.read(offset, _READ_BYTES, end_offset=end_offset, read_bytes=from_disk)

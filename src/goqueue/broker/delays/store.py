@@ -57,9 +57,19 @@ _CLOSE_OFFSETS = 200
 
 
 class DelayStore:
-    def __init__(self, partition: Partition, config: DelayConfig, *, disk: Disk, threads: Threads) -> None:
-        self.journal = DelayJournal(partition, self)
+    def __init__(
+        self,
+        partition: Partition,
+        config: DelayConfig,
+        *,
+        disk: Disk,
+        threads: Threads,
+        is_shared: bool = False,
+    ) -> None:
+        """`is_shared`: several nodes take turns with the journal, and it has all that the next one needs."""
+        self.journal: DelayJournal[DelayStore] = DelayJournal(partition, self)
         self.config = config
+        self.is_shared = is_shared
         self._disk = disk
         self.threads = threads
         self.targets = Targets()
@@ -88,6 +98,9 @@ class DelayStore:
 
     def begin_replay(self) -> int:
         """Take what the checkpoint tells; returns from where the journal goes on. Waits for the disk."""
+        if self.is_shared:
+            self.runs = self.run_files.open([])  # those of before are of another time, or another's
+            return 0
         checkpoint, self._is_checkpoint_lost = self._load_checkpoint()
         self.runs = self._open_runs(checkpoint)
         for state in checkpoint.targets:
@@ -267,6 +280,9 @@ class DelayStore:
             await asyncio.wait([self._saving])
 
     async def _checkpoint(self) -> None:
+        if self.is_shared:
+            await self._note_deliveries()
+            return
         async with self._checkpoint_lock:
             state = self._state()
             noted = [(target, target.scan_offset) for target in self.targets.all]
@@ -282,6 +298,27 @@ class DelayStore:
                 raise
             for target, scan_offset in noted:
                 target.noted_offset = scan_offset
+
+    async def _note_deliveries(self) -> None:
+        """Tell the journal what was delivered: whoever takes it over looks for what came later alone."""
+        async with self._checkpoint_lock:
+            self.is_changed = False
+            noted = [
+                (target, target.scan_offset)
+                for target in self.noted_targets()
+                if target.told_offset != target.scan_offset
+            ]
+            try:
+                await self.journal.submit(*(self.note(target) for target, _ in noted))
+            except GoQueueError:
+                self.is_changed = True
+                raise
+            for target, scan_offset in noted:
+                target.told_offset = target.noted_offset = scan_offset
+
+    def noted_targets(self) -> list[Target]:
+        """Targets that something may have been delivered to."""
+        return [each for each in self.targets.all if each.noted_offset is not None and not each.is_gone]
 
     def _state(self) -> Checkpoint:
         return Checkpoint(

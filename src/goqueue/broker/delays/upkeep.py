@@ -81,8 +81,11 @@ class DelayUpkeep:
     async def reclaim(self) -> None:
         """Drop the entries of what is done, and the part of the log that none of the others needs."""
         # The journal keeps all that is needed to do without the checkpoint, should that be lost. What it
-        # tells of deliveries speaks of messages before it, and may go where they are gone.
+        # tells of deliveries speaks of messages before it, and may go where they are gone; but where there
+        # is no checkpoint at all, a target that it does not speak of is one that has got nothing.
         self._store.journal.submit(*self._store.schedules.whole_state())
+        if self._store.is_shared:
+            self._store.journal.submit(*map(self._store.note, self._store.noted_targets()))
         await self.write_run()
         live_offset = (
             await self._merge(list(self._store.runs)) if self._store.runs else self._store.entries_offset

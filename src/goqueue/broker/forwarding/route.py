@@ -4,8 +4,8 @@ image.
 
 from collections.abc import Iterable, Mapping
 
+from goqueue.broker.delays.deliveries import DELAYED_TOPIC
 from goqueue.broker.groups.journal import OFFSETS_TOPIC
-from goqueue.broker.opening import DELAYED_TOPIC
 from goqueue.broker.queue.delivery import journal_of_nonce
 from goqueue.broker.schemas.state import JOURNAL, SCHEMAS_TOPIC
 from goqueue.broker.storage.journal_set import journal_number

@@ -9,6 +9,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.delays import deliveries, schedules
+from goqueue.broker.delays import verbs as delayed
+from goqueue.broker.delays.keeping import keep_delayed
 from goqueue.broker.forwarding import gathering, joining, stories
 from goqueue.broker.forwarding.bulk import append_in_shares
 from goqueue.broker.forwarding.gathering import Gather, at_one_or_everywhere, everywhere
@@ -40,7 +43,7 @@ from goqueue.broker.tracing.story import hear_of_traces
 from goqueue.broker.write.append_entries import append_entries
 from goqueue.broker.write.publish import publish
 from goqueue.model import commands as messages
-from goqueue.model import delivery
+from goqueue.model import delays, delivery
 from goqueue.model import group_commands as group
 from goqueue.model import groups as told
 from goqueue.model import schema_commands as registry
@@ -164,6 +167,23 @@ _SCHEMAS: Mapping[type, Passed] = {
     registry.SetRegistryMode: Passed(schemas.set_registry_mode, None, afterwards=_registry_read),
     registry.FollowRegistry: Passed(schemas.follow_registry, registry.RegistryNews),
 }
+_DELAYS: Mapping[type, Passed] = {
+    delays.KeepDelayed: _once(keep_delayed, list[delays.Postponed]),
+    delays.NoteDeliveries: Passed(deliveries.note_deliveries, None),
+    delays.FindDelivered: Passed(deliveries.find_delivered, delays.DeliveredFound),
+    delays.DeliverDue: Passed(deliveries.deliver_due, int),
+    delays.ListDelayed: Passed(delayed.list_delayed, list[delays.DelayedView]),
+    delays.GetDelayed: Passed(delayed.get_delayed, delays.DelayedView),
+    delays.CancelDelayed: _once(delayed.cancel_delayed, None),
+    delays.MoveDelayed: Passed(delayed.move_delayed, delays.DelayedView),
+    delays.CountDelayed: Passed(delayed.delay_stats, delays.DelayStats),
+    delays.CreateSchedule: _once(schedules.create_schedule, delays.ScheduleView),
+    delays.ListSchedules: Passed(schedules.schedule_names, list[str]),
+    delays.DescribeSchedule: Passed(schedules.describe_schedule, delays.ScheduleView),
+    delays.PauseSchedule: Passed(schedules.pause_schedule, delays.ScheduleView),
+    delays.ResumeSchedule: Passed(schedules.resume_schedule, delays.ScheduleView),
+    delays.EndSchedule: _once(schedules.end_schedule, None),
+}
 _TRACING: Mapping[type, Passed] = {
     traces.TraceMessage: Passed(tracing.trace_of, traces.Trace, stories.trace_by_leader),
     traces.FindTrace: Passed(tracing.trace_by_id, traces.Trace, stories.find_everywhere),
@@ -174,4 +194,12 @@ _TRACING: Mapping[type, Passed] = {
     ),
 }
 
-PASSED_ON: Mapping[type, Passed] = {**_MESSAGES, **_TOPICS, **_GROUPS, **_QUEUE, **_SCHEMAS, **_TRACING}
+PASSED_ON: Mapping[type, Passed] = {
+    **_MESSAGES,
+    **_TOPICS,
+    **_GROUPS,
+    **_QUEUE,
+    **_SCHEMAS,
+    **_DELAYS,
+    **_TRACING,
+}

@@ -22,6 +22,8 @@ def _connections(view: View) -> Iterable[Sample]:
 
 def _pending(view: View) -> Iterable[Sample]:
     counts: dict[str, int] = {}
+    if not view.broker.delays.is_here:
+        return []  # another node keeps them, and tells
     for name, count in delay_stats(view.broker, CountDelayed()).pending_by_topic.items():
         label = view.topic_label(name)
         counts[label] = counts.get(label, 0) + count
@@ -30,12 +32,16 @@ def _pending(view: View) -> Iterable[Sample]:
 
 def _late_seconds(view: View) -> float:
     """Since when the next delayed message should have been delivered."""
+    if not view.broker.delays.is_here:
+        return 0
     stock = view.broker.delays.stock
     times_ms = [time_ms for time_ms in (stock.next_ready_ms, stock.next_near_ms) if time_ms is not None]
     return max(view.now_ms - min(times_ms, default=view.now_ms), 0) / 1000
 
 
 def _schedules(view: View) -> Iterable[Sample]:
+    if not view.broker.delays.is_here:
+        return ()
     schedules = view.broker.delays.store.schedules.schedules.values()
     paused = sum(schedule.is_paused for schedule in schedules)
     return ((("active",), len(schedules) - paused), (("paused",), paused))

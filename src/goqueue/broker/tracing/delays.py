@@ -39,6 +39,8 @@ async def delayed_tale(
 
     `is_followed`: the place of one that was delivered is searched for, if it was not heard.
     """
+    if not broker.delays.is_here:
+        return None  # another node keeps it
     store = broker.delays.store
     kept = await broker.threads.run(_look, store, number)
     topic = None if kept is None else broker.metadata.names.get(kept.waiting.topic_id)

@@ -129,6 +129,8 @@ async def find_delivered(
 
 async def find_scheduled(broker: Broker, message: StoredMessage, context: TraceContext) -> TracePlace | None:
     """The number that a message had while it waited, by the trace and the due time that it has kept."""
+    if not broker.delays.is_here:
+        return None  # another node keeps what is delayed
     delayed = broker.delays.store.journal.partition
     is_part = _is_part_of(context.trace_id)
     found = await broker.threads.run(_search_end, delayed.log, delayed.commit_mark, context, is_part)
@@ -163,8 +165,9 @@ async def find_by_trace_id(broker: Broker, trace_id: str) -> list[TracePlace]:
             for partition in topic.partitions
             if partition.is_here and not partition.is_failed
         ]
-        delayed = broker.delays.store.journal.partition
-        logs.append((DELAYED, delayed.log, delayed.commit_mark))
+        if broker.delays.is_here:
+            delayed = broker.delays.store.journal.partition
+            logs.append((DELAYED, delayed.log, delayed.commit_mark))
         found = await broker.threads.run(
             _search_ends, logs, trace_id, min(max_bytes, broker.config.tracing.search_bytes)
         )

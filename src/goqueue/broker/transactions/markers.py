@@ -26,7 +26,7 @@ def reach_of(broker: Broker, known: Transaction) -> Reach:
     partitions = [still_there(broker, target) for target in known.partitions]
     return Reach(
         tuple(0 if partition is None else partition.log.end_offset for partition in partitions),
-        broker.delays.store.journal.end_offset,
+        broker.delays.store.journal.end_offset if broker.delays.is_here else 0,
     )
 
 

@@ -64,7 +64,12 @@ def _explains_gap(broker: Broker, partition: Partition, header: BatchHeader, fir
 
 
 def find_target(broker: Broker, partition: Partition) -> Target | None:
-    """The partition as one that delayed messages go to, if there have been any."""
+    """The partition as one that delayed messages go to, if there have been any.
+
+    Several nodes take no delayed messages of producers that number theirs: there are no marks to look at.
+    """
+    if broker.is_one_of_several:
+        return None
     topic = broker.metadata.topics.get(partition.source.topic)
     if topic is None:
         return None
@@ -103,6 +108,7 @@ def part_by_time(
         first = numbers.stop
     if not any(split.later for split in splits):
         return []
+    broker.admit_alone("delayed messages in record batches")
     if partition.account is not None:
         due_ms = max(message.due_ms or 0 for split in splits for message in split.later)
         check_due(broker, partition.source.topic, due_ms)

@@ -11,7 +11,8 @@ from itertools import chain, count, repeat
 from typing import NamedTuple, cast
 
 from goqueue.broker.appending import batches_of, store
-from goqueue.broker.broker import Broker, OpenTopic
+from goqueue.broker.broker import Broker, Forwarding, OpenTopic
+from goqueue.broker.delays.keeping import keep_delayed
 from goqueue.broker.delays.verbs import postpone
 from goqueue.broker.schemas.check import misfits, quarantine_for
 from goqueue.broker.schemas.quarantine import open_quarantine, told
@@ -20,7 +21,7 @@ from goqueue.broker.tenants.quotas import admit_messages, message_bytes_max, ove
 from goqueue.core.access.account import Account
 from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.commands import Placed, Publish, Published, Quarantined
-from goqueue.model.delays import Postponed
+from goqueue.model.delays import KeepDelayed, Postponed
 from goqueue.model.errors import (
     GoQueueError,
     Invalid,
@@ -134,7 +135,7 @@ async def _take_in(broker: Broker, command: Publish, topic: OpenTopic) -> _Taken
         if stored.committed is not None:
             waiting.append((indexes, stored.committed))
     if later:
-        waiting += _postpone(broker, command, messages, later, results)
+        waiting += await _postpone(broker, command, messages, later, results)
     if aside:
         await _set_aside(broker, command, messages, aside, problems, results)
     return _Taken(command, results, waiting)
@@ -264,7 +265,7 @@ def _places(
     return zip(count(base_offset), indexes, lanes, strict=False)
 
 
-def _postpone(
+async def _postpone(
     broker: Broker,
     command: Publish,
     messages: Sequence[Message],
@@ -272,6 +273,9 @@ def _postpone(
     results: Results,
 ) -> list[tuple[list[int], Awaitable[None]]]:
     """Keep messages until they are due; what is left to wait for."""
+    if broker.forwarding is not None:
+        await _postpone_at_keeper(broker, command, messages, later, results, broker.forwarding)
+        return []
     indexes = [index for index, _ in later]
     try:
         postponed, submitted = postpone(
@@ -284,6 +288,31 @@ def _postpone(
         results[index] = place
     committed = submitted.committed() if command.acks is Acks.ALL else None
     return [] if committed is None else [(indexes, committed)]
+
+
+async def _postpone_at_keeper(
+    broker: Broker,
+    command: Publish,
+    messages: Sequence[Message],
+    later: list[tuple[int, int]],
+    results: Results,
+    forwarding: Forwarding,
+) -> None:
+    """The same where several nodes have one keeper: it answers when they are committed, whatever the acks."""
+    given = KeepDelayed(
+        topic=command.topic,
+        topic_id=broker.metadata.topic(command.topic).topic_id,
+        messages=[(partition, messages[index]) for index, partition in later],
+        revision=broker.metadata.revision,
+    )
+    indexes = [index for index, _ in later]
+    try:
+        postponed = await forwarding.run(keep_delayed, given)
+    except GoQueueError as error:
+        _refuse(broker, command, results, indexes, error)
+        return
+    for index, place in zip(indexes, postponed, strict=True):
+        results[index] = place
 
 
 async def _set_aside(

@@ -90,6 +90,7 @@ def _take_in(
         looked = Looked([batch], [open_batch(batch.body, batch.lane)], problems)
         incoming = Incoming([header], [batch.body], batch.lane)
         return take_in(broker, partition, incoming, Acks.ALL, looked, numbering)
+    broker.admit_alone("delayed messages of producers that number them")
     later = DelaySplit([], [message], [0], trailing=1)
     if command.sequence is None:
         header = header._replace(base_sequence=NO_SEQUENCE)  # it takes none of the log's

@@ -4,9 +4,9 @@ from uuid import UUID
 
 import pytest
 
+from goqueue.broker.delays.deliveries import DELAYED_TOPIC
 from goqueue.broker.forwarding.route import route
 from goqueue.broker.groups.journal import OFFSETS_TOPIC
-from goqueue.broker.opening import DELAYED_TOPIC
 from goqueue.broker.schemas.state import SCHEMAS_TOPIC
 from goqueue.broker.storage.journal_set import JOURNAL_COUNT, journal_number
 from goqueue.broker.transactions.journal import TRANSACTIONS_TOPIC

@@ -10,6 +10,7 @@ from litestar.params import PathParameter, QueryParameter, RawBody
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays.keeper import TICK_MS
 from goqueue.broker.delays.verbs import cancel_delayed, delay_stats, get_delayed, list_delayed, move_delayed
+from goqueue.broker.forwarding.at_home import at_home, seen_at_home
 from goqueue.edge.http.delays.bodies import (
     DelayedCancelled,
     DelayedList,
@@ -61,7 +62,7 @@ async def list_delayed_route(
 ) -> DelayedList:
     count, first = _number(limit, LIMIT, LIMIT_MAX), _number(skip, 0, _INT64_MAX)
     now_ms = broker.clock.wall_ms()
-    found = await list_delayed(broker, ListDelayed(topic=topic, limit=count, skip=first))
+    found = await at_home(broker, list_delayed, ListDelayed(topic=topic, limit=count, skip=first))
     return DelayedList(topic, [_body_of(view, now_ms) for view in found], len(found), count, first)
 
 
@@ -75,7 +76,8 @@ async def list_delayed_route(
 async def get_delayed_route(
     broker: NamedDependency[Broker], topic: _Topic, offset: _Number
 ) -> DelayedMessage:
-    return _body_of(await get_delayed(broker, GetDelayed(topic=topic, number=offset)), broker.clock.wall_ms())
+    found = await at_home(broker, get_delayed, GetDelayed(topic=topic, number=offset))
+    return _body_of(found, broker.clock.wall_ms())
 
 
 @delete(
@@ -89,7 +91,7 @@ async def get_delayed_route(
 async def cancel_delayed_route(
     broker: NamedDependency[Broker], topic: _Topic, partition: _Partition, offset: _Number
 ) -> DelayedCancelled:
-    await cancel_delayed(broker, CancelDelayed(topic=topic, partition=partition, number=offset))
+    await at_home(broker, cancel_delayed, CancelDelayed(topic=topic, partition=partition, number=offset))
     return DelayedCancelled(topic, partition, offset)
 
 
@@ -110,18 +112,16 @@ async def move_delayed_route(
         raise Invalid("to move a message give its delay or deliverAt")
     now_ms = broker.clock.wall_ms()
     due_ms = due_time(request.delay, request.deliver_at, now_ms)
-    moved = await move_delayed(
-        broker,
-        MoveDelayed(
-            topic=topic, partition=partition, number=offset, due_ms=now_ms if due_ms is None else due_ms
-        ),
+    command = MoveDelayed(
+        topic=topic, partition=partition, number=offset, due_ms=now_ms if due_ms is None else due_ms
     )
+    moved = await at_home(broker, move_delayed, command)
     return _body_of(moved, now_ms)
 
 
 @get("/delay/stats", operation_id="delayStats", summary="How many messages wait, and have waited", tags=_TAGS)
 async def delay_stats_route(broker: NamedDependency[Broker]) -> DelayStatsBody:
-    stats = delay_stats(broker, CountDelayed())
+    stats = await seen_at_home(broker, delay_stats, CountDelayed())
     return DelayStatsBody(
         total_scheduled=stats.scheduled,
         total_delivered=stats.delivered,

@@ -1,5 +1,6 @@
 """Schedules over HTTP: messages that are published again and again, at the times a cron expression names."""
 
+from contextlib import suppress
 from typing import Annotated
 
 import msgspec
@@ -16,6 +17,8 @@ from goqueue.broker.delays.schedules import (
     resume_schedule,
     schedule_names,
 )
+from goqueue.broker.forwarding.at_home import at_home, seen_at_home
+from goqueue.broker.slices import Slices
 from goqueue.edge.http.delays.bodies import (
     CreateScheduleBody,
     ScheduleBody,
@@ -28,7 +31,7 @@ from goqueue.edge.http.messages.reading import base64_of, shown_headers
 from goqueue.edge.http.parts.bodies import PRIORITY_OF_LANE, MessageBody
 from goqueue.edge.http.parts.decoding import decode
 from goqueue.edge.http.parts.openapi import errors, takes
-from goqueue.edge.http.parts.paging import ALL, After, Limit, names_in_page, shown_in_slices
+from goqueue.edge.http.parts.paging import ALL, After, Limit, names_in_page
 from goqueue.edge.http.parts.times import format_time
 from goqueue.model.delays import (
     CreateSchedule,
@@ -40,6 +43,7 @@ from goqueue.model.delays import (
     ScheduledMessage,
     ScheduleView,
 )
+from goqueue.model.errors import NotFound
 from goqueue.model.ids import TopicName
 from goqueue.model.names import PLAIN_NAME_PATTERN
 from goqueue.wire import delays as wire
@@ -65,17 +69,14 @@ async def create_schedule_route(
     broker: NamedDependency[Broker], topic: _Topic, body: RawBody
 ) -> ScheduleBody:
     request = decode(_decoder, body)
-    view = await create_schedule(
-        broker,
-        CreateSchedule(
-            topic=TopicName(topic),
-            name=request.name or "",
-            cron=request.cron,
-            time_zone=request.time_zone or "UTC",
-            message=_message_of(request.message),
-        ),
+    command = CreateSchedule(
+        topic=TopicName(topic),
+        name=request.name or "",
+        cron=request.cron,
+        time_zone=request.time_zone or "UTC",
+        message=_message_of(request.message),
     )
-    return _body_of(view)
+    return _body_of(await at_home(broker, create_schedule, command))
 
 
 @get(
@@ -88,12 +89,15 @@ async def create_schedule_route(
 async def list_schedules_route(
     broker: NamedDependency[Broker], topic: _Topic, limit: Limit = ALL, after: After = None
 ) -> ScheduleList:
-    page = names_in_page(schedule_names(broker, ListSchedules(topic=topic)), limit, after)
-    schedules = await shown_in_slices(
-        broker,
-        page.rows,
-        lambda name: _body_of(describe_schedule(broker, DescribeSchedule(topic=topic, name=name))),
-    )
+    names = await seen_at_home(broker, schedule_names, ListSchedules(topic=topic))
+    page = names_in_page(names, limit, after)
+    slices = Slices(broker.clock)
+    schedules = []
+    for name in page.rows:
+        await slices.pause()
+        with suppress(NotFound):  # it has ended meanwhile
+            command = DescribeSchedule(topic=topic, name=name)
+            schedules.append(_body_of(await seen_at_home(broker, describe_schedule, command)))
     return ScheduleList(topic, schedules, page.next)
 
 
@@ -107,7 +111,8 @@ async def list_schedules_route(
 async def describe_schedule_route(
     broker: NamedDependency[Broker], topic: _Topic, name: _Name
 ) -> ScheduleBody:
-    return _body_of(describe_schedule(broker, DescribeSchedule(topic=topic, name=name)))
+    command = DescribeSchedule(topic=topic, name=name)
+    return _body_of(await seen_at_home(broker, describe_schedule, command))
 
 
 @post(
@@ -119,7 +124,7 @@ async def describe_schedule_route(
     responses=errors(400, 403, 404, 503, 507),
 )
 async def pause_schedule_route(broker: NamedDependency[Broker], topic: _Topic, name: _Name) -> ScheduleBody:
-    return _body_of(await pause_schedule(broker, PauseSchedule(topic=topic, name=name)))
+    return _body_of(await at_home(broker, pause_schedule, PauseSchedule(topic=topic, name=name)))
 
 
 @post(
@@ -131,7 +136,7 @@ async def pause_schedule_route(broker: NamedDependency[Broker], topic: _Topic, n
     responses=errors(400, 403, 404, 503, 507),
 )
 async def resume_schedule_route(broker: NamedDependency[Broker], topic: _Topic, name: _Name) -> ScheduleBody:
-    return _body_of(await resume_schedule(broker, ResumeSchedule(topic=topic, name=name)))
+    return _body_of(await at_home(broker, resume_schedule, ResumeSchedule(topic=topic, name=name)))
 
 
 @delete(
@@ -145,7 +150,7 @@ async def resume_schedule_route(broker: NamedDependency[Broker], topic: _Topic, 
 async def delete_schedule_route(
     broker: NamedDependency[Broker], topic: _Topic, name: _Name
 ) -> ScheduleDeleted:
-    await end_schedule(broker, EndSchedule(topic=topic, name=name))
+    await at_home(broker, end_schedule, EndSchedule(topic=topic, name=name))
     return ScheduleDeleted(topic, name)
 
 
