@@ -18,7 +18,7 @@ from goqueue.core.cluster.controller import (
 )
 from goqueue.core.cluster.reassignments import ENDED_KEPT
 from goqueue.core.cluster.values import Topic, node_key, part_key, topic_key
-from goqueue.model.cluster import ABSENT, Guard, MoveState, NodeId, NodeState, Order, OrderKind
+from goqueue.model.cluster import ABSENT, Guard, Member, MoveState, NodeId, NodeState, Order, OrderKind
 from goqueue.model.ids import TopicName
 from goqueue.model.settings import TopicSettings
 from tests.unit.core.cluster_world import A, B, C, ClusterWorld, D
@@ -453,6 +453,17 @@ def test_it_is_not_made_where_there_is_nobody_to_hold_it_and_once_whoever_decide
     assert decide(world_of().image, wanted=(JOURNALS,)) == []
     first, second = (decide(world_of(A).image, wanted=(JOURNALS,)) for _ in range(2))
     assert first == second
+
+
+def test_nodes_that_have_joined_and_are_not_ready_yet_are_waited_for_until_it_is_late() -> None:
+    world = world_of(A)
+    for node in (A, B):
+        world.image.members[node] = Member(folder_id=node)
+
+    assert decide(world.image, wanted=(JOURNALS,)) == []
+    assert len(decide(world.image, wanted=(JOURNALS,), balances=True)) == 1
+    world.image.members[B] = Member(folder_id=B, is_retired=True)
+    assert len(decide(world.image, wanted=(JOURNALS,))) == 1
 
 
 def test_making_it_rests_on_the_seat_the_name_and_who_is_to_lead() -> None:

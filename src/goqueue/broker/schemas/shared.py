@@ -42,7 +42,7 @@ class SharedRegistry:
             try:
                 await self._ask(FOLLOW_MS)
             except GoQueueError as error:
-                log.info("registry_not_followed reason=%s", error)
+                log.debug("registry_not_followed reason=%s", error)
                 await asyncio.sleep(_PAUSE_S)
 
     async def catch_up(self) -> bool:

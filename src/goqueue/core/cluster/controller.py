@@ -68,10 +68,10 @@ def decide(
 ) -> list[Step[None]]:
     """What is to be changed now. `balances`: also give partitions back to who should lead them.
 
-    `wanted`: topics that are to be there as soon as any node is; made at `now_ms`.
+    `wanted`: topics that are to be there as soon as their nodes are; made at `now_ms`.
     """
     deciding = _Deciding(image, now_ms)
-    deciding.make(wanted)
+    deciding.make(wanted, is_late=balances)
     deciding.fit()
     deciding.carry_out_orders()
     deciding.grow_internal_topics()
@@ -148,10 +148,17 @@ class _Deciding:
         )
         self._placement: Placement | None = None
 
-    def make(self, wanted: Sequence[WantedTopic]) -> None:
-        """Topics that are not there yet; their copies become more as nodes come."""
+    def make(self, wanted: Sequence[WantedTopic], *, is_late: bool) -> None:
+        """Topics that are not there yet; their copies become more as nodes come.
+
+        Nodes that are known and not ready are waited for, until it is late: with a single copy, a node that
+        dies before it has made a folder for it could never say again that it holds everything.
+        """
         image = self._image
         count = min(INTERNAL_REPLICAS, len(placeable(image)))
+        coming = sum(not member.is_retired for member in image.members.values())
+        if count < min(INTERNAL_REPLICAS, coming) and not is_late:
+            return
         for name, partitions, settings in wanted if count else ():
             if name in image.topics or name in image.deleted:
                 continue
