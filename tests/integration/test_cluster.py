@@ -1,5 +1,6 @@
 """Three real nodes, an etcd and Kafka's own client: what was acknowledged is there, whoever dies."""
 
+import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +24,9 @@ PARTITIONS = 6
 
 @pytest.fixture(scope="module")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
-    with cluster(tmp_path_factory.mktemp("cluster") / "c", "--nodes=3") as running:
+    with cluster(
+        tmp_path_factory.mktemp("cluster") / "c", "--nodes=3", "--racks=north,south,east"
+    ) as running:
         running.start()
         yield running
         assert running.stop() == 0
@@ -171,6 +174,51 @@ def test_a_topic_with_one_copy_is_served_by_the_node_that_has_it(three: RunningC
     for gone in clients.admin.delete_topics(["single"]).values():
         gone.result(30)
     assert "single" not in clients.admin.list_topics(timeout=20).topics
+
+
+def test_a_reader_is_served_by_the_copy_in_its_rack_and_by_the_leader_when_that_is_gone(
+    three: RunningCluster,
+) -> None:
+    clients = Clients(three)
+    clients.create("near", copies=3)
+    wait_until_in_sync(clients, "near", 3)
+    wait_until(lambda: leaders(clients, "near") == {1, 2, 3})
+    read_at: dict[int, int] = {}
+
+    def note(statistics: str) -> None:
+        partitions = json.loads(statistics)["topics"].get("near", {"partitions": {}})["partitions"]
+        read_at.update({int(number): told["broker"] for number, told in partitions.items() if number != "-1"})
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": clients.servers,
+            "group.id": "near",
+            "client.rack": "south",
+            "statistics.interval.ms": 200,
+            "stats_cb": note,
+        }
+    )
+    consumer.assign([TopicPartition("near", number, 0) for number in range(PARTITIONS)])
+    found: set[bytes | None] = set()
+
+    def has_all() -> bool:
+        message = consumer.poll(0.2)
+        if message is not None and message.error() is None:
+            assert message.value() not in found
+            found.add(message.value())
+        return len(found) == len(clients.acked)
+
+    clients.publish("near", 60)
+    wait_until(has_all)
+    wait_until(lambda: not consumer.poll(0.2) and read_at == dict.fromkeys(range(PARTITIONS), 2))
+    clients.publish("near", 60)  # what comes while it reads there
+    wait_until(has_all)
+
+    three.child("node-2").kill()
+    clients.publish("near", 60)
+    wait_until(has_all)
+    consumer.close()
+    wait_until_in_sync(clients, "near", 3)
 
 
 def test_a_node_that_is_killed_takes_nothing_with_it_and_comes_back(three: RunningCluster) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from goqueue.model.cluster import NodeId
 from goqueue.model.delays import Postponed
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ids import TopicName, TopicPartition
@@ -139,6 +140,8 @@ class Read:
     """COMMITTED: nothing behind the last stable offset, and the aborted transactions are listed."""
     reader: str | None = None
     """The client that reads, or an empty text; None: the broker itself looks, which is nothing to tell of."""
+    rack: str = ""
+    """Where the client is, if it says: it is told of a copy there, and served by any copy that is in sync."""
 
     @property
     def place(self) -> Partitions:
@@ -160,6 +163,8 @@ class BatchesRead(NamedTuple):
     """Before it every transaction is decided."""
     aborted: Sequence[tuple[int, int]] = ()
     """Read committed: (producer id, first offset) of the aborted transactions among the batches."""
+    nearer: NodeId | None = None
+    """Nothing was read: this node has a copy that is nearer to the reader."""
 
 
 class PartitionReadFailed(NamedTuple):

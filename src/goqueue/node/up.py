@@ -230,6 +230,8 @@ def _node(
     }
     if options.peer_advertised_port:
         settings["CLUSTER_ADVERTISE"] = _listener(options.peer_advertised_port, number)
+    if options.racks:
+        settings["CLUSTER_RACK"] = options.racks[(number - 1) % len(options.racks)]
     rack, quorum = variable_of("CLUSTER_RACK"), variable_of("CLUSTER_QUORUM")
     defaults = {rack: socket.gethostname(), quorum: str(min(2, options.nodes))}
     own = {variable_of(setting): value for setting, value in settings.items()}
@@ -278,6 +280,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--data", default="./cluster", help="the folder for all that they store [./cluster]")
     parser.add_argument(
         "--replication", type=int, default=0, help="copies of a topic; 0: three, or as many as nodes [0]"
+    )
+    parser.add_argument(
+        "--racks",
+        type=lambda text: text.split(","),
+        default=[],
+        help="racks of the nodes, in turn: north,south,… [this machine's name]",
     )
     parser.add_argument("--kafka-port", type=int, default=9092, help="of the first node, 0: any [9092]")
     parser.add_argument("--http-port", type=int, default=8080, help="of the first node, 0: any [8080]")

@@ -19,7 +19,7 @@ LONG = timedelta(seconds=60)
 
 
 def publish(raw: RawClient, topic: str, *values: bytes, partition: int = 0) -> None:
-    request = requests.produce(topic, record_batch(*values), partition=partition)
+    request = requests.produce(topic, record_batch(*values), partition=partition, acks=-1)
     reply = raw.ask(ApiKey.PRODUCE, 9, **request)
     assert reply.responses[0].partition_responses[0].error_code is ErrorCode.none
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from goqueue.broker.broker import Broker
 from goqueue.broker.read.find_offset import check_epoch, find_offset
 from goqueue.broker.read.large_batches import open_large, place_of
+from goqueue.broker.read.nearest import nearer_copy
 from goqueue.broker.slices import Slices
 from goqueue.broker.storage.commit_written import commit_written
 from goqueue.broker.storage.readable import Readable, ReadableLog, ReadElsewhere
@@ -62,14 +63,15 @@ async def read(broker: Broker, command: Read) -> list[ReadOutcome]:
     while True:
         outcomes = await _read_all(broker, command)
         size = sum(outcome.size for outcome in outcomes if isinstance(outcome, BatchesRead))
-        has_failure = any(isinstance(outcome, PartitionReadFailed) for outcome in outcomes)
+        # Who has to ask elsewhere is told at once.
+        is_elsewhere = any(isinstance(outcome, PartitionReadFailed) or outcome.nearer for outcome in outcomes)
         if size < max(command.min_bytes, 1) and is_first_time:
             is_first_time = False
             if hidden := await _hidden_from(broker, command):
                 await commit_written(hidden)
                 continue
         left_ns = deadline_ns - broker.clock.monotonic_ns()
-        if size >= command.min_bytes or has_failure or left_ns <= 0 or not broker.is_open:
+        if size >= command.min_bytes or is_elsewhere or left_ns <= 0 or not broker.is_open:
             if size and command.reader is not None:
                 _tell(broker, command, outcomes, command.reader)
                 if broker.tenants.accounts:
@@ -258,7 +260,9 @@ async def _read_one(
 ) -> ReadOutcome:
     try:
         partition = broker.readable(part.source)
-        if command.reader is not None:  # the broker itself reads whatever copy it has, up to the commit mark
+        if command.rack:
+            partition.admit_near_read()
+        elif command.reader is not None:  # the broker itself reads what copy it has, up to the commit mark
             partition.admit_read()
         check_epoch(partition, part.leader_epoch)
         if partition.account is not None and command.reader is not None:
@@ -271,6 +275,8 @@ async def _read_one(
     begun_ns = broker.clock.monotonic_ns()
     try:
         mark, stable_offset = partition.commit_mark, partition.last_stable_offset
+        if command.rack and (node := nearer_copy(broker, partition, part.offset, command.rack)) is not None:
+            return BatchesRead([], 0, part.offset, log.start_offset, mark, [], stable_offset, nearer=node)
         end_offset = stable_offset if command.isolation is Isolation.COMMITTED else mark
         if max_bytes <= 0 or end_offset <= part.offset:
             # The answer is full, or all that is there is undecided. Where the log begins and ends is still

@@ -105,6 +105,9 @@ class RemotePartition:
     def admit_read(self) -> None:
         raise NotLeader(*self.source)
 
+    def admit_near_read(self) -> None:
+        raise NotLeader(*self.source)
+
     def admit_look_up(self) -> None:
         raise NotLeader(*self.source)
 

@@ -239,6 +239,10 @@ class Replicated:
         if not self._is_leader:
             raise NotLeader(*self.partition.source, self.machine.leader)
 
+    def admit_copy(self) -> None:
+        if not self.machine.is_in_sync:
+            raise NotLeader(*self.partition.source, self.machine.leader)
+
     def admit_look_up(self) -> None:
         if not self.machine.is_mark_known:
             raise OffsetNotAvailable(*self.partition.source)

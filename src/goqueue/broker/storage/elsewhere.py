@@ -29,6 +29,9 @@ class Unled:
     def admit_lead(self) -> None:
         raise NotLeader(*self._source)
 
+    def admit_copy(self) -> None:
+        raise NotLeader(*self._source)
+
     def admit_look_up(self) -> None:
         raise NotLeader(*self._source)
 

@@ -75,6 +75,9 @@ class Copies(Protocol):
     def admit_lead(self) -> None:
         """Raises NotLeader where the partition is not led."""
 
+    def admit_copy(self) -> None:
+        """Raises NotLeader where this replica neither leads nor is in sync with who does."""
+
     def admit_all(self) -> None:
         """Raises NotEnoughReplicas where a write with acks=all would not be answered."""
 
@@ -180,6 +183,11 @@ class Partition:
         """Raises NotLeader where others lead it: who wants the newest asks there."""
         if self.copies is not None:
             self.copies.admit_lead()
+
+    def admit_near_read(self) -> None:
+        """Raises NotLeader where it is neither led nor in sync: a copy may hear of the newest a bit later."""
+        if self.copies is not None:
+            self.copies.admit_copy()
 
     def admit_look_up(self) -> None:
         """Raises OffsetNotAvailable where a new leader does not know yet how far messages count."""

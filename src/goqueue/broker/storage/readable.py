@@ -107,6 +107,9 @@ class Readable(Protocol):
     def admit_read(self) -> None:
         """Raises NotLeader where others lead it: who wants the newest asks there."""
 
+    def admit_near_read(self) -> None:
+        """Raises NotLeader where it is neither led nor in sync: a copy may hear of the newest a bit later."""
+
     def admit_look_up(self) -> None:
         """Raises OffsetNotAvailable where a new leader does not know yet how far messages count."""
 

@@ -101,6 +101,11 @@ class Replica:
         return self._leading is not None
 
     @property
+    def is_in_sync(self) -> bool:
+        """Whether it leads, or follows who does and has all that counts."""
+        return self.is_leader or (self._is_going and self.record is not None and self._me in self.record.isr)
+
+    @property
     def is_mark_known(self) -> bool:
         """Whether the commit mark has reached all that might have counted under an earlier leader."""
         return self._leading is None or self.commit_mark >= self._leading.begun_at

@@ -15,6 +15,7 @@ from kio.schema.errors import ErrorCode
 from goqueue.broker.read.read import read
 from goqueue.broker.slices import Slices
 from goqueue.broker.tenants.quotas import consume_wait_ms, within_rates
+from goqueue.core.cluster.numbers import node_number
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code
 from goqueue.edge.kafka.leaders import CurrentLeader, endpoint_tags, leader_now, leader_tags
@@ -79,10 +80,12 @@ class FetchRequest(NamedTuple):
     isolation: int
     session_id: int
     topics: list[TopicFetch]
+    rack: str = ""
+    """Where the client is, if it says and there is more than one place to be."""
 
 
 async def read_fetch(context: Context, version: int, reader: Reader) -> FetchRequest:
-    """The whole request. What follows the topics is about sessions and racks, and there are neither."""
+    """The whole request, up to what it says of sessions: there are none."""
     flexible = version >= FIRST_FLEXIBLE
     if version < _WITHOUT_REPLICA_ID:
         reader.int32()
@@ -105,7 +108,22 @@ async def read_fetch(context: Context, version: int, reader: Reader) -> FetchReq
         if flexible:
             reader.skip_tags()
         topics.append(TopicFetch(topic, partitions))
-    return FetchRequest(wait_ms, min_bytes, max_bytes, isolation, session_id, topics)
+    rack = _read_rack(version, reader) if version >= _WITH_RACK and context.broker.is_one_of_several else ""
+    return FetchRequest(wait_ms, min_bytes, max_bytes, isolation, session_id, topics, rack)
+
+
+def _read_rack(version: int, reader: Reader) -> str:
+    """The client's rack, behind what a session is to forget."""
+    flexible = version >= FIRST_FLEXIBLE
+    for _ in range(reader.count(flexible=flexible)):
+        if version >= _WITH_TOPIC_ID:
+            reader.uuid()
+        else:
+            reader.string(flexible=flexible)
+        reader.take(4 * reader.count(flexible=flexible))
+        if flexible:
+            reader.skip_tags()
+    return reader.string_or_null(flexible=flexible) or ""
 
 
 def _shares(total: int) -> Sequence[range]:
@@ -155,6 +173,7 @@ async def fetch(context: Context, version: int, reader: Reader) -> list[Buffer]:
             wait_ms=min(max(request.wait_ms, 0), context.config.fetch_wait_ms_max) if may_wait else 0,
             isolation=Isolation.COMMITTED if request.isolation == _READ_COMMITTED else Isolation.UNCOMMITTED,
             reader=context.client_id,
+            rack=request.rack,
         ),
     )
     if context.broker.tenants.accounts:
@@ -216,7 +235,7 @@ class _PartitionEncoder:
         self._has_start_offset = version >= _WITH_START_OFFSET
         # Kafka lists aborted transactions for those who read committed only, and has no list for others.
         self._none_aborted = count(0 if read_committed else -1, flexible=self._flexible)
-        self._replica = _NO_REPLICA if version >= _WITH_RACK else b""
+        self._nobody = _NO_REPLICA if version >= _WITH_RACK else b""
         self.end = (NO_TAGS,) if self._flexible else ()
 
     def start(self, partition: int, reply: BatchesRead | PartitionReadFailed | None) -> bytes:
@@ -224,7 +243,7 @@ class _PartitionEncoder:
         size = 0
         code = ErrorCode.none
         high_watermark = stable_offset = start_offset = -1
-        aborted = self._none_aborted
+        aborted, replica = self._none_aborted, self._nobody
         if reply is None:
             code = ErrorCode.unknown_topic_id
         else:
@@ -234,6 +253,8 @@ class _PartitionEncoder:
                 stable_offset = reply.last_stable_offset
                 if reply.aborted:
                     aborted = self._list(reply.aborted)
+                if reply.nearer is not None:
+                    replica = INT32.pack(node_number(reply.nearer))
             else:
                 code = kafka_code(reply.error)
         if self._has_start_offset:
@@ -241,7 +262,7 @@ class _PartitionEncoder:
         else:
             fixed = _PARTITION.pack(partition, code, high_watermark, stable_offset)
         records = varint(size + 1) if self._flexible else INT32.pack(size)
-        return fixed + aborted + self._replica + records
+        return fixed + aborted + replica + records
 
     def _list(self, aborted: Sequence[tuple[int, int]]) -> bytes:
         tags = NO_TAGS if self._flexible else b""

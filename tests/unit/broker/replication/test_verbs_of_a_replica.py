@@ -17,6 +17,7 @@ from goqueue.broker.write.publish import publish
 from goqueue.model.cluster import NodeId
 from goqueue.model.commands import (
     Append,
+    BatchesRead,
     FindEpochEnd,
     FindOffset,
     PartitionRead,
@@ -42,6 +43,7 @@ class SomeCopies:
         self.is_leader = True
         self.can_commit = True
         self.is_mark_known = True
+        self.is_in_sync = False
         self.pushed: list[tuple[int, int, bytes]] = []
         self.flush_count = 0
         self.starts_moved = 0
@@ -52,6 +54,10 @@ class SomeCopies:
 
     def seen(self, end_offset: int) -> None:
         """Nobody has to."""
+
+    def admit_copy(self) -> None:
+        if not self.is_in_sync:
+            self.admit_lead()
 
     def admit_all(self) -> None:
         self.admit_lead()
@@ -106,6 +112,30 @@ def test_only_the_leader_takes_messages_whatever_the_acks(tmp_path: Path) -> Non
         for acks in Acks:
             assert isinstance(await put(broker, acks), NotLeader)
         assert broker.partition(ORDERS_0).log.end_offset == 0
+
+    walk(tmp_path, work)
+
+
+def test_a_copy_serves_readers_that_say_where_they_are_while_it_is_in_sync(tmp_path: Path) -> None:
+    async def work(broker: Broker, copies: SomeCopies) -> None:
+        await put(broker)
+        await put(broker)
+        broker.partition(ORDERS_0).move_mark(1)
+        copies.is_leader = False
+
+        async def look(rack: str) -> BatchesRead | PartitionReadFailed:
+            part = PartitionRead(ORDERS_0, 0)
+            [outcome] = await read(broker, Read(partitions=[part], min_bytes=1, reader="", rack=rack))
+            return outcome
+
+        refused = await look("north")
+        assert isinstance(refused, PartitionReadFailed) and isinstance(refused.error, NotLeader)
+
+        copies.is_in_sync = True
+        served = await look("north")
+        assert isinstance(served, BatchesRead) and served.end_offset == 1  # what counts, and no more
+        refused = await look("")
+        assert isinstance(refused, PartitionReadFailed) and isinstance(refused.error, NotLeader)
 
     walk(tmp_path, work)
 
