@@ -88,6 +88,7 @@ class ClusterNode:
             quorum=self._config.quorum,
             lag_max_ms=self._config.replica_lag_ms,
         )
+        broker.counters.cluster.is_store_unsafe = lambda: self._store.is_unsafe
         await self._member.prepare()
 
     async def _open_door(self) -> OpenDoor:

@@ -9,7 +9,9 @@ class ClusterNode(Struct, frozen=True):
     """A node that belongs to the cluster, alive or not."""
 
     id: str
-    status: Annotated[str, Meta(description="ready, starting, draining; dead: nothing is heard of it.")]
+    status: Annotated[
+        str, Meta(description="ready, starting, draining, retired; dead: nothing is heard of it.")
+    ]
     is_controller: bool
     client_address: Annotated[str, Meta(description="Of its HTTP door.")]
     kafka_address: str
@@ -53,3 +55,4 @@ class ClusterHealth(Struct, frozen=True):
     healthy_nodes: int
     under_replicated_partitions: int
     offline_partitions: int
+    problems: Annotated[list[str], Meta(description="What somebody should look at.")] = []

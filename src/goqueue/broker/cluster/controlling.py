@@ -17,6 +17,7 @@ from goqueue.core.cluster.controller import WantedTopic, bundle, decide, forget_
 from goqueue.core.cluster.members import placeable
 from goqueue.core.cluster.metadata import Metadata
 from goqueue.core.cluster.values import CONTROLLER, ControllerSeat, decode_controller, encode
+from goqueue.core.telemetry.cluster_counts import ClusterCounts
 from goqueue.model.cluster import Step
 from goqueue.model.errors import Outdated, StoreUnreachable, Unknown
 from goqueue.model.ports import Clock, Store
@@ -46,6 +47,7 @@ class Controlling:
         *,
         wanted: Sequence[WantedTopic] = (),
         quorum: int = 1,
+        counts: ClusterCounts | None = None,
     ) -> None:
         """`wanted`: topics that brokers need for themselves, made when `quorum` nodes are ready."""
         self._store = store
@@ -55,6 +57,7 @@ class Controlling:
         self._clock = clock
         self._wanted = wanted
         self._quorum = quorum
+        self._counts = counts or ClusterCounts()
         self._changed = asyncio.Event()
         self._orphans: frozenset[UUID] = frozenset()
         """Topics that had records and were not there, at the last look."""
@@ -71,7 +74,10 @@ class Controlling:
         while True:
             await self._take_seat()
             logger.info("controller_elected", extra={"node": self._membership.me.node_id})
+            self._counts.controller_elections += 1
+            self._counts.controller_since_ms = self._clock.wall_ms()
             await self._decide_while_seated()
+            self._counts.controller_since_ms = None
             logger.info("controller_replaced", extra={"node": self._membership.me.node_id})
 
     async def _take_seat(self) -> None:

@@ -1,4 +1,4 @@
-"""Families about the node: its disk and loop, transactions, delays, schemas, traces, the cluster."""
+"""Families about the node: its disk and loop, transactions, delays, schemas, traces."""
 
 import platform
 from collections.abc import Callable, Iterable
@@ -103,21 +103,9 @@ def _loop_lag(view: View) -> Iterable[Sample]:
     return ((("p99",), summary.p99_ns / 1e9), (("max",), summary.worst_ns / 1e9))
 
 
-def _is_healthy(view: View) -> int:
-    return int(view.broker.is_open and not view.broker.health.problems)
-
-
-def _stopped(view: View) -> int:
-    return sum(row.stopped for row in view.topics.values())
-
-
 def _damaged(view: View) -> int:
     topics = view.broker.topics.values()
     return sum(partition.damage is not None for topic in topics for partition in topic.partitions)
-
-
-def _partition_count(view: View) -> int:
-    return sum(view.broker.topic_counts.values())
 
 
 def _events_recorded(view: View) -> int:
@@ -237,13 +225,6 @@ NODE: tuple[Family, ...] = (
         "Indexes of segments that were rebuilt when their partition was opened.",
         one(lambda view: view.broker.health.recovery.rebuilt_indexes),
     ),
-    gauge("goqueue_cluster_partition_count", (), "Partitions of topics of clients.", one(_partition_count)),
-    gauge(
-        "goqueue_cluster_offline_partitions",
-        (),
-        "Partitions that the disk has stopped and that are being opened anew.",
-        one(_stopped),
-    ),
     counter(
         "goqueue_storage_scrubbed_bytes_total",
         (),
@@ -268,15 +249,6 @@ NODE: tuple[Family, ...] = (
         "Partitions that have lost something and take nothing until that is accepted (docs/repair.md).",
         one(_damaged),
     ),
-    gauge(
-        "goqueue_cluster_under_replicated_partitions",
-        (),
-        "Partitions with too few copies: none, as one copy is all that one node keeps.",
-        one(lambda view: 0),
-    ),
-    gauge("goqueue_cluster_nodes_total", (), "Nodes.", one(lambda view: 1)),
-    gauge("goqueue_cluster_nodes_healthy", (), "Nodes that are ready (docs/health.md).", one(_is_healthy)),
-    gauge("goqueue_cluster_is_controller", (), "1: one node leads itself.", one(lambda view: 1)),
     counter("goqueue_broker_transactions_started_total", (), "Transactions begun.", one(_transactions_begun)),
     counter(
         "goqueue_broker_transactions_committed_total",

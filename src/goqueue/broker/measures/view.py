@@ -4,6 +4,7 @@ Thousands of partitions and groups are walked, so that is done in slices: betwee
 Numbers of one answer may therefore be some milliseconds apart.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -12,12 +13,14 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.groups.lag import Unread, lags_of, stored_times
 from goqueue.broker.slices import Slices
 from goqueue.broker.storage.partition import Partition
+from goqueue.core.cluster.isr import min_isr_of
 from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.core.groups.consumer_assignment import assigned_partitions
 from goqueue.core.groups.group import Group
 from goqueue.core.groups.groups import GroupRecord
 from goqueue.core.groups.members import CONSUMER
 from goqueue.core.telemetry.counters import OTHER, GroupCounters, GroupTopicCounters, TopicCounters
+from goqueue.model.cluster import PartitionRecord
 from goqueue.model.delivery import REDRIVE_GROUP_PREFIX
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ids import TopicPartition
@@ -91,6 +94,36 @@ class PairRow:
     """Whether messages are leased, one by one."""
 
 
+@dataclass(slots=True)
+class ClusterRow:
+    """Records of partitions, summed up."""
+
+    partitions: int = 0
+    leads: Counter[str] = field(default_factory=Counter)
+    follows: Counter[str] = field(default_factory=Counter)
+    isr_sizes: dict[str, int] = field(default_factory=dict)
+    """The least of each topic, by its label."""
+    under_replicated: int = 0
+    under_min_isr: int = 0
+    unled: int = 0
+    led_by_others: int = 0
+    moving: int = 0
+
+    def add(self, label: str, record: PartitionRecord, min_isr: int) -> None:
+        self.partitions += 1
+        self.follows.update(node for node in record.replicas if node != record.leader)
+        in_sync = len(record.isr)
+        self.isr_sizes[label] = min(in_sync, self.isr_sizes.get(label, in_sync))
+        self.under_replicated += in_sync < len(record.replicas) - len(record.adding)
+        self.under_min_isr += in_sync < min_isr
+        self.moving += bool(record.adding or record.removing)
+        self.led_by_others += record.leader is not None and record.leader != record.replicas[0]
+        if record.leader is None:
+            self.unled += 1
+        else:
+            self.leads[record.leader] += 1
+
+
 class View:
     """Made for one answer: what is looked at is summed up here, what is counted is read from the counters."""
 
@@ -107,12 +140,14 @@ class View:
         self.groups: dict[str, GroupRow] = {}
         self.pairs: dict[tuple[str, ...], PairRow] = {}
         """By topic, group, and partition where that is wanted."""
+        self.cluster = ClusterRow()
         self.consumers: dict[tuple[str, str], int] = {}
         """Members that have partitions of a topic, by topic and group."""
 
     async def look(self) -> "View":
         """Walk through everything there is."""
         await self._look_at_partitions()
+        await self._look_at_records()
         await self._look_at_groups()
         return self
 
@@ -162,6 +197,27 @@ class View:
                 await slices.pause()
         if not self.by_partition:
             self.logs = {(label,): row for label, row in self.topics.items()}
+
+    async def _look_at_records(self) -> None:
+        broker, image = self.broker, self.broker.metadata
+        if not broker.is_one_of_several:
+            # The one node leads all there is, and nobody copies it.
+            here, row = broker.config.node_id, self.cluster
+            row.partitions = row.leads[here] = sum(broker.topic_counts.values())
+            row.follows[here] = 0
+            row.isr_sizes = {self.topic_label(name): 1 for name in broker.topic_counts}
+            return
+        slices = Slices(broker.clock)
+        for node in image.members:
+            self.cluster.leads[node] += 0
+            self.cluster.follows[node] += 0
+        for (topic_id, _), record in tuple(image.records.items()):
+            name = image.names.get(topic_id)
+            if name is not None and name in image.topics:
+                asked = image.topics[name].settings.min_insync_replicas
+                self.cluster.add(self.topic_label(name), record, min_isr_of(record, asked))
+            if slices.is_over:
+                await slices.pause()
 
     async def _look_at_groups(self) -> None:
         journals = self.broker.coordinator.journals

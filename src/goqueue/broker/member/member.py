@@ -107,6 +107,7 @@ class Member:
             broker.clock,
             wanted=self._journals.wanted,
             quorum=self._quorum,
+            counts=broker.counters.cluster,
         )
         forwarding = Forwarding(broker, self._peers)
         remotes = self._remotes = Remotes(broker, forwarding)
@@ -115,6 +116,7 @@ class Member:
         membership.listeners.append(lambda incarnation: self._replicate(users, incarnation))
         await membership.register()
         self.membership = membership
+        broker.counters.cluster.is_store_away = lambda: membership.session.is_doubtful
         broker.agreement.listeners.append(lambda: self._peers.meet(users.neighbours(self._me.node_id)))
         for work in (membership.keep(), controlling.run(), self._holding.follow(), remotes.follow()):
             self._begin(work)
@@ -161,10 +163,12 @@ class Member:
             peers=self._peers,
             lag_max_ms=self._lag_max_ms,
             roles=self._journals,
+            counts=broker.counters.cluster,
         )
         self._peers.serve(me, users)
         self._peers.meet(users.neighbours(me.node))
         self._holding.replicate(users.replication)
+        broker.counters.cluster.lags = users.replication.lags
         users.replication.begin()
 
     async def _led_by_others(self) -> None:

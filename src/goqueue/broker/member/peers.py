@@ -94,6 +94,7 @@ class MemberPeers:
             if not await self._knock(*host_and_port(record.peer), _KNOCK_S):
                 return
             await asyncio.sleep(_KNOCK_S)
+        self._broker.counters.cluster.nodes_given_up += 1
         logger.warning("node_given_up", extra={"node": node, "peer": record.peer})
         with suppress(GoQueueError):  # it has gone or registered anew by itself, or its session ends later
             await self._store.end_session(guard.key, guard.revision)

@@ -37,6 +37,9 @@ class Leading(Protocol):
 
     def lost_follower(self, sender: "Sender") -> None: ...
 
+    def sent(self, size: int) -> None:
+        """So many bytes of frames go to a follower."""
+
     def cannot_read(self, error: GoQueueError) -> None:
         """The log cannot be read where a follower wants it."""
 
@@ -130,7 +133,9 @@ class Sender:
             # The machine goes by where batches begin; what was given up may end within one.
             message = replace(message, start_offset=start_offset)
         self._sent_offset = end_offset
-        self.sent_bytes += size
+        if size:
+            self.sent_bytes += size
+            self._leading.sent(size)
         self._told = (message.commit_mark, start_offset)
         self.stream.send(message, buffers)
 

@@ -22,6 +22,7 @@ from goqueue.broker.storage.partition import Partition
 from goqueue.broker.storage.waiters import answer
 from goqueue.core.cluster.replica import Replica
 from goqueue.core.cluster.values import part_key
+from goqueue.core.telemetry.cluster_counts import ClusterCounts, ElectionType
 from goqueue.log.partition_log import STEP_FRAMES_MAX
 from goqueue.model.cluster import NodeId, PartitionRecord
 from goqueue.model.errors import (
@@ -102,6 +103,7 @@ class Surroundings:
     """Numbers that grow, none of which is used twice while the node runs."""
     heard: Heard
     lag_max_ms: int
+    counts: ClusterCounts
     throttle: Throttle
     """What goes to those that a reassignment brings, of all partitions together."""
     roles: Roles
@@ -189,11 +191,26 @@ class Replicated:
     def take_record(self, record: PartitionRecord, revision: int) -> None:
         """The store has this record of the partition."""
         had_enough = self.machine.has_enough_replicas
+        self._count(record, revision)
         self._carry_out(self.machine.take_record(record, revision, now_ms=self._around.now_ms()))
         if self._receiver is not None and self._receiver.pace is not self._pace() is Pace.LIVE:
             self._follow_anew()  # it has caught up, and is waited for from now on
         if had_enough and self._is_leader and not self.machine.has_enough_replicas:
             self.partition.refuse_waiters(NotEnoughReplicasAfterAppend(*self.partition.source))
+
+    def _count(self, record: PartitionRecord, revision: int) -> None:
+        """Note what has become of the partition, as whoever leads it."""
+        machine, me = self.machine, self._me.node
+        before = machine.record
+        if revision <= machine.revision or record.leader != me or record.incarnation != self._me.incarnation:
+            return
+        counts, topic = self._around.counts, self.partition.source.topic
+        if record.epoch > machine.epoch:
+            counts.elections[topic, _election_type(before, record)] += 1
+        if before is not None:
+            staying = set(before.isr) & set(record.replicas)  # who is no replica any more has not left
+            counts.isr_shrinks[topic] += len(staying.difference(record.isr))
+            counts.isr_expands[topic] += len(set(record.isr).difference(before.isr))
 
     def take_min_isr(self, min_isr: int) -> None:
         """The topic's setting has changed."""
@@ -296,6 +313,13 @@ class Replicated:
     def start_moved(self) -> None:
         self._tell_news()
 
+    def lags(self) -> Iterator[tuple[NodeId, int]]:
+        """How many messages each follower lacks, if this one leads."""
+        if self._is_leader and not self.partition.is_failed:
+            end_offset = self.partition.log.end_offset
+            for node, has in self.machine.follower_ends.items():
+                yield node, max(0, end_offset - has)
+
     def progress(self) -> tuple[Mapping[NodeId, int], Mapping[NodeId, int]]:
         sent_bytes = {node: sender.sent_bytes for node, sender in self._senders.items()}
         return self.machine.follower_ends, sent_bytes
@@ -349,6 +373,9 @@ class Replicated:
     def acknowledged(self, sender: Sender, ack: Ack) -> None:
         peer = sender.stream.peer
         self._carry_out(self.machine.ack(peer.node, peer.incarnation, ack, now_ms=self._around.now_ms()))
+
+    def sent(self, size: int) -> None:
+        self._around.counts.replicated_bytes[self.partition.source.topic] += size
 
     def lost_follower(self, sender: Sender) -> None:
         if self._senders.get(sender.node) is sender:
@@ -597,3 +624,13 @@ class Replicated:
         except GoQueueError as error:
             # The partition has stopped, and is opened anew, or its topic is gone.
             log.warning("replica_interrupted partition=%s reason=%s", self.partition.source, error)
+
+
+def _election_type(before: PartitionRecord | None, record: PartitionRecord) -> ElectionType:
+    """What kind of election a record shows, seen by who leads by it."""
+    if record.epoch == 1:
+        return ElectionType.FIRST
+    if before is not None and record.leader not in before.isr and record.leader not in before.elr:
+        return ElectionType.UNCLEAN
+    is_preferred = record.leader == record.replicas[0]
+    return ElectionType.PREFERRED if is_preferred else ElectionType.FAILOVER

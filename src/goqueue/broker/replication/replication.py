@@ -18,6 +18,7 @@ from goqueue.broker.storage.flusher import Flusher
 from goqueue.broker.storage.partition import Partition
 from goqueue.core.cluster.isr import min_isr_of
 from goqueue.core.cluster.values import PARTS, decode_part, parsed_part_key
+from goqueue.core.telemetry.cluster_counts import ClusterCounts
 from goqueue.model.cluster import PartitionRecord
 from goqueue.model.errors import Compacted, Unavailable
 from goqueue.model.peers import Peer
@@ -44,6 +45,7 @@ class Replication:
         peers: Peers,
         lag_max_ms: int = LAG_MAX_MS,
         roles: Roles | None = None,
+        counts: ClusterCounts | None = None,
     ) -> None:
         self._me = me
         self._store = store
@@ -58,6 +60,7 @@ class Replication:
             sessions=itertools.count(1),
             heard=Heard(),
             lag_max_ms=lag_max_ms,
+            counts=counts or ClusterCounts(),
             throttle=Throttle(clock),
             roles=roles or NoRoles(),
         )
@@ -68,6 +71,15 @@ class Replication:
 
     def __iter__(self) -> Iterator[Replicated]:
         return iter(self._replicas.values())
+
+    def lags(self) -> dict[tuple[str, str], int]:
+        """How many messages followers of partitions that are led here lack, by topic and node."""
+        found: dict[tuple[str, str], int] = {}
+        for replica in self._replicas.values():
+            for node, lag in replica.lags():
+                key = replica.partition.source.topic, node
+                found[key] = found.get(key, 0) + lag
+        return found
 
     def find(self, topic_id: UUID, number: int) -> Replicated | None:
         return self._replicas.get((topic_id, number))

@@ -9,6 +9,7 @@ along. Names that clients choose freely, such as client ids, are not counted by.
 from collections import Counter
 from collections.abc import Callable, Container
 
+from goqueue.core.telemetry.cluster_counts import ClusterCounts
 from goqueue.core.telemetry.histogram import (
     CHECK_BOUNDS_S,
     COUNT_BOUNDS,
@@ -264,6 +265,7 @@ class Counters:
         """How many are open now, by door: each door says how it is told."""
         self.connections_refused: Counter[tuple[str, str]] = Counter()
         """How many were not let in, by door and reason."""
+        self.cluster = ClusterCounts()
 
     def topic(self, name: str) -> TopicCounters:
         """The numbers of a topic that is there. Whoever writes often keeps them."""

@@ -40,7 +40,7 @@ class EtcdStore:
         """The newest revision that somebody was told, and may wait for."""
         self._positions: dict[object, int] = {}
         """How far those are who follow everything."""
-        self._is_warned = False
+        self.is_unsafe = False
         self._pulse: asyncio.TimerHandle | None = None
         self._pulsing: asyncio.Task[None] | None = None
 
@@ -171,8 +171,8 @@ class EtcdStore:
         except Refused as refused:
             raise StoreUnreachable((), str(refused)) from refused
         numbers = tuple(int(number) for number in version.split("-")[0].split(".") if number.isdigit())
-        if numbers < _SAFE_VERSION and not self._is_warned:
-            self._is_warned = True
+        if numbers < _SAFE_VERSION and not self.is_unsafe:
+            self.is_unsafe = True
             logger.warning(
                 "etcd_version_unsafe",
                 extra={"version": version, "wanted": ".".join(map(str, _SAFE_VERSION))},

@@ -122,6 +122,10 @@ class Town:
         parent, _, name = folder.rpartition("/")
         return name in self.disks[node].list(parent)
 
+    async def clock_moves(self) -> None:
+        """Let a moment pass in the simulated world."""
+        await asyncio.sleep(0.2)
+
     async def until(self, holds: Callable[[], bool]) -> None:
         async with asyncio.timeout(120):
             while not holds():

@@ -14,6 +14,7 @@ from goqueue.wire.cluster import ClusterHealth, ClusterNode, ClusterState
 
 _TAGS = ["health"]
 _DEAD = "dead"
+_RETIRED = "retired"
 
 
 @get(
@@ -36,19 +37,34 @@ async def cluster_state_route(broker: NamedDependency[Broker]) -> ClusterState:
 )
 async def cluster_health_route(broker: NamedDependency[Broker]) -> ClusterHealth:
     state = await _state(broker)
-    healthy = sum(node.status == NodeState.READY for node in state.nodes)
-    is_whole = healthy == len(state.nodes) and not state.under_replicated_partitions
-    status = "unhealthy" if state.offline_partitions else "healthy" if is_whole else "degraded"
+    nodes = [node for node in state.nodes if node.status != _RETIRED]
+    healthy = sum(node.status == NodeState.READY for node in nodes)
+    problems = _problems(broker, state, len(nodes) - healthy)
+    status = "unhealthy" if state.offline_partitions else "degraded" if problems else "healthy"
     return ClusterHealth(
         node_id=state.node_id,
         status=status,
         role="controller" if state.controller_id == state.node_id else "member",
         controller_id=state.controller_id,
-        cluster_size=len(state.nodes),
+        cluster_size=len(nodes),
         healthy_nodes=healthy,
         under_replicated_partitions=state.under_replicated_partitions,
         offline_partitions=state.offline_partitions,
+        problems=problems,
     )
+
+
+def _problems(broker: Broker, state: ClusterState, absent: int) -> list[str]:
+    """What somebody should look at, in words."""
+    counts = broker.counters.cluster
+    said = {
+        f"{state.offline_partitions} partitions are led by nobody": state.offline_partitions,
+        f"{state.under_replicated_partitions} partitions lack copies": state.under_replicated_partitions,
+        f"{absent} nodes are not ready": absent,
+        "nobody decides for the cluster": not state.controller_id,
+        "etcd has not been heard of for longer than a session lasts": counts.is_store_away(),
+    }
+    return [text for text, is_so in said.items() if is_so]
 
 
 async def _state(broker: Broker) -> ClusterState:
@@ -60,7 +76,8 @@ async def _state(broker: Broker) -> ClusterState:
     def count(record: PartitionRecord) -> None:
         nonlocal lacking, offline
         holds.update(record.replicas)
-        lacking += len(record.isr) < len(record.replicas)
+        # Copies that are still being made are none yet.
+        lacking += len(record.isr) < len(record.replicas) - len(record.adding)
         if record.leader is None:
             offline += 1
         else:
@@ -94,6 +111,10 @@ async def _state(broker: Broker) -> ClusterState:
 def _node(image: Metadata, node: NodeId, leads: Counter[str], holds: Counter[str]) -> ClusterNode:
     record = image.nodes.get(node)
     is_controller = image.controller == node
+    member = image.members.get(node)
+    if member is not None and member.is_retired:
+        rack = member.rack
+        return ClusterNode(node, _RETIRED, is_controller, "", "", "", rack, "", 0, leads[node], holds[node])
     if record is None:
         rack = image.members[node].rack
         return ClusterNode(node, _DEAD, is_controller, "", "", "", rack, "", 0, leads[node], holds[node])
