@@ -114,6 +114,9 @@ class Forwarding(Protocol):
     async def run(self, verb: "Callable[[Broker, Any], Awaitable[T]]", command: Any) -> T:
         """What the verb gives there, or here."""
 
+    async def run_at(self, node: NodeId, command: Any) -> object:
+        """What a command gives at one node, which may be this one."""
+
 
 class Remotes(Protocol):
     """How partitions are read that other nodes hold."""

@@ -16,6 +16,7 @@ from goqueue.broker.schemas.state import SCHEMAS_TOPIC
 from goqueue.broker.storage.journal import JOURNAL_SETTINGS, Journal
 from goqueue.broker.storage.journal_set import JOURNAL_COUNT
 from goqueue.broker.storage.partition import Partition
+from goqueue.broker.transactions.hanging import look_soon
 from goqueue.broker.transactions.journal import TRANSACTIONS_TOPIC
 from goqueue.core.cluster.controller import WantedTopic
 from goqueue.model.errors import GoQueueError
@@ -70,8 +71,10 @@ class SharedJournals:
         """This node leads a partition from now on, or does so no more."""
         keeper = self._keepers.get(partition.source.topic)
         if keeper is None:
-            return
-        if is_leader:
+            self._broker.transactions.verified.forget_all(partition)
+            if is_leader:
+                look_soon(self._broker, partition)
+        elif is_leader:
             task = asyncio.get_running_loop().create_task(self._take_over(partition, keeper))
             self._broker.keep(task)
         else:

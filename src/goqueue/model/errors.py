@@ -906,6 +906,17 @@ class InvalidTransactionState(Fenced):
     code = "invalid_transaction_state"
 
 
+class NotVerified(Unavailable):
+    """Whether the transaction of a batch is open could not be asked; nothing was written: try again."""
+
+    code = "not_verified"
+
+    def __init__(self, topic: str, partition: int, reason: str) -> None:
+        super().__init__(f"the transaction that writes to {topic}/{partition} cannot be asked for: {reason}")
+        self.topic = topic
+        self.partition = partition
+
+
 class TransactionBusy(Busy):
     """The last transaction of this id is still being finished: try again at once."""
 

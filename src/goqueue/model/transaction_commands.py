@@ -68,7 +68,7 @@ class HearProducer:
 
     producer: ProducerEpoch
     transactional_id: str = ""
-    """Empty: whichever is the producer's."""
+    """Empty: whichever is the producer's, which any node finds out."""
     is_heartbeat: bool = False
     """From its first heartbeat on a producer has to say that it is there, before its session is over."""
 
@@ -76,7 +76,7 @@ class HearProducer:
     def place(self) -> Place:
         if self.transactional_id:
             return TransactionCoordinator(self.transactional_id)
-        return Seat.EVERY_NODE
+        return Seat.ANY_NODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,6 +84,16 @@ class Reach(NamedTuple):
     """The same of the delayed messages."""
 
 
+class Epochs(NamedTuple):
+    """In which epoch each place of a transaction was led at least when it became part of it.
+
+    Who leads one in an earlier epoch was replaced, and does not know all that was written there.
+    """
+
+    partitions: tuple[int, ...] = ()
+    groups: tuple[int, ...] = ()
+
+
 class PublishedOnce(NamedTuple):
     """Where the message is. `is_duplicate`: it was there before; offset -1: so long ago that nobody knows."""
 

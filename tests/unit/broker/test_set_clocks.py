@@ -161,13 +161,13 @@ def test_a_producer_that_sends_heartbeats_and_falls_silent_loses_its_transaction
         silent, lively = await new_writer(broker, "silent"), await new_writer(broker)
         for writer in (silent, lively):
             await writer.add(0)
-            hear_producer(
+            await hear_producer(
                 broker,
                 HearProducer(transactional_id=writer.name, producer=writer.producer, is_heartbeat=True),
             )
         consumer = await join(broker)
         await take(broker, consumer, wait_ms=session_ms // 2)
-        hear_producer(broker, HearProducer(transactional_id=lively.name, producer=lively.producer))
+        await hear_producer(broker, HearProducer(transactional_id=lively.name, producer=lively.producer))
         await take(broker, consumer, wait_ms=session_ms // 2 + 100)
         return [
             describe_transaction(broker, DescribeTransaction(transactional_id=name)).state

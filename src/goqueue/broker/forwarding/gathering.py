@@ -16,13 +16,17 @@ from goqueue.broker.forwarding.route import leader_of, route
 from goqueue.broker.groups.journal import OFFSETS_TOPIC
 from goqueue.broker.read.frames import watched_by
 from goqueue.broker.storage.journal_set import JOURNAL_COUNT
+from goqueue.broker.write.publish_once import home_of
 from goqueue.model.cluster import NodeId
 from goqueue.model.commands import FindOffsets, OffsetRange, ShowWritten, WatchOffsets
+from goqueue.model.errors import TransactionNotFound
 from goqueue.model.group_commands import DescribeGroups, ListGroups
 from goqueue.model.groups import GroupListing, GroupView
 from goqueue.model.ids import TopicName, TopicPartition, places_of
 from goqueue.model.places import Command, GroupCoordinators, Partitions, Seat
 from goqueue.model.topics import DescribeTopic, ListTopics, TopicView
+from goqueue.model.transaction_commands import AbortTransaction, PublishOnce
+from goqueue.model.transactions import PublishedOnce, TransactionView
 
 T = TypeVar("T")
 Gather = Callable[[Broker, Any, Carrier], Awaitable[Any]]
@@ -101,6 +105,23 @@ async def describe_all_groups(broker: Broker, command: DescribeGroups, carrier: 
     homes = cast(Mapping[NodeId, GroupCoordinators], route(command.place, broker.metadata, carrier.me))
     told = await ask(carrier, {node: DescribeGroups(groups=share.groups) for node, share in homes.items()})
     return joining.joined_views(cast(Iterable[list[GroupView]], told.values()), command.groups)
+
+
+async def publish_once_at_leader(broker: Broker, command: PublishOnce, carrier: Carrier) -> PublishedOnce:
+    """At the leader of the partition that the message goes to, which any node can tell."""
+    leader = leader_of(home_of(broker, command), broker.metadata, carrier.me)
+    return cast(PublishedOnce, await carrier.run_at(leader, command))
+
+
+async def abort_where_it_is(broker: Broker, command: AbortTransaction, carrier: Carrier) -> TransactionView:
+    """At the one node that knows a transaction of that name. Raises TransactionNotFound when none does."""
+    not_found = TransactionNotFound(command.name)
+    for node in route(Seat.EVERY_NODE, broker.metadata, carrier.me):
+        try:
+            return cast(TransactionView, await carrier.run_at(node, command))
+        except TransactionNotFound as error:
+            not_found = error
+    raise not_found
 
 
 def everywhere(join: Callable[[Sequence[Any]], object]) -> Gather:

@@ -12,6 +12,7 @@ from goqueue.model.groups import GroupListing, GroupView, RebalanceStats
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.telemetry import TraceStats
 from goqueue.model.topics import TopicView
+from goqueue.model.transactions import TransactionState, TransactionStats, TransactionView
 
 T = TypeVar("T")
 
@@ -42,6 +43,32 @@ def joined_views(lists: Iterable[Sequence[GroupView]], wanted: Sequence[str]) ->
     """Views of groups in the order in which they were asked for."""
     found = {view.name: view for views in lists for view in views}
     return [found[group] for group in wanted if group in found]
+
+
+def joined_transactions(lists: Iterable[Sequence[TransactionView]]) -> list[TransactionView]:
+    return sorted((view for views in lists for view in views), key=attrgetter("transactional_id"))
+
+
+def joined_transaction_stats(told: Sequence[TransactionStats]) -> TransactionStats:
+    """All journals together; what each node has counted since it started."""
+    by_state: Counter[TransactionState] = Counter()
+    for stats in told:
+        by_state.update(stats.by_state)
+    ended = sum(stats.committed + stats.aborted for stats in told)
+    lasted_ms = sum(stats.average_ms * (stats.committed + stats.aborted) for stats in told)
+    longest = sorted((view for stats in told for view in stats.longest_open), key=attrgetter("started_ms"))
+    return TransactionStats(
+        by_state=dict(by_state),
+        committed=sum(stats.committed for stats in told),
+        aborted=sum(stats.aborted for stats in told),
+        average_ms=lasted_ms / ended if ended else 0.0,
+        sequence_states=sum(stats.sequence_states for stats in told),
+        next_producer_id=max(stats.next_producer_id for stats in told),
+        journal_bytes=sum(stats.journal_bytes for stats in told),
+        journal_events=sum(stats.journal_events for stats in told),
+        is_synced=all(stats.is_synced for stats in told),
+        longest_open=longest,
+    )
 
 
 def joined_rebalances(told: Sequence[RebalanceStats]) -> RebalanceStats:

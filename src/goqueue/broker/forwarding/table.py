@@ -40,8 +40,14 @@ from goqueue.broker.topics import verbs as topics
 from goqueue.broker.topics.agreed import catch_up
 from goqueue.broker.tracing import verbs as tracing
 from goqueue.broker.tracing.story import hear_of_traces
+from goqueue.broker.transactions import verbs as transactions
+from goqueue.broker.transactions.carrying import decide_offsets, mark_transaction, seal_transaction
+from goqueue.broker.transactions.hanging import answers_for
+from goqueue.broker.transactions.joining import find_producers, join_transaction
+from goqueue.broker.transactions.views import describe_transaction, list_transactions, transaction_stats
 from goqueue.broker.write.append_entries import append_entries
 from goqueue.broker.write.publish import publish
+from goqueue.broker.write.publish_once import publish_once
 from goqueue.model import commands as messages
 from goqueue.model import delays, delivery
 from goqueue.model import group_commands as group
@@ -49,11 +55,14 @@ from goqueue.model import groups as told
 from goqueue.model import schema_commands as registry
 from goqueue.model import telemetry as traces
 from goqueue.model import topics as topic
+from goqueue.model import transaction_calls as calls
+from goqueue.model import transaction_commands as producer
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.marks import MarksTold, ReadCommitted, TellMarks
 from goqueue.model.moving import CopiesView, DescribeCopies
 from goqueue.model.schemas import SchemaVersion
+from goqueue.model.transactions import ProducerEpoch, PublishedOnce, TransactionStats, TransactionView
 
 Verb = Callable[[Broker, Any], Awaitable[Any] | Any]
 
@@ -194,6 +203,37 @@ _TRACING: Mapping[type, Passed] = {
     ),
 }
 
+_TRANSACTIONS: Mapping[type, Passed] = {
+    producer.InitProducer: Passed(transactions.init_transactional, ProducerEpoch),
+    producer.HearProducer: Passed(transactions.hear_producer, str),
+    producer.PublishOnce: Passed(
+        publish_once, PublishedOnce, gathering.publish_once_at_leader, is_asked_once=True
+    ),
+    producer.BeginTransaction: _once(transactions.begin_transaction, str),
+    producer.AddPartitionsToTransaction: Passed(transactions.add_partitions, None),
+    producer.AddGroupToTransaction: Passed(transactions.add_group, None),
+    producer.PendOffsets: Passed(transactions.pend_offsets, Refusals),
+    producer.EndTransaction: Passed(transactions.end_transaction, None),
+    producer.AbortTransaction: Passed(
+        transactions.abort_transaction, TransactionView, gathering.abort_where_it_is, is_asked_once=True
+    ),
+    producer.DescribeTransaction: Passed(describe_transaction, TransactionView),
+    producer.ListTransactions: Passed(
+        list_transactions, list[TransactionView], everywhere(joining.joined_transactions)
+    ),
+    producer.CountTransactions: Passed(
+        transaction_stats, TransactionStats, everywhere(joining.joined_transaction_stats)
+    ),
+}
+_AMONG_COORDINATORS: Mapping[type, Passed] = {
+    calls.JoinTransaction: Passed(join_transaction, str),
+    calls.SealTransaction: Passed(seal_transaction, list[int]),
+    calls.MarkTransaction: Passed(mark_transaction, None),
+    calls.DecideOffsets: Passed(decide_offsets, None),
+    calls.FindProducers: Passed(find_producers, dict[int, str]),
+    calls.AnswersFor: Passed(answers_for, bool),
+}
+
 PASSED_ON: Mapping[type, Passed] = {
     **_MESSAGES,
     **_TOPICS,
@@ -202,4 +242,6 @@ PASSED_ON: Mapping[type, Passed] = {
     **_SCHEMAS,
     **_DELAYS,
     **_TRACING,
+    **_TRANSACTIONS,
+    **_AMONG_COORDINATORS,
 }

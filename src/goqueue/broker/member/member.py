@@ -24,6 +24,7 @@ from goqueue.broker.schemas.shared import SharedRegistry
 from goqueue.broker.shared_journals import SharedJournals, all_shared
 from goqueue.broker.topics.agreed import AgreedTopics
 from goqueue.broker.topics.holding import Holding
+from goqueue.broker.transactions.hanging import look_for_hanging
 from goqueue.model.cluster import Incarnation, NodeId, NodeRecord, NodeState, PartitionRecord
 from goqueue.model.errors import CannotJoin, GoQueueError
 from goqueue.model.peers import Peer
@@ -122,6 +123,7 @@ class Member:
             self._begin(work)
         broker.forwarding, broker.remotes = forwarding, remotes
         self._begin(self._registry.follow())
+        self._begin(look_for_hanging(broker))
         await membership.tell(NodeState.READY)
 
     async def leave(self) -> None:

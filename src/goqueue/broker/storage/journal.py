@@ -93,7 +93,7 @@ class Journal(Generic[E]):
         state alone has to wait for, since somebody may have changed that a moment ago.
         """
         if not events:
-            self._admit()
+            self.admit()
             end_offset = self.partition.log.end_offset
             return Submitted(self.partition, end_offset, end_offset)
         now_ms = self.partition.now_ms()
@@ -183,11 +183,12 @@ class Journal(Generic[E]):
         return opened, chunk.end_offset
 
     def _append(self, batches: Sequence[CheckedBatch]) -> Submitted:
-        self._admit()
+        self.admit()
         base_offset = self.partition.append(batches)
         return Submitted(self.partition, base_offset, self.partition.log.end_offset)
 
-    def _admit(self) -> None:
+    def admit(self) -> None:
+        """Raises NotCoordinator when it is retired: what its machine says counts no more."""
         if self._is_retired:
             raise NotCoordinator(f"another serves {self.partition.source} by now")
 

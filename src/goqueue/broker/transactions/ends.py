@@ -10,31 +10,38 @@ import logging
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from goqueue.broker.appending import OwnWrites
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays.held import cancel_hanging, decide_held
 from goqueue.broker.queue.settle import pledge_again, settle
 from goqueue.broker.storage.partition import Partition
+from goqueue.broker.transactions.carrying import carry, seal
+from goqueue.broker.transactions.journal import TransactionJournal
 from goqueue.broker.transactions.markers import append_marker, carry_decision, place_of, reach_of
 from goqueue.core.transactions.transactions import Transaction
 from goqueue.model.delivery import Action, Settle
-from goqueue.model.errors import GoQueueError, PartitionDamaged
+from goqueue.model.errors import GoQueueError, NotCoordinator, PartitionDamaged, TransactionBusy
 from goqueue.model.ids import ProducerId
 from goqueue.model.transactions import Marker, ProducerEpoch, TransactionState
 
 log = logging.getLogger(__name__)
+_PAUSE_S = 0.02
+_PAUSE_S_MAX = 2.0
+"""Before a decision is carried once more to whoever could not be reached."""
 _TURNS_OF_A_REPLY = 3
 """How often the loop goes round until what was decided has come to its door and left."""
 
 
-async def decide(broker: Broker, prepared: Transaction) -> None:
+async def decide(broker: Broker, journal: TransactionJournal, prepared: Transaction) -> None:
     """Journal how a transaction ends and carry that to all it has touched, where readers see it at once.
 
     That this is on the disk too is left to `finish`: until then the id is not at rest.
     """
-    journal = await broker.transactions.ensure(prepared.transactional_id)
     await journal.submit(prepared)
+    if broker.is_one_of_several:
+        return  # it takes calls to carry it, for which nobody waits here
     try:
         carry_decision(broker, prepared)
     except GoQueueError as error:
@@ -43,7 +50,36 @@ async def decide(broker: Broker, prepared: Transaction) -> None:
 
 def finish_behind(broker: Broker, transactional_id: str) -> None:
     """Have what is decided finished when the reply has left: a client waits for that, nobody yet for this."""
+    if broker.is_one_of_several:
+        finish_in_time(broker, transactional_id)
+        return
     broker.begin(_finish_behind(broker, transactional_id), broker.transactions.lock(transactional_id))
+
+
+def finish_in_time(broker: Broker, transactional_id: str) -> None:
+    """With several nodes: have what is decided carried to all of them, as often and as long as it takes."""
+    if transactional_id not in broker.transactions.finishing:
+        broker.transactions.finishing.add(transactional_id)
+        task = asyncio.get_running_loop().create_task(_finish_in_time(broker, transactional_id))
+        task.add_done_callback(lambda _: broker.transactions.finishing.discard(transactional_id))
+        broker.keep(task)
+
+
+async def _finish_in_time(broker: Broker, transactional_id: str) -> None:
+    pause_s = _PAUSE_S
+    while broker.is_open:
+        try:
+            lock = broker.transactions.lock(transactional_id)
+            await broker.carry_out(finish(broker, transactional_id), lock)
+            return
+        except NotCoordinator:
+            return  # whoever coordinates it now goes on with it
+        except GoQueueError as error:
+            if pause_s > _PAUSE_S:
+                why = error.__cause__ or error
+                log.warning("transaction_unfinished transaction=%s reason=%s", transactional_id, why)
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, _PAUSE_S_MAX)
 
 
 async def _finish_behind(broker: Broker, transactional_id: str) -> None:
@@ -71,12 +107,15 @@ async def finish(broker: Broker, transactional_id: str) -> None:
     if known is None or not known.state.is_prepared:
         return
     is_committed = known.marker is Marker.COMMIT
-    written = carry_decision(broker, known)
-    await _settle_receipts(broker, known)
-    delayed_end = sys.maxsize if known.reach is None else known.reach.delayed_end
-    await decide_held(broker, known.producer_id, is_committed=is_committed, end_number=delayed_end)
-    await written.durable()
+    if broker.is_one_of_several:
+        await _carry_to_all(broker, known)
+    else:
+        await _carry_here(broker, known)
     journal = await broker.transactions.ensure(transactional_id)
+    if journal.transactions.get(transactional_id) is not known:
+        # Another node has coordinated it meanwhile, and this one does so again.
+        await finish(broker, transactional_id)
+        return
     # Not before the markers are on the disk, for with this the decision is forgotten. Nobody waits for it:
     # a start that does not find it takes the same steps again, and stops at the decision's reach.
     now_ms = broker.clock.wall_ms()
@@ -88,6 +127,25 @@ async def finish(broker: Broker, transactional_id: str) -> None:
         # What is aborted need not have been on the disk. A partition that has lost it meanwhile fills up to
         # the decision's reach with what the next transaction writes.
         await completed
+
+
+async def _carry_here(broker: Broker, known: Transaction) -> None:
+    written = carry_decision(broker, known)
+    await _settle_receipts(broker, known)
+    delayed_end = sys.maxsize if known.reach is None else known.reach.delayed_end
+    is_committed = known.marker is Marker.COMMIT
+    await decide_held(broker, known.producer_id, is_committed=is_committed, end_number=delayed_end)
+    await written.durable()
+
+
+async def _carry_to_all(broker: Broker, known: Transaction) -> None:
+    try:
+        await carry(broker, known)
+    except GoQueueError as error:
+        # Somebody does not answer now, or is being replaced. Whoever waits hears that it takes longer.
+        broker.transactions.find(known.transactional_id)  # unless it is this node that was replaced
+        finish_in_time(broker, known.transactional_id)
+        raise TransactionBusy(known.transactional_id) from error
 
 
 async def _settle_receipts(broker: Broker, known: Transaction) -> None:
@@ -107,7 +165,7 @@ async def fence(broker: Broker, transactional_id: str) -> None:
     journal = await broker.transactions.ensure(transactional_id)
     known = journal.transactions.get(transactional_id)
     if known is not None and known.state is TransactionState.ONGOING:
-        reach = reach_of(broker, known)
+        reach = await seal(broker, known) if broker.is_one_of_several else reach_of(broker, known)
         now_ms = broker.clock.wall_ms()
         await journal.submit(journal.transactions.fence(transactional_id, reach=reach, now_ms=now_ms))
         await finish(broker, transactional_id)
@@ -137,6 +195,8 @@ async def recover_transactions(broker: Broker) -> None:
 
 async def close_hanging_in(broker: Broker, partition: Partition) -> None:
     """The same for one partition that could not be written to until now."""
+    if broker.is_one_of_several:
+        return  # its leader asks about it: see `hanging`
     for owner in await _abort_hanging(broker, [partition]):
         if owner is not None:
             await _undo(broker, owner)
@@ -216,6 +276,14 @@ def watch_transactions(broker: Broker) -> None:
         await broker.carry_out(_fence_overdue(broker, transactional_id), lock)
 
     broker.transactions.watch.start(abort, broker.keep)
+    broker.transactions.on_taken_over = partial(_go_on, broker)
+
+
+def _go_on(broker: Broker, journal: TransactionJournal) -> None:
+    """Whatever another node has decided, this one carries to its end."""
+    for known in journal.transactions:
+        if known.state.is_prepared:
+            finish_in_time(broker, known.transactional_id)
 
 
 async def keep_up_transactions(broker: Broker) -> None:
@@ -224,7 +292,9 @@ async def keep_up_transactions(broker: Broker) -> None:
     for journal in broker.transactions:
         transactions = journal.transactions
         for known in transactions:
-            if known.state.is_prepared:
+            if known.state.is_prepared and broker.is_one_of_several:
+                finish_in_time(broker, known.transactional_id)
+            elif known.state.is_prepared:
                 await finish_later(broker, known.transactional_id)
         for transactional_id in transactions.unused_since(now_ms - broker.config.transactions.id_expiry_ms):
             log.info("transactional_id_expired transaction=%s", transactional_id)

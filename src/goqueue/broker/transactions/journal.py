@@ -14,6 +14,7 @@ from goqueue.broker.storage.journal import Journal
 from goqueue.broker.storage.journal_set import JournalSet
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.storage.state_journal import StateJournal
+from goqueue.broker.transactions.verified import Verified
 from goqueue.broker.transactions.watch import TransactionWatch
 from goqueue.core.telemetry.histogram import Histogram
 from goqueue.core.transactions.journalled import EVENT_TYPES, Event, Journalled
@@ -107,13 +108,25 @@ class TransactionJournals(JournalSet[TransactionJournal]):
             TRANSACTIONS_TOPIC, new_journal, new_partition=new_partition, open_journal=open_journal
         )
         self.counts = TransactionCounts()
+        self.verified = Verified()
+        """With several nodes: what coordinators have said of transactions that write to what is led here."""
+        self.owners: dict[int, str | None] = {}
+        """With several nodes: transactional ids of producers that were asked for; None: it has none."""
+        self.coordinator_epochs: dict[int, int] = {}
+        """With several nodes: the newest epochs of journals from which decisions have come."""
+        self.on_taken_over: Callable[[TransactionJournal], None] = lambda journal: None
+        """Goes on with what was decided by another node, now that this one leads the journal."""
+        self.finishing: set[str] = set()
+        """With several nodes: ids whose decided transaction is being carried to all that it has touched."""
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def take_over(
         self, partition: Partition, read_back: Callable[[TransactionJournal], Awaitable[None]]
     ) -> TransactionJournal | None:
         journal = await super().take_over(partition, read_back)
-        self.watch.look()
+        if journal is not None:
+            self.watch.look()
+            self.on_taken_over(journal)
         return journal
 
     @property

@@ -69,6 +69,8 @@ def append_marker(
     producer: ProducerEpoch,
     marker: Marker,
     end_offset: int = sys.maxsize,
+    *,
+    coordinator_epoch: int | None = None,
 ) -> None:
     """Close what a producer has open in a partition, if it has and that begins before an offset."""
     if partition.is_failed:
@@ -80,7 +82,7 @@ def append_marker(
         marker,
         producer_id=producer.producer_id,
         producer_epoch=producer.epoch,
-        coordinator_epoch=broker.coordinator_epoch,
+        coordinator_epoch=broker.coordinator_epoch if coordinator_epoch is None else coordinator_epoch,
         # Never newer than the messages it decides on, so that nobody takes it for the newest of them.
         timestamp_ms=partition.transactions.newest_ms(producer.producer_id),
     )

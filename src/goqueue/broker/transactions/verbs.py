@@ -1,16 +1,21 @@
 """The verbs of transactional producers: init, begin, add, pend offsets, end; and for operators, abort."""
 
+from dataclasses import replace
+
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.offsets import Refusals, accepted_offsets
 from goqueue.broker.producers import init_producer
 from goqueue.broker.queue.settle import all_leased, pledge
 from goqueue.broker.slices import Slices
-from goqueue.broker.storage.journal import Submitted
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import admit_group_owner, admit_new_group
+from goqueue.broker.transactions.carrying import seal
 from goqueue.broker.transactions.ends import decide, fence, finish, finish_behind
-from goqueue.broker.transactions.journal import TransactionJournal
+from goqueue.broker.transactions.joining import owner_of
+from goqueue.broker.transactions.leaders import calls, epochs_of
 from goqueue.broker.transactions.markers import append_marker, place_of, reach_of, still_there
+from goqueue.broker.transactions.pending import pend_afar
+from goqueue.broker.transactions.resting import at_rest, keep_step
 from goqueue.broker.transactions.views import describe_transaction
 from goqueue.broker.transactions.writes import new_transaction_id
 from goqueue.core.transactions.transactions import Transaction
@@ -41,15 +46,17 @@ from goqueue.model.transaction_commands import (
 from goqueue.model.transactions import Marker, ProducerEpoch, TransactionState, TransactionView
 
 
-def hear_producer(broker: Broker, command: HearProducer) -> str:
+async def hear_producer(broker: Broker, command: HearProducer) -> str:
     """The transactional id that a producer speaks for, if it may: one that is fenced is refused."""
     _admit(broker)
     transactional_id, producer = command.transactional_id, command.producer
     if not transactional_id:
-        owner = broker.transactions.of_producer(producer.producer_id)
-        if owner is None:
+        found = await owner_of(broker, producer)
+        if found is None:
             raise ProducerNotFound(producer.producer_id)
-        transactional_id = owner.transactional_id
+        if broker.is_one_of_several:
+            return await calls(broker).run(hear_producer, replace(command, transactional_id=found))
+        transactional_id = found
     journal = broker.transactions.find(transactional_id)
     if journal is None:
         raise TransactionNotFound(transactional_id)
@@ -94,7 +101,7 @@ async def _init(broker: Broker, command: InitProducer) -> ProducerEpoch:
 
 async def begin_transaction(broker: Broker, command: BeginTransaction) -> str:
     """Open a transaction before it touches anything; returns its name."""
-    journal = await _at_rest(broker, command.transactional_id)
+    journal = await at_rest(broker, command.transactional_id)
     begun = journal.transactions.begin(
         command.transactional_id,
         command.producer,
@@ -120,11 +127,12 @@ async def add_partitions(broker: Broker, command: AddPartitionsToTransaction) ->
     for target in command.targets:
         places.append(place_of(broker, target))
         await slices.pause()
-    journal = await _at_rest(broker, command.transactional_id)
+    journal = await at_rest(broker, command.transactional_id)
     added = journal.transactions.add(
         command.transactional_id,
         command.producer,
         partitions=places,
+        epochs=epochs_of(broker, places),
         transaction_id=new_transaction_id(broker),
         now_ms=broker.clock.wall_ms(),
     )
@@ -135,7 +143,7 @@ async def add_partitions(broker: Broker, command: AddPartitionsToTransaction) ->
 async def verify_partition(broker: Broker, command: VerifyPartition) -> None:
     """Refuse a partition that is not part of the open transaction."""
     broker.partition(command.target)
-    journal = await _at_rest(broker, command.transactional_id)
+    journal = await at_rest(broker, command.transactional_id)
     known = journal.transactions.held_by(command.transactional_id, command.producer)
     if not known.is_open_in(place_of(broker, command.target)):
         raise InvalidTransactionState(
@@ -147,17 +155,20 @@ async def add_group(broker: Broker, command: AddGroupToTransaction) -> None:
     """A consumer group whose offsets the transaction will commit."""
     if broker.tenants.accounts:
         admit_group_owner(broker, command.group)
-        admit_new_group(broker, command.group)
-    await broker.coordinator.journals.ensure(command.group)
-    journal = await _at_rest(broker, command.transactional_id)
+    if not broker.is_one_of_several:
+        if broker.tenants.accounts:
+            admit_new_group(broker, command.group)
+        await broker.coordinator.journals.ensure(command.group)
+    journal = await at_rest(broker, command.transactional_id)
     added = journal.transactions.add(
         command.transactional_id,
         command.producer,
         groups=[command.group],
+        epochs=epochs_of(broker, groups=[command.group]),
         transaction_id=new_transaction_id(broker),
         now_ms=broker.clock.wall_ms(),
     )
-    await _keep(journal, added)
+    await keep_step(journal, added)
 
 
 async def add_receipts(broker: Broker, command: AddReceiptsToTransaction) -> None:
@@ -166,7 +177,8 @@ async def add_receipts(broker: Broker, command: AddReceiptsToTransaction) -> Non
     Nobody else gets them while it is open, and only its own journal says so: were there two that must agree,
     a crash between them would hide the messages for nobody.
     """
-    journal = await _at_rest(broker, command.transactional_id)
+    broker.admit_alone("receipts in transactions")
+    journal = await at_rest(broker, command.transactional_id)
     for group_journal in {one.journal for one in all_leased(broker, command.receipts)}:
         await group_journal.submit()  # a lease that a power failure takes cannot be kept
     leased = all_leased(broker, command.receipts)
@@ -177,7 +189,7 @@ async def add_receipts(broker: Broker, command: AddReceiptsToTransaction) -> Non
         transaction_id=new_transaction_id(broker),
         now_ms=broker.clock.wall_ms(),
     )
-    keeping = _keep(journal, added)
+    keeping = keep_step(journal, added)
     pledge(leased)
     await keeping
 
@@ -185,6 +197,8 @@ async def add_receipts(broker: Broker, command: AddReceiptsToTransaction) -> Non
 async def pend_offsets(broker: Broker, command: PendOffsets) -> Refusals:
     """Offsets that become the group's when the transaction commits; returns when the disk has them."""
     _admit(broker)
+    if broker.is_one_of_several:
+        return await pend_afar(broker, command)
     if command.may_join:
         await add_group(
             broker,
@@ -266,6 +280,7 @@ async def _end_and_bump(
         fresh_id = await init_producer(broker, TakeProducerId())
         now_ms = broker.clock.wall_ms()
         await journal.submit(transactions.renew(transactional_id, fresh_id=fresh_id, now_ms=now_ms))
+    journal.admit()
     ended = transactions.get(transactional_id)
     assert ended is not None, f"{transactional_id} was forgotten while its transaction ended"
     return ended.producer
@@ -283,21 +298,20 @@ async def _end(
     transactions = journal.transactions
     transactions.held_by(transactional_id, producer)
     await finish(broker, transactional_id)
-    if marker is Marker.COMMIT:
-        known = transactions.held_by(transactional_id, producer)
-        await _messages_safe(broker, known)
-        if known.receipts:
-            all_leased(broker, known.receipts)
+    known = transactions.held_by(transactional_id, producer)
+    if broker.is_one_of_several:
+        reach = await seal(broker, known)
+    else:
+        if marker is Marker.COMMIT:
+            await _messages_safe(broker, known)
+            if known.receipts:
+                all_leased(broker, known.receipts)
+        reach = reach_of(broker, transactions.held_by(transactional_id, producer))
     decided = transactions.prepare(
-        transactional_id,
-        producer,
-        marker,
-        is_bumped=is_bumped,
-        reach=reach_of(broker, transactions.held_by(transactional_id, producer)),
-        now_ms=broker.clock.wall_ms(),
+        transactional_id, producer, marker, is_bumped=is_bumped, reach=reach, now_ms=broker.clock.wall_ms()
     )
     if decided.state.is_prepared:
-        await decide(broker, decided)
+        await decide(broker, journal, decided)
 
 
 async def abort_transaction(broker: Broker, command: AbortTransaction) -> TransactionView:
@@ -334,22 +348,6 @@ async def abort_open_in(broker: Broker, command: AbortOpenIn) -> None:
         await _safe(partition)
 
 
-async def _at_rest(broker: Broker, transactional_id: str) -> TransactionJournal:
-    """The journal of an id, when its last transaction has been finished."""
-    _admit(broker)
-    journal = await broker.transactions.ensure(transactional_id)
-    known = journal.transactions.get(transactional_id)
-    if known is not None and known.state.is_prepared:
-        await broker.carry_out(finish(broker, transactional_id), broker.transactions.lock(transactional_id))
-    return journal
-
-
-def _keep(journal: TransactionJournal, added: Transaction) -> Submitted:
-    """Write a step, if it is one. If not, somebody may have written the same a moment ago."""
-    is_known = added is journal.transactions.get(added.transactional_id)
-    return journal.submit() if is_known else journal.submit(added)
-
-
 async def _messages_safe(broker: Broker, known: Transaction) -> None:
     """Whatever its producer waited for: what is committed is on the disk."""
     for place in known.partitions:
@@ -373,4 +371,3 @@ async def _safe(partition: Partition) -> None:
 def _admit(broker: Broker) -> None:
     if not broker.is_open:
         raise ShuttingDown
-    broker.admit_alone("transactions")

@@ -3,12 +3,31 @@
 from collections.abc import Sequence
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.schemas.check import Unchecked
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.transactions.markers import place_of
 from goqueue.model.errors import InvalidRecord, InvalidTransactionState, ProducerNotFound
 from goqueue.model.ids import ProducerId
 from goqueue.model.transactions import ProducerEpoch
 from goqueue.records.layout import TRANSACTIONAL, BatchHeader
+
+
+class Unverified(Unchecked):
+    """The coordinator, which may be another node, must be asked first whether this may be written."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        producer: ProducerEpoch,
+        *,
+        may_join: bool,
+        transactional_id: str | None,
+    ) -> None:
+        super().__init__()
+        self.partition = partition
+        self.producer = producer
+        self.may_join = may_join
+        self.transactional_id = transactional_id
 
 
 def admit_batches(
@@ -48,10 +67,16 @@ def join_transaction(
 ) -> None:
     """Check that a producer may write to a partition within its open transaction.
 
+    With several nodes that is known, or must be asked first: raises Unverified.
+
     Nobody waits for the disk to know that the partition is part of it: a batch that is found without is
     aborted when the broker opens, and so is the transaction. But the journal is asked to share the batch's
     way to the disk, so that a transaction whose batches are stored outlives a power failure if it can.
     """
+    if broker.is_one_of_several:
+        if not broker.transactions.verified.is_told(partition, producer.producer_id, producer.epoch):
+            raise Unverified(partition, producer, may_join=may_join, transactional_id=transactional_id)
+        return
     known = broker.transactions.of_producer(producer.producer_id)
     journal = None if known is None else broker.transactions.find(known.transactional_id)
     if known is None or journal is None:

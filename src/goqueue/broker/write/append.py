@@ -3,7 +3,8 @@
 from goqueue.broker.broker import Broker
 from goqueue.broker.schemas.check import Looked, look, look_long
 from goqueue.broker.tenants.quotas import take_batches
-from goqueue.broker.transactions.writes import admit_batches
+from goqueue.broker.transactions.joining import verify
+from goqueue.broker.transactions.writes import Unverified, admit_batches
 from goqueue.broker.write.incoming import admit_partition, in_lanes, read_incoming
 from goqueue.broker.write.take_in import take_in
 from goqueue.model.commands import Append, Appended
@@ -13,8 +14,8 @@ from goqueue.model.schemas import SchemaValidation
 def append(broker: Broker, command: Append) -> Appended:
     """Admit, read, check, join, count, take in. Offsets are fixed on return; `committed` may follow.
 
-    Raises Unchecked, before anything is done, where the topic's schemas take time to be heard: then
-    `append_when_checked` does the same.
+    Raises Unchecked, before anything is done, where the topic's schemas take time to be heard, or another
+    node must be asked of the transaction: then `append_when_checked` does the same.
     """
     return _append(broker, command, None)
 
@@ -40,12 +41,16 @@ def _append(broker: Broker, command: Append, looked: Looked | None) -> Appended:
 
 
 async def append_when_checked(broker: Broker, command: Append) -> Appended:
-    """The same where it takes time to check the messages; offsets are fixed on return."""
+    """The same where it takes time to check the messages or the producer; offsets are fixed on return."""
     while True:
         settings = admit_partition(broker, command.target, command.acks).log.settings
-        if settings.schema_validation is SchemaValidation.NONE:
-            return append(broker, command)  # it has been changed a moment ago
-        batches = in_lanes(read_incoming(command.batches, settings))
-        looked = await look_long(broker, command.target.topic, settings, batches)
-        if broker.partition(command.target).log.settings is settings:
+        looked = None
+        if settings.schema_validation is not SchemaValidation.NONE:
+            batches = in_lanes(read_incoming(command.batches, settings))
+            looked = await look_long(broker, command.target.topic, settings, batches)
+            if broker.partition(command.target).log.settings is not settings:
+                continue  # it has been changed a moment ago
+        try:
             return _append(broker, command, looked)
+        except Unverified as unverified:
+            await verify(broker, unverified)

@@ -13,6 +13,8 @@ from goqueue.broker.schemas.quarantine import open_quarantine
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import admit_messages, check_due, check_message_size
 from goqueue.broker.transactions.ends import finish_later
+from goqueue.broker.transactions.joining import join_open, owner_of
+from goqueue.broker.transactions.leaders import calls
 from goqueue.broker.transactions.verbs import hear_producer
 from goqueue.broker.transactions.writes import join_transaction
 from goqueue.broker.write.incoming import Incoming, admit_partition
@@ -26,7 +28,7 @@ from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks
 from goqueue.model.schemas import SchemaValidation
 from goqueue.model.transaction_commands import HearProducer, PublishOnce
-from goqueue.model.transactions import PublishedOnce, TransactionState
+from goqueue.model.transactions import ProducerEpoch, PublishedOnce, TransactionState
 from goqueue.records.batch import DelaySplit, encode, open_batch
 from goqueue.records.layout import NO_SEQUENCE, BatchHeader, read_header, stamp_producer
 from goqueue.records.partitioners import hash_by
@@ -38,10 +40,15 @@ _FIRST_SEQUENCE_MAX = 1
 
 async def publish_once(broker: Broker, command: PublishOnce) -> PublishedOnce:
     """Hear the producer, route, check who sends, tell a duplicate, store, wait for the disk."""
-    known = broker.transactions.of_producer(command.producer.producer_id)
-    if known is not None and known.producer == command.producer:
-        hearing = HearProducer(producer=command.producer, transactional_id=known.transactional_id)
-        hear_producer(broker, hearing)
+    if broker.is_one_of_several:
+        if (owner := await owner_of(broker, command.producer)) is not None:
+            hearing = HearProducer(producer=command.producer, transactional_id=owner)
+            await calls(broker).run(hear_producer, hearing)
+    else:
+        known = broker.transactions.of_producer(command.producer.producer_id)
+        if known is not None and known.producer == command.producer:
+            hearing = HearProducer(producer=command.producer, transactional_id=known.transactional_id)
+            await hear_producer(broker, hearing)
     with telling_refusals(broker, [command.topic]):
         return await _publish_once(broker, command)
 
@@ -49,7 +56,7 @@ async def publish_once(broker: Broker, command: PublishOnce) -> PublishedOnce:
 async def _publish_once(broker: Broker, command: PublishOnce) -> PublishedOnce:
     topic, message = command.topic, heed(command.message, 0, broker.clock.wall_ms())
     command = replace(command, message=message)
-    partition = admit_partition(broker, _route(broker, command))
+    partition = admit_partition(broker, home_of(broker, command))
     _check_quotas(broker, command)
     settings = partition.log.settings
     problems: dict[int, str] = {}
@@ -57,7 +64,7 @@ async def _publish_once(broker: Broker, command: PublishOnce) -> PublishedOnce:
         problems = await misfits(broker, topic, settings, [message])
         if problems and (aside := quarantine_for(broker, topic, settings)) is not None:
             await open_quarantine(broker, topic, aside)
-        partition = admit_partition(broker, _route(broker, command))  # it may be another one by now
+        partition = admit_partition(broker, home_of(broker, command))  # it may be another one by now
     is_transactional = await _joins(broker, command, partition)
     batch = _batch_of(broker, command, partition, is_transactional=is_transactional)
     number = partition.source.partition
@@ -97,8 +104,8 @@ def _take_in(
     return take_parted(broker, partition, [later], [header], Acks.ALL, numbering)
 
 
-def _route(broker: Broker, command: PublishOnce) -> TopicPartition:
-    """The partition named, else the key's, else one that is always the same for the producer.
+def home_of(broker: Broker, command: PublishOnce) -> TopicPartition:
+    """Where a message goes: where it says, else where its key does, else always to the same partition.
 
     Taking turns would send a message that comes twice to two partitions.
     """
@@ -123,10 +130,11 @@ def _check_quotas(broker: Broker, command: PublishOnce) -> None:
 async def _joins(broker: Broker, command: PublishOnce, partition: Partition) -> bool:
     """Whether the message is part of a transaction, which then includes the partition."""
     producer = command.producer
+    if broker.is_one_of_several:
+        return await _joins_afar(broker, producer, partition)
     known = broker.transactions.of_producer(producer.producer_id)
     if known is None:
-        if not 0 < producer.producer_id < broker.metadata.producer_ids_end:
-            raise ProducerNotFound(producer.producer_id)
+        _check_given(broker, producer)
         return False
     if known.state.is_prepared:
         await finish_later(broker, known.transactional_id)
@@ -136,6 +144,23 @@ async def _joins(broker: Broker, command: PublishOnce, partition: Partition) -> 
         return False
     join_transaction(broker, partition, producer, may_join=True)
     return True
+
+
+async def _joins_afar(broker: Broker, producer: ProducerEpoch, partition: Partition) -> bool:
+    """The same where another node may coordinate the transaction."""
+    owner = await owner_of(broker, producer)
+    if owner is None:
+        _check_given(broker, producer)
+        return False
+    if broker.transactions.verified.is_told(partition, producer.producer_id, producer.epoch):
+        return True
+    return await join_open(broker, partition, producer, owner, may_join=True, may_be_closed=True)
+
+
+def _check_given(broker: Broker, producer: ProducerEpoch) -> None:
+    """A producer without transactions: that its id was given out is all there is to know."""
+    if not 0 < producer.producer_id < broker.metadata.producer_ids_end:
+        raise ProducerNotFound(producer.producer_id)
 
 
 def _refuse_delayed_before(

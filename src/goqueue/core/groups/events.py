@@ -120,6 +120,8 @@ class OffsetsPended:
     group: str
     producer_id: int
     topics: tuple[TopicOffsets, ...]
+    transaction_id: str = ""
+    """Names the transaction, where there are several nodes: a decision may come late."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,13 @@ class Groups:
         return OffsetsCommitted(who.group, tuple(topics), now_ms)
 
     def pend_offsets(
-        self, who: Membership, producer_id: int, topics: Collection[TopicOffsets], *, now_ns: int
+        self,
+        who: Membership,
+        producer_id: int,
+        topics: Collection[TopicOffsets],
+        *,
+        now_ns: int,
+        transaction_id: str = "",
     ) -> OffsetsPended:
         """Offsets for when a transaction commits. Old clients do not say which member they come from."""
         if who.member_id or who.generation >= 0:
@@ -135,16 +141,18 @@ class Groups:
             except StaleMemberEpoch as error:
                 # Producers know no epochs of members; this is what tells them to begin again.
                 raise IllegalGeneration(str(error)) from error
-        return OffsetsPended(who.group, producer_id, tuple(topics))
+        return OffsetsPended(who.group, producer_id, tuple(topics), transaction_id)
 
     def decide_pending(
-        self, name: str, producer_id: int, *, is_committed: bool, now_ms: int
+        self, name: str, producer_id: int, *, is_committed: bool, now_ms: int, transaction_id: str = ""
     ) -> tuple[Event, ...]:
         """A transaction has ended: what it held becomes the group's, or is dropped."""
         record = self._groups.get(name)
         topics = () if record is None else record.pending.of(producer_id)
         if not topics:
             return ()
+        if record is not None and record.pending.transaction_of(producer_id) not in ("", transaction_id):
+            return ()  # of a later one
         dropped = PendingDropped(name, producer_id)
         return (OffsetsCommitted(name, topics, now_ms), dropped) if is_committed else (dropped,)
 
@@ -217,7 +225,7 @@ class Groups:
             case GroupSeen():
                 self.ensure(event.group).seen_ms = event.seen_ms
             case OffsetsPended():
-                self.ensure(event.group).pending.pend(event.producer_id, event.topics)
+                self.ensure(event.group).pending.pend(event.producer_id, event.topics, event.transaction_id)
             case PendingDropped():
                 self.ensure(event.group).pending.drop(event.producer_id)
             case OffsetsDeleted():
@@ -245,4 +253,4 @@ class Groups:
             if topics := tuple(record.offsets.topics()):
                 yield OffsetsCommitted(name, topics, record.seen_ms)
             for producer_id, pending in record.pending:
-                yield OffsetsPended(name, producer_id, pending)
+                yield OffsetsPended(name, producer_id, pending, record.pending.transaction_of(producer_id))

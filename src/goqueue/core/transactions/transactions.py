@@ -8,6 +8,7 @@ is complete. The whole record of an id is one event, so the last one tells every
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from goqueue.core.transactions.sinks import StateReset
 from goqueue.model.errors import InvalidTransactionState, ProducerFenced, ProducerNotFound, TransactionBusy
@@ -16,6 +17,7 @@ from goqueue.model.transaction_commands import InitProducer
 from goqueue.model.transactions import (
     EPOCH_MAX,
     NO_EPOCH,
+    Epochs,
     Marker,
     ProducerEpoch,
     Reach,
@@ -42,6 +44,7 @@ PREPARED = {Marker.COMMIT: PREPARE_COMMIT, Marker.ABORT: PREPARE_ABORT}
 COMPLETED = {PREPARE_COMMIT: COMPLETE_COMMIT, PREPARE_ABORT: COMPLETE_ABORT}
 NOT_BEGUN_MS = -1
 _FEW = 8
+T = TypeVar("T")
 NOBODY = ProducerEpoch(NO_PRODUCER, NO_EPOCH)
 
 
@@ -68,6 +71,8 @@ class Transaction:
     reach: Reach | None = None
     """From the decision until it is complete. None then: decided by a version that knew the journal to be on
     the disk before the next transaction wrote anything, so whatever its producer has open is meant."""
+    epochs: Epochs | None = None
+    """Of its partitions and groups; None: there is one node, or it has touched nothing."""
 
     @property
     def producer(self) -> ProducerEpoch:
@@ -204,10 +209,14 @@ class Transactions:
         partitions: Sequence[TransactionalPartition] = (),
         groups: Sequence[str] = (),
         receipts: Sequence[str] = (),
+        epochs: Epochs | None = None,
         transaction_id: str,
         now_ms: int,
     ) -> Transaction:
-        """A transaction touches more, or begins with it. The same record comes back when all is known."""
+        """A transaction touches more, or begins with it. The same record comes back when all is known.
+
+        `epochs`: with several nodes, those in which the partitions and groups are led.
+        """
         known = self.held_by(transactional_id, producer)
         if known.state is not ONGOING:
             known = _begun(known, transaction_id, now_ms)
@@ -216,14 +225,22 @@ class Transactions:
         new_partitions = [added for added in partitions if added not in touched]
         new_groups = [added for added in groups if added not in known.groups]
         new_receipts = [added for added in receipts if added not in known.receipts]
-        if not new_partitions and not new_groups and not new_receipts:
+        all_partitions = (*known.partitions, *new_partitions)
+        all_groups = (*known.groups, *new_groups)
+        if epochs is not None:
+            epochs = Epochs(
+                _raised(known.partitions, known.epochs and known.epochs.partitions, partitions, epochs[0]),
+                _raised(known.groups, known.epochs and known.epochs.groups, groups, epochs[1]),
+            )
+        if not new_partitions and not new_groups and not new_receipts and epochs == known.epochs:
             return known
         return _moved(
             known,
             ONGOING,
-            partitions=(*known.partitions, *new_partitions),
-            groups=(*known.groups, *new_groups),
+            partitions=all_partitions,
+            groups=all_groups,
             receipts=(*known.receipts, *new_receipts),
+            epochs=epochs,
             changed_ms=now_ms,
         )
 
@@ -287,6 +304,7 @@ class Transactions:
             groups=(),
             receipts=(),
             reach=None,
+            epochs=None,
             changed_ms=now_ms,
         )
 
@@ -370,6 +388,16 @@ def _begun(known: Transaction, transaction_id: str, now_ms: int) -> Transaction:
 def _moved(known: Transaction, state: TransactionState, **changes: object) -> Transaction:
     assert state in TRANSITIONS[known.state], f"{known.transactional_id}: {known.state} to {state}"
     return replace(known, state=state, **changes)  # type: ignore[arg-type]  # fields of the record, by name
+
+
+def _raised(
+    places: Sequence[T], known: tuple[int, ...] | None, added: Sequence[T], epochs: Sequence[int]
+) -> tuple[int, ...]:
+    """The epochs of places in their order, none lower than it was; those that are added may be among them."""
+    highest = dict(zip(places, known or (0,) * len(places), strict=True))
+    for place, epoch in zip(added, epochs, strict=True):
+        highest[place] = max(highest.get(place, 0), epoch)
+    return tuple(highest.values())
 
 
 def _cannot_end(known: Transaction) -> InvalidTransactionState:

@@ -38,6 +38,9 @@ class Asked:
             raise NodeUnreachable("a")
         return await verb(self.home, command)
 
+    async def run_at(self, node: Any, command: Any) -> Any:
+        raise AssertionError(f"nobody asks {node} for {command}")
+
 
 class Two:
     """A writes the registry, B follows it."""

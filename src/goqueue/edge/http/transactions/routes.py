@@ -8,6 +8,7 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, QueryParameter, RawBody
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.producers import init_producer
 from goqueue.broker.transactions.verbs import (
     abort_transaction,
@@ -109,7 +110,7 @@ async def init_producer_route(broker: NamedDependency[Broker], body: RawBody) ->
         transactional_id=given.transactional_id,
         timeout_ms=given.transaction_timeout_ms or broker.config.transactions.timeout_ms,
     )
-    producer_id, epoch = await init_transactional(broker, command)
+    producer_id, epoch = await at_home(broker, init_transactional, command)
     return ProducerReply(producer_id, epoch, given.transactional_id)
 
 
@@ -130,8 +131,9 @@ async def producer_heartbeat_route(
     given = decode(_beat_decoder, body)
     beating = ProducerEpoch(ProducerId(producer), given.epoch)
     try:
-        hear_producer(
+        await at_home(
             broker,
+            hear_producer,
             HearProducer(producer=beating, transactional_id=given.transactional_id or "", is_heartbeat=True),
         )
     except ProducerNotFound:
@@ -162,7 +164,7 @@ async def list_transactions_route(
     now_ms = broker.clock.wall_ms()
     views = {
         view.transactional_id: view
-        for view in await list_transactions(broker, ListTransactions())
+        for view in await at_home(broker, list_transactions, ListTransactions())
         if listed == "all" or view.state in _UNFINISHED
     }
     page = names_in_page(list(views), limit, after)
@@ -178,7 +180,7 @@ async def list_transactions_route(
     responses=errors(503),
 )
 async def transaction_stats_route(broker: NamedDependency[Broker]) -> TransactionStatsReply[str]:
-    stats = await transaction_stats(broker, CountTransactions())
+    stats = await at_home(broker, transaction_stats, CountTransactions())
     now_ms = broker.clock.wall_ms()
     open_count = stats.by_state.get(TransactionState.ONGOING, 0)
     ids = sum(stats.by_state.values())
@@ -216,10 +218,10 @@ async def transaction_stats_route(broker: NamedDependency[Broker]) -> Transactio
     responses=_ERRORS,
 )
 async def begin_route(broker: NamedDependency[Broker], body: RawBody) -> BeginReply:
-    transactional_id, producer = _speaker(broker, decode(_transaction_decoder, body))
+    transactional_id, producer = await _speaker(broker, decode(_transaction_decoder, body))
     return BeginReply(
-        await begin_transaction(
-            broker, BeginTransaction(transactional_id=transactional_id, producer=producer)
+        await at_home(
+            broker, begin_transaction, BeginTransaction(transactional_id=transactional_id, producer=producer)
         )
     )
 
@@ -239,8 +241,9 @@ async def publish_once_route(broker: NamedDependency[Broker], body: RawBody) -> 
         given.partition = None
     sequence = given.sequence
     producer = ProducerEpoch(ProducerId(given.producer_id), given.epoch)
-    published = await publish_once(
+    published = await at_home(
         broker,
+        publish_once,
         PublishOnce(
             topic=TopicName(given.topic),
             message=message_of(given, False, broker.clock.wall_ms()),
@@ -270,10 +273,11 @@ async def publish_once_route(broker: NamedDependency[Broker], body: RawBody) -> 
 )
 async def add_partition_route(broker: NamedDependency[Broker], body: RawBody) -> StatusReply:
     given = decode(_partition_decoder, body)
-    transactional_id, producer = _speaker(broker, given)
+    transactional_id, producer = await _speaker(broker, given)
     target = TopicPartition(TopicName(given.topic), given.partition)
-    await add_partitions(
+    await at_home(
         broker,
+        add_partitions,
         AddPartitionsToTransaction(transactional_id=transactional_id, producer=producer, targets=[target]),
     )
     return StatusReply("added")
@@ -290,7 +294,7 @@ async def add_partition_route(broker: NamedDependency[Broker], body: RawBody) ->
 )
 async def add_offsets_route(broker: NamedDependency[Broker], body: RawBody) -> StatusReply:
     given = decode(_offsets_decoder, body)
-    transactional_id, producer = _speaker(broker, given)
+    transactional_id, producer = await _speaker(broker, given)
     if given.offsets is None and given.receipt_handles is None:
         raise Invalid("nothing to add: give offsets of a group, or receipt_handles")
     if given.receipt_handles:
@@ -303,15 +307,17 @@ async def add_offsets_route(broker: NamedDependency[Broker], body: RawBody) -> S
     if given.offsets is not None:
         if not given.group:
             raise Invalid("offsets belong to a group: say which")
-        await add_group(
+        await at_home(
             broker,
+            add_group,
             AddGroupToTransaction(transactional_id=transactional_id, producer=producer, group=given.group),
         )
         generation = NO_GENERATION if given.generation is None else given.generation
         who = Membership(given.group, given.member_id or "", generation)
         commits = _commits_of(offsets_in(given.offsets))
-        refusals = await pend_offsets(
+        refusals = await at_home(
             broker,
+            pend_offsets,
             PendOffsets(transactional_id=transactional_id, producer=producer, who=who, commits=commits),
         )
         for error in refusals.values():
@@ -329,9 +335,10 @@ async def add_offsets_route(broker: NamedDependency[Broker], body: RawBody) -> S
     responses=_ERRORS,
 )
 async def commit_transaction_route(broker: NamedDependency[Broker], body: RawBody) -> StatusReply:
-    transactional_id, producer = _speaker(broker, decode(_transaction_decoder, body))
-    await end_transaction(
+    transactional_id, producer = await _speaker(broker, decode(_transaction_decoder, body))
+    await at_home(
         broker,
+        end_transaction,
         EndTransaction(
             transactional_id=transactional_id, producer=producer, marker=Marker.COMMIT, until_complete=True
         ),
@@ -349,9 +356,10 @@ async def commit_transaction_route(broker: NamedDependency[Broker], body: RawBod
     responses=_ERRORS,
 )
 async def abort_transaction_route(broker: NamedDependency[Broker], body: RawBody) -> StatusReply:
-    transactional_id, producer = _speaker(broker, decode(_transaction_decoder, body))
-    await end_transaction(
+    transactional_id, producer = await _speaker(broker, decode(_transaction_decoder, body))
+    await at_home(
         broker,
+        end_transaction,
         EndTransaction(
             transactional_id=transactional_id, producer=producer, marker=Marker.ABORT, until_complete=True
         ),
@@ -371,7 +379,9 @@ async def abort_open_route(
     broker: NamedDependency[Broker],
     transaction: Annotated[str, PathParameter(description="Its transaction id, or its transactional id.")],
 ) -> TransactionRow[str]:
-    return _row(await abort_transaction(broker, AbortTransaction(name=transaction)), broker.clock.wall_ms())
+    return _row(
+        await at_home(broker, abort_transaction, AbortTransaction(name=transaction)), broker.clock.wall_ms()
+    )
 
 
 ROUTES = [
@@ -389,11 +399,11 @@ ROUTES = [
 ]
 
 
-def _speaker(broker: Broker, given: TransactionBody) -> tuple[str, ProducerEpoch]:
+async def _speaker(broker: Broker, given: TransactionBody) -> tuple[str, ProducerEpoch]:
     """The transactional id that a producer speaks for, if it may."""
     producer = ProducerEpoch(ProducerId(given.producer_id), given.epoch)
     command = HearProducer(producer=producer, transactional_id=given.transactional_id or "")
-    return hear_producer(broker, command), producer
+    return await at_home(broker, hear_producer, command), producer
 
 
 def _commits_of(offsets: dict[TopicPartition, int]) -> list[TopicCommit]:
