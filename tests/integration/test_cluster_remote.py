@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from confluent_kafka import AcknowledgeType, ShareConsumer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -29,8 +30,8 @@ class Five:
     def __init__(self, running: RunningCluster) -> None:
         self.running = running
         self._http = httpx.Client(timeout=60)
-        kafka = ",".join(at for (_, door), at in running.doors.items() if door == "kafka")
-        self._admin = AdminClient({"bootstrap.servers": kafka})
+        self.kafka = ",".join(at for (_, door), at in running.doors.items() if door == "kafka")
+        self._admin = AdminClient({"bootstrap.servers": self.kafka})
 
     def create(self, topic: str, copies: int) -> None:
         for made in self._admin.create_topics([NewTopic(topic, PARTITIONS, copies)]).values():
@@ -238,3 +239,39 @@ def test_what_is_given_back_comes_again_and_what_is_rejected_is_a_dead_letter(fi
 
 def handles_of(held: dict[str, Any], values: list[str]) -> list[str]:
     return [held[value]["receipt_handle"] for value in values]
+
+
+def share_consumer(five: Five, group: str, topic: str) -> ShareConsumer:
+    opened = ShareConsumer(
+        {"bootstrap.servers": five.kafka, "group.id": group, "share.acknowledgement.mode": "explicit"}
+    )
+    opened.subscribe([topic])
+    return opened
+
+
+def test_share_consumers_take_from_all_leaders_what_one_coordinator_leases(five: Five) -> None:
+    five.create("shared", 2)
+    values = {f"v{number}" for number in range(300)}
+    five.publish("node-2", "shared", sorted(values))
+    workers = [share_consumer(five, "sharers", "shared") for _ in range(2)]
+    done: Counter[str] = Counter()
+    released: set[str] = set()
+    deadline_s = time.monotonic() + 60
+    while not done.keys() >= values:
+        assert time.monotonic() < deadline_s, len(done)
+        for worker in workers:
+            for message in worker.poll(0.2):
+                assert message.error() is None, message.error()
+                value = (message.value() or b"").decode()
+                if len(released) < 20 and value not in released:
+                    released.add(value)
+                    worker.acknowledge(message, AcknowledgeType.RELEASE)
+                else:
+                    done[value] += 1
+                    worker.acknowledge(message, AcknowledgeType.ACCEPT)
+            assert not [error for error in worker.commit_sync(10).values() if error is not None]
+    for worker in workers:
+        worker.close()
+    assert len({*five.leaders("shared"), five.coordinator("sharers")}) > 2
+    assert set(done.values()) == {1}
+    assert five.ask("node-3", "GET", "/groups/sharers/lag")["total"] == 0

@@ -159,6 +159,30 @@ class KnowMember(NamedTuple):
         return GroupCoordinator(self.who.group)
 
 
+class Acquire(NamedTuple):
+    """The same as a poll, for whoever has the bytes of the messages: they are named by their offsets."""
+
+    wanted: Poll
+
+    @property
+    def wait_ms(self) -> int:
+        return self.wanted.wait_ms
+
+    @property
+    def place(self) -> GroupCoordinator:
+        return GroupCoordinator(self.wanted.group)
+
+
+class AcquiredPart(NamedTuple):
+    """Messages of one partition that a share consumer has out now."""
+
+    source: TopicPartition
+    offsets: list[int]
+    """They rise."""
+    delivery_counts: dict[int, int]
+    """Of those that were out before."""
+
+
 class SettleRuns(NamedTuple):
     """What is to become of messages that a share consumer has out, named by runs of offsets that rise."""
 

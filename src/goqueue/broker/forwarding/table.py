@@ -24,7 +24,7 @@ from goqueue.broker.groups.offsets import Refusals, commit_offsets, delete_offse
 from goqueue.broker.groups.reset_offsets import reset_offsets
 from goqueue.broker.health.damage import accept_loss
 from goqueue.broker.moving.reassigning import describe_copies
-from goqueue.broker.queue import stats
+from goqueue.broker.queue import share_groups, stats
 from goqueue.broker.queue.auto_commit import commit_polled
 from goqueue.broker.queue.moving import append_moved
 from goqueue.broker.queue.poll import poll
@@ -154,6 +154,10 @@ _QUEUE: Mapping[type, Passed] = {
     delivery.Poll: _once(poll, delivery.Polled),
     delivery.CommitPolled: _once(commit_polled, None),
     delivery.Settle: Passed(settle, delivery.SettleOutcome, settle_in_shares, is_patient=True),
+    delivery.Acquire: _once(share_groups.acquire, list[delivery.AcquiredPart]),
+    delivery.KnowMember: Passed(share_groups.know_member, None),
+    delivery.SettleRuns: _once(share_groups.settle_runs, None),
+    delivery.ReleaseAll: Passed(share_groups.release_all, None),
     delivery.ListPassed: Passed(stats.passed_over, list[tuple[TopicPartition, delivery.PassedRun]]),
     delivery.BrowseDeadLetters: Passed(browse, delivery.DeadLetters),
     delivery.AppendMoved: Passed(append_moved, list[delivery.MovedTo]),

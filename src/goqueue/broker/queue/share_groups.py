@@ -11,6 +11,7 @@ from dataclasses import replace
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.assigned import at_work, take_in, tell, tell_alive
 from goqueue.broker.groups.coordinator import ActiveGroup
+from goqueue.broker.queue.poll import poll
 from goqueue.broker.queue.read import batches_from
 from goqueue.broker.queue.settle import Leased, settle_leased
 from goqueue.core.delivery.delivery import Delivery
@@ -20,6 +21,8 @@ from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.core.groups.assigned_state import Terms
 from goqueue.core.groups.events import HolderKept
 from goqueue.model.delivery import (
+    Acquire,
+    AcquiredPart,
     Action,
     KnowMember,
     ReadBatches,
@@ -74,9 +77,17 @@ async def share_heartbeat(broker: Broker, command: ShareHeartbeat) -> Reconcilia
     return await tell_alive(broker, active, group, holder, heard_ns=now_ns)
 
 
-def know_member(broker: Broker, command: KnowMember) -> None:
+async def know_member(broker: Broker, command: KnowMember) -> None:
     """Refuse whoever is no member with UnknownMember."""
     _at_work(broker, command.who)
+
+
+async def acquire(broker: Broker, command: Acquire) -> list[AcquiredPart]:
+    """Take messages with a lease, as a poll does, and tell where they lie."""
+    return [
+        AcquiredPart(part.source, sorted(message.offset for message in part.messages), part.delivery_counts)
+        for part in (await poll(broker, command.wanted)).parts
+    ]
 
 
 def _at_work(broker: Broker, who: Membership) -> tuple[ActiveGroup, AssignedGroup]:

@@ -21,7 +21,7 @@ from goqueue.broker.storage.waiters import ReadWaiter, answer, tell_in_turn
 from goqueue.core.cluster.values import Topic
 from goqueue.model.cluster import NodeId
 from goqueue.model.commands import BatchesRead
-from goqueue.model.errors import AnswerLost, GoQueueError, NodeUnreachable, NoLeader, NotLeader
+from goqueue.model.errors import AnswerLost, GoQueueError, NodeUnreachable, NoLeader, NotFound, NotLeader
 from goqueue.model.marks import MarksTold, ReadCommitted, TellMarks
 from goqueue.model.places import Command
 
@@ -63,7 +63,8 @@ class Remotes:
         self._asking: set[NodeId] = set()
         self._fresh: dict[RemotePartition, None] = {}
         """What is to be watched and is not."""
-        self._watches = 0
+        self.watch_count = 0
+        """Calls that wait for news."""
         self._is_launching = self._is_closed = False
         self._reads = asyncio.Semaphore(READS_MAX)
         self._tasks: dict[asyncio.Task[None], None] = {}
@@ -199,9 +200,9 @@ class Remotes:
                 self._begin(self._watch_later(self._taken(partitions)))
                 continue
             for at in range(0, len(partitions), PARTITIONS_PER_CALL):
-                if self._watches >= WATCHES_MAX:
+                if self.watch_count >= WATCHES_MAX:
                     return  # when one of them ends, these are looked at again
-                self._watches += 1
+                self.watch_count += 1
                 self._begin(self._watch(node, self._taken(partitions[at : at + PARTITIONS_PER_CALL])))
 
     def _taken(self, partitions: Iterable[RemotePartition]) -> list[RemotePartition]:
@@ -217,7 +218,7 @@ class Remotes:
             if not is_well:
                 await asyncio.sleep(_PAUSE_S)
         finally:
-            self._watches -= 1
+            self.watch_count -= 1
             self._watch_again(partitions)
 
     async def _watch_later(self, partitions: list[RemotePartition]) -> None:
@@ -245,7 +246,10 @@ class Remotes:
         for at, marks in told.marks.items():
             partitions[at].take(marks)
         for at, refusal in told.refused.items():
-            partitions[at].refuse(refusal)
+            partition = partitions[at]
+            # Who leads it will hear of what this node knows already.
+            is_news_there = isinstance(refusal, NotFound)
+            partition.refuse(NotLeader(*partition.source) if is_news_there else refusal)
         return not told.refused
 
     def _leader_of(self, partition: RemotePartition) -> NodeId:

@@ -6,10 +6,13 @@ from dataclasses import replace
 import pytest
 
 from goqueue.broker.groups.lag import group_lag
+from goqueue.broker.remote.remotes import Remotes
+from goqueue.broker.topics.verbs import add_partitions, delete_topic
 from goqueue.model.delivery import Action
 from goqueue.model.errors import Unavailable
 from goqueue.model.group_commands import DescribeLag
 from goqueue.model.ids import TopicPartition
+from goqueue.model.topics import AddPartitions, DeleteTopic
 from tests.unit.broker.remote.several import GROUP, ORDERS, Member, Several, several, values
 
 
@@ -192,5 +195,61 @@ def test_what_retention_has_taken_elsewhere_is_passed_by() -> None:
         world.remote(name).let_go()  # what was carried over is gone here, too
         await world.put("c")
         assert values(await member.take(wait_ms=1_000)) == ["c"]
+
+    several(story)
+
+
+def test_a_topic_that_is_deleted_and_made_anew_while_it_is_polled_is_another_one() -> None:
+    async def story(world: Several) -> None:
+        await world.create()
+        group = world.group_apart()
+        name = world.coordinator(group)
+        member = await Member(world, name, group).join()
+        await world.put("old")
+        assert values(await member.take()) == ["old"]
+        waits = asyncio.ensure_future(member.take(wait_ms=5_000))
+        await world.until(lambda: bool(world.remote(name).readers))
+        await world.run(name, delete_topic, DeleteTopic(name=ORDERS))
+        assert values(await waits) == []
+        await world.until(lambda: all(ORDERS not in node.broker.topics for node in world.nodes.values()))
+        await world.create()
+        await world.put("new")
+        assert values(await member.take(wait_ms=10_000)) == ["new"]
+
+    several(story)
+
+
+def test_partitions_that_come_later_are_polled_as_well() -> None:
+    async def story(world: Several) -> None:
+        await world.create()
+        group = world.group_apart()
+        member = await Member(world, world.coordinator(group), group).join()
+        waits = asyncio.ensure_future(member.take(wait_ms=30_000))
+        await asyncio.sleep(0.1)
+        await world.run(member.name, add_partitions, AddPartitions(name=ORDERS, total=6))
+        for number in range(6):
+            await world.put(f"v{number}", number=number)
+        taken = values(await waits)
+        while len(taken) < 6:
+            taken += values(await member.take(wait_ms=10_000))
+        assert sorted(taken) == [f"v{number}" for number in range(6)]
+
+    several(story)
+
+
+def test_more_partitions_than_fit_into_a_call_are_watched_and_few_calls_wait() -> None:
+    async def story(world: Several) -> None:
+        await world.create(partitions=200)
+        name = world.coordinator()
+        member = await Member(world, name, GROUP).join()
+        waits = asyncio.ensure_future(member.take(wait_ms=60_000))
+        far = [number for number in range(200) if world.leader(ORDERS, number) != name]
+        await world.until(lambda: all(world.remote(name, number).readers for number in far))
+        remotes = world.nodes[name].broker.remotes
+        assert isinstance(remotes, Remotes)
+        await asyncio.sleep(1)
+        assert remotes.watch_count <= len(far) // 30
+        await world.put("a", number=far[-1])
+        assert values(await waits) == ["a"]
 
     several(story)

@@ -4,7 +4,7 @@ Whole batches are handed out as they were stored; what of them the consumer has 
 them. Acknowledgements ride on the next fetch or come alone.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
@@ -13,8 +13,9 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker.queue.poll import poll
+from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.queue.share_groups import (
+    acquire,
     batches_of,
     know_member,
     release_all,
@@ -27,8 +28,17 @@ from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.edge.kafka.share_sessions import CLOSE, OPEN
-from goqueue.model.delivery import Action, KnowMember, Poll, PolledPart, ReadBatches, ReleaseAll, SettleRuns
-from goqueue.model.errors import GoQueueError, Invalid, RateExceeded, ShareSessionStale
+from goqueue.model.delivery import (
+    Acquire,
+    AcquiredPart,
+    Action,
+    KnowMember,
+    Poll,
+    ReadBatches,
+    ReleaseAll,
+    SettleRuns,
+)
+from goqueue.model.errors import GoQueueError, Invalid, NotLeader, RateExceeded, ShareSessionStale
 from goqueue.model.groups import NO_GENERATION, Membership
 from goqueue.model.ids import TopicPartition
 
@@ -105,7 +115,7 @@ async def share_fetch(context: Context, request: "ShareFetchRequest") -> FetchRe
     who = Membership(group, member_id, NO_GENERATION)
     throttle_ms = 0
     try:
-        know_member(context.broker, KnowMember(who))
+        await at_home(context.broker, know_member, KnowMember(who))
         session = context.share_sessions.enter(group, member_id, request.share_session_epoch)
         named = _named(context, request.topics)
         forgotten = [
@@ -118,21 +128,22 @@ async def share_fetch(context: Context, request: "ShareFetchRequest") -> FetchRe
         if request.share_session_epoch != CLOSE:
             context.share_sessions.change(session, named, forgotten)
         outcomes = await _acknowledge(context, who, named)
-        parts: list[PolledPart] = []
+        parts: list[AcquiredPart] = []
+        led, others = _led_here(context, session.sources)
         if request.share_session_epoch == CLOSE:
-            await release_all(context.broker, ReleaseAll(who, session.sources))
-        elif request.max_bytes > 0 and request.max_records > 0:
+            await at_home(context.broker, release_all, ReleaseAll(who, session.sources))
+        elif request.max_bytes > 0 and request.max_records > 0 and led:
             wanted = Poll(
                 group=group,
                 member_id=member_id,
                 limit=request.max_records,
                 max_bytes=request.max_bytes,
-                # What became of acknowledgements is worth telling at once.
-                wait_ms=0 if outcomes else _wait_ms(context, request.max_wait),
-                sources=session.sources,
+                # What became of acknowledgements, and who leads instead, is worth telling at once.
+                wait_ms=0 if outcomes or others else _wait_ms(context, request.max_wait),
+                sources=led,
             )
             try:
-                parts = (await poll(context.broker, wanted)).parts
+                parts = await at_home(context.broker, acquire, Acquire(wanted))
             except RateExceeded as error:
                 throttle_ms = error.retry_after_ms
                 context.throttle.ask(throttle_ms)
@@ -141,6 +152,7 @@ async def share_fetch(context: Context, request: "ShareFetchRequest") -> FetchRe
         return FetchReply(
             acquisition_lock_timeout=lock, error_code=kafka_code(error), error_message=kafka_text(error)
         )
+    fetched += [(source, _led_elsewhere(context, source, outcomes.pop(source, None))) for source in others]
     fetched += [(source, _settled(context, source, outcome)) for source, outcome in outcomes.items()]
     return FetchReply(
         acquisition_lock_timeout=lock,
@@ -180,11 +192,11 @@ async def share_acknowledge(context: Context, request: "ShareAcknowledgeRequest"
     try:
         if request.share_session_epoch == OPEN:
             raise ShareSessionStale("a share session is opened by a fetch")
-        know_member(context.broker, KnowMember(who))
+        await at_home(context.broker, know_member, KnowMember(who))
         session = context.share_sessions.enter(group, member_id, request.share_session_epoch)
         outcomes = await _acknowledge(context, who, _named(context, request.topics))
         if request.share_session_epoch == CLOSE:
-            await release_all(context.broker, ReleaseAll(who, session.sources))
+            await at_home(context.broker, release_all, ReleaseAll(who, session.sources))
     except GoQueueError as error:
         return AcknowledgeReply(
             acquisition_lock_timeout=lock, error_code=kafka_code(error), error_message=kafka_text(error)
@@ -233,7 +245,7 @@ async def _acknowledge(
             continue
         try:
             for action, runs in _by_action(batches).items():
-                await settle_runs(context.broker, SettleRuns(who, source, runs, action))
+                await at_home(context.broker, settle_runs, SettleRuns(who, source, runs, action))
             outcomes[source] = _Outcome(ErrorCode.none, None)
         except GoQueueError as error:
             outcomes[source] = _Outcome(kafka_code(error), kafka_text(error))
@@ -269,20 +281,43 @@ def _runs_of_types(first: int, types: Sequence[int]) -> Iterator[tuple[Action, R
 
 
 async def _fetched(
-    context: Context, part: PolledPart, outcome: _Outcome | None
+    context: Context, part: AcquiredPart, outcome: _Outcome | None
 ) -> tuple[TopicPartition, FetchedPartition]:
-    offsets = sorted(message.offset for message in part.messages)
     acquired = tuple(
         Acquired(first_offset=first, last_offset=end - 1, delivery_count=count)
-        for (first, end), count in runs_by_count(part.delivery_counts, offsets)
+        for (first, end), count in runs_by_count(part.delivery_counts, part.offsets)
     )
     return part.source, FetchedPartition(
         partition_index=part.source.partition,
         current_leader=_leader(context, part.source),
         acknowledge_error_code=ErrorCode.none if outcome is None else outcome.code,
         acknowledge_error_message=None if outcome is None else outcome.text,
-        records=b"".join(await batches_of(context.broker, ReadBatches(part.source, offsets))),
+        records=b"".join(await batches_of(context.broker, ReadBatches(part.source, part.offsets))),
         acquired_records=acquired,
+    )
+
+
+def _led_here(
+    context: Context, sources: Collection[TopicPartition]
+) -> tuple[Collection[TopicPartition], list[TopicPartition]]:
+    """Of some partitions those whose bytes are handed out here, and those that others lead."""
+    if not context.broker.is_one_of_several:
+        return sources, []
+    me = context.broker.node_number
+    led = [source for source in sources if _leader(context, source).leader_id == me]
+    others = set(sources).difference(led)
+    return led, [source for source in sources if source in others]
+
+
+def _led_elsewhere(context: Context, source: TopicPartition, outcome: _Outcome | None) -> FetchedPartition:
+    error = NotLeader(*source)
+    return FetchedPartition(
+        partition_index=source.partition,
+        current_leader=_leader(context, source),
+        error_code=kafka_code(error),
+        error_message=kafka_text(error),
+        acknowledge_error_code=ErrorCode.none if outcome is None else outcome.code,
+        acknowledge_error_message=None if outcome is None else outcome.text,
     )
 
 
