@@ -25,6 +25,7 @@ HINT = "goqueue-leader"
 
 ABOUT_THE_NODE = {
     "/health", "/healthz", "/livez", "/readyz", "/version", "/metrics", "/cluster/state", "/cluster/health",
+    "/cluster/partition/{topic}/{partition}/info",
     "/admin/reassignment/{reassignment_id}", "/admin/decommission/{node}",
     "/admin/backup", "/admin/backup/{backup_id}", "/admin/backup/{backup_id}/metadata",
 }  # fmt: skip
@@ -226,3 +227,12 @@ def test_batches_of_a_bulk_writer_reach_all_leaders_through_any_node(doors: list
         ]
     for door in doors:
         assert told(door.get("/topics/bulk"))["total_messages"] == 3 * PARTITIONS
+
+
+def test_every_node_tells_of_the_copy_that_it_has(doors: list[httpx.Client], member: str) -> None:
+    told_by = [told(door.get(f"/cluster/partition/{TOPIC}/0/info")) for door in doors]
+    assert sorted(told["local_replica"]["role"] for told in told_by) == ["follower", "follower", "leader"]
+    for told_of in told_by:
+        assert told_of["leader"] == told_by[0]["leader"]
+        assert sorted(told_of["replicas"]) == sorted(told_of["isr"]) == ["node-1", "node-2", "node-3"]
+        assert told_of["local_replica"]["log_end_offset"] == 5

@@ -11,6 +11,7 @@ from yarl import URL
 from goqueue.client.addresses import Address
 from goqueue.client.call import Attempts, Call, Reply
 from goqueue.client.connection import key_headers
+from goqueue.client.leaders import HEADER, Leaders
 
 T = TypeVar("T")
 
@@ -29,6 +30,7 @@ class AsyncClient:
         self._timeout_ms = timeout_ms
         self._retry_for_ms = retry_for_ms
         self._headers = key_headers(api_key)
+        self._leaders = Leaders(self.addresses)
         self._turn = 0
         self._session: aiohttp.ClientSession | None = None
 
@@ -38,12 +40,14 @@ class AsyncClient:
             call,
             where=", ".join(map(str, self.addresses)),
             retry_for_ms=self._retry_for_ms,
+            nodes=len(self.addresses),
         )
         while True:
             attempts.begin(time.monotonic_ns())
             turn = self._turn
             try:
-                reply = await self._ask(call, self.addresses[turn % len(self.addresses)])
+                at = self._leaders.of(call.path) or self.addresses[turn % len(self.addresses)]
+                reply = await self._ask(call, at)
             except (aiohttp.ClientError, OSError) as error:
                 # A connection that was never made has carried nothing.
                 was_sent = not isinstance(
@@ -51,9 +55,11 @@ class AsyncClient:
                 )
                 pause_s = attempts.broken(error, was_sent=was_sent, now_ns=time.monotonic_ns())
             else:
+                self._leaders.learn(call.path, reply.headers.get(HEADER))
                 if call.accepted(reply):
                     return call.read(reply)
                 pause_s = attempts.refused(reply, now_ns=time.monotonic_ns())
+            self._leaders.forget(call.path)
             # Of many calls that find a node gone, one moves all of them on.
             self._turn = turn + 1 if self._turn == turn else self._turn
             await asyncio.sleep(pause_s)

@@ -13,7 +13,16 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from goqueue.client.errors import NobodyAnswers, Refused, UnreadableReply, refusal
-from goqueue.model.errors import GoQueueError, Invalid
+from goqueue.model.errors import (
+    CoordinatorLoading,
+    GoQueueError,
+    Invalid,
+    NodeUnreachable,
+    NoLeader,
+    NotController,
+    NotCoordinator,
+    NotLeader,
+)
 
 T = TypeVar("T")
 
@@ -26,6 +35,11 @@ _HELD_NS = 1_000_000_000
 _ELSEWHERE = 300
 _TOO_MANY = 429
 _UNAVAILABLE = 503
+_UNDONE = frozenset(
+    error.code
+    for error in (NoLeader, NotLeader, NotCoordinator, CoordinatorLoading, NotController, NodeUnreachable)
+)
+"""What nodes say that would have passed a request on, and have not."""
 _making_decoders = Lock()
 
 
@@ -128,11 +142,13 @@ class Attempts:
     a while, as it holds a poll: that node was there until now.
     """
 
-    def __init__(self, call: Call[T], *, where: str, retry_for_ms: int) -> None:
+    def __init__(self, call: Call[T], *, where: str, retry_for_ms: int, nodes: int = 1) -> None:
+        """`nodes`: so many there are. Each is tried once, however short the time, where nobody listens."""
         self._is_repeatable = call.is_repeatable
         self._may_be_held = call.wait_ms > 0
         self._where = where
         self._retry_for_ns = retry_for_ms * 1_000_000
+        self._untried = nodes - 1
         self._began_ns = 0
         self._failing_since_ns: int | None = None
         self._pause_s = 0.0
@@ -144,8 +160,10 @@ class Attempts:
     def refused(self, reply: Reply, *, now_ns: int) -> float:
         """Seconds to wait before the next attempt; raises the node's no when there is to be none."""
         refused = refusal(reply.status, reply.body, reply.headers.get("retry-after"))
-        # A node that is too busy has done nothing. One that could not finish may have done all of it.
-        is_later = reply.status == _TOO_MANY or (reply.status == _UNAVAILABLE and self._is_repeatable)
+        # A node that is too busy has done nothing, nor has one that does not lead. One that could not finish
+        # may have done all of it.
+        is_undone = self._is_repeatable or refused.code in _UNDONE
+        is_later = reply.status == _TOO_MANY or (reply.status == _UNAVAILABLE and is_undone)
         later_s = refused.retry_after_s or 0.0
         # Who is told to come when the time is over need not wait for that.
         if self._is_over(now_ns, was_there=True, later_s=later_s) or not is_later:
@@ -155,6 +173,9 @@ class Attempts:
     def broken(self, problem: Exception, *, was_sent: bool, now_ns: int) -> float:
         """The same for a connection that broke, before or after the request had left."""
         was_there = was_sent and not isinstance(problem, TimeoutError)
+        if self._untried > 0 and not was_sent and not isinstance(problem, TimeoutError):
+            self._untried -= 1
+            return 0.0
         if self._is_over(now_ns, was_there=was_there) or (was_sent and not self._is_repeatable):
             raise self._nobody(problem, was_sent=was_sent) from problem
         return self._next_pause()

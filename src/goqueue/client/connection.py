@@ -1,4 +1,4 @@
-"""One connection to a node that is kept, made again when it breaks, and moved when the node is gone.
+"""Connections to nodes that are kept, made again when they break, and moved when a node is gone.
 
 A call whose reply was lost is sent again if it may reach a node twice, and plain requests may. A client
 belongs to one thread; `Pool` lets many threads share some. Both can be pickled and survive a fork: the copy
@@ -22,6 +22,7 @@ from goqueue.client.call import Reply as Reply
 from goqueue.client.errors import NobodyAnswers
 from goqueue.client.errors import Refused as Refused
 from goqueue.client.forks import fork_count
+from goqueue.client.leaders import HEADER, Leaders
 from goqueue.model.errors import Invalid
 
 T = TypeVar("T")
@@ -40,13 +41,19 @@ class Client:
         timeout_ms: int = 30_000,
         retry_for_ms: int = 30_000,
         api_key: str | None = None,
+        leaders: Leaders | None = None,
     ) -> None:
+        """`leaders`: what others of the same program learn as well."""
         self.addresses = tuple(addresses)
         self._timeout_ms = timeout_ms
         self._retry_for_ms = retry_for_ms
         self._headers = key_headers(api_key)
+        self._leaders = leaders or Leaders(self.addresses)
         self._turn = 0
         self._connection: http.client.HTTPConnection | None = None
+        """The one that was used last; `_others` are to other nodes."""
+        self._address: Address | None = None
+        self._others: dict[Address, http.client.HTTPConnection] = {}
         self._fork_count = fork_count()
         self._is_aborted = False
 
@@ -77,6 +84,7 @@ class Client:
             call,
             where=", ".join(map(str, self.addresses)),
             retry_for_ms=self._retry_for_ms,
+            nodes=len(self.addresses),
         )
         if self._fork_count != fork_count():
             # After a fork the line is the parent's too, and each would read the other's replies.
@@ -86,6 +94,7 @@ class Client:
             if self._is_aborted:
                 raise NobodyAnswers("the client is closed")
             attempts.begin(time.monotonic_ns())
+            self._turn_to(self._leaders.of(call.path) or self.addresses[self._turn % len(self.addresses)])
             was_kept = self._connection is not None
             was_sent = False
             try:
@@ -98,7 +107,7 @@ class Client:
                     # A head that is cut looks like one that ends there; a node tells a length, be it 0.
                     raise http.client.IncompleteRead(b"")
             except (OSError, http.client.HTTPException) as error:
-                self.close()
+                self._hang_up()
                 if self._is_aborted:
                     raise NobodyAnswers("the client was closed while it waited for a reply") from error
                 if was_kept and call.is_repeatable and not isinstance(error, TimeoutError):
@@ -106,18 +115,20 @@ class Client:
                     continue
                 pause_s = attempts.broken(error, was_sent=was_sent, now_ns=time.monotonic_ns())
             else:
+                self._leaders.learn(call.path, reply.headers.get(HEADER))
                 if call.accepted(reply):
                     return call.read(reply)
                 pause_s = attempts.refused(reply, now_ns=time.monotonic_ns())
-                self.close()
+                self._hang_up()
+            self._leaders.forget(call.path)
             self._turn += 1
             self._rest(pause_s)
 
     def close(self) -> None:
         """Hang up. The next request connects again."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._hang_up()
+        while self._others:
+            self._others.popitem()[1].close()
 
     def abort(self) -> None:
         """Have the call that another thread waits for end with an error, and all that follow."""
@@ -129,7 +140,21 @@ class Client:
                 line.shutdown(socket.SHUT_RDWR)
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_connection": None}
+        return {**self.__dict__, "_connection": None, "_others": {}}
+
+    def _turn_to(self, address: Address) -> None:
+        """Use the connection to a node, if there is one, and keep the one used so far for later."""
+        if address == self._address:
+            return
+        if self._connection is not None and self._address is not None:
+            self._others[self._address] = self._connection
+        self._connection, self._address = self._others.pop(address, None), address
+
+    def _hang_up(self) -> None:
+        """End the connection used last."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def _rest(self, pause_s: float) -> None:
         """Let time pass before the next attempt, unless somebody ends it."""
@@ -142,9 +167,10 @@ class Client:
         timeout_s = (self._timeout_ms + call.wait_ms) / 1_000
         kept = self._connection
         if kept is not None and (kept.sock is None or (not call.is_repeatable and _has_ended(kept.sock))):
-            self.close()
+            self._hang_up()
         if self._connection is None:
-            host, port = self.addresses[self._turn % len(self.addresses)]
+            assert self._address is not None, "it was turned to somebody"
+            host, port = self._address
             connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
             connection.connect()
             # A request goes out in two writes, and the second would wait for the first one's receipt.
@@ -169,6 +195,7 @@ class Pool:
         self._timeout_ms = timeout_ms
         self._api_key = api_key
         key_headers(api_key)  # one that cannot be sent is refused here and not at the first call
+        self._leaders = Leaders(self.addresses)
         self._idle: deque[Client] = deque()
         self._is_closed = False
 
@@ -192,6 +219,7 @@ class Pool:
             timeout_ms=self._timeout_ms,
             retry_for_ms=self.retry_for_ms if retry_for_ms is None else retry_for_ms,
             api_key=self._api_key,
+            leaders=self._leaders,
         )
 
     def close(self) -> None:

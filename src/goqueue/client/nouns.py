@@ -250,6 +250,7 @@ class AsyncAdmin(AsyncNoun):
 
 
 class Cluster(Noun):
+    partition = carried(cluster.partition)
     reassign = carried(cluster.reassign)
     reassignments = carried(cluster.reassignments)
     reassignment = carried(cluster.reassignment)
@@ -261,6 +262,7 @@ class Cluster(Noun):
 
 
 class AsyncCluster(AsyncNoun):
+    partition = awaited(cluster.partition)
     reassign = awaited(cluster.reassign)
     reassignments = awaited(cluster.reassignments)
     reassignment = awaited(cluster.reassignment)

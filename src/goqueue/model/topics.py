@@ -210,6 +210,24 @@ class AcceptLoss:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeCopy:
+    """The copy of a partition that the node asked has."""
+
+    source: TopicPartition
+
+    @property
+    def place(self) -> Place:
+        return Seat.THIS_NODE
+
+
+class CopyView(NamedTuple):
+    is_leader: bool
+    end_offset: int
+    commit_mark: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CatchUp:
     """Know of all that was agreed by a revision."""
 

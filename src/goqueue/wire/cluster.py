@@ -39,6 +39,28 @@ class ClusterState(Struct, frozen=True):
     offline_partitions: Annotated[int, Meta(description="That nobody leads.")]
 
 
+class LocalReplica(Struct, frozen=True):
+    """The copy of a partition that one node has."""
+
+    role: Annotated[str, Meta(description="leader or follower.")]
+    log_end_offset: Annotated[int, Meta(description="Behind the last message that is written there.")]
+    high_watermark: Annotated[int, Meta(description="Before it all is safe and can be read, as known there.")]
+    epoch: Annotated[int, Meta(description="Of the leadership that it knows.")]
+
+
+class PartitionInfo(Struct, frozen=True, omit_defaults=True):
+    """Who leads a partition and where its copies are; with that of the node which answers, if it has one."""
+
+    topic: str
+    partition: int
+    leader: Annotated[str, Meta(description="Empty: nobody leads it now.")]
+    replicas: list[str]
+    isr: Annotated[list[str], Meta(description="Copies that have everything that counts.")]
+    version: Annotated[int, Meta(description="The epoch: how often the leader was decided on.")]
+    leader_address: Annotated[str, Meta(description="The leader's HTTP door; empty on one node.")] = ""
+    local_replica: LocalReplica | None = None
+
+
 class ClusterHealth(Struct, frozen=True):
     """The same in short."""
 

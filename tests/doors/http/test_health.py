@@ -142,6 +142,18 @@ def test_one_node_is_a_cluster_of_one(client: httpx.Client, orders: str) -> None
     assert (health["status"], health["cluster_size"], health["healthy_nodes"]) == ("healthy", 1, 1)
 
 
+def test_a_partition_of_one_node_is_led_by_it(client: httpx.Client) -> None:
+    client.post("/topics", json={"name": "led", "partitions": 2})
+    client.post("/topics/led/messages", json={"messages": [{"value": "v", "partition": 1}]})
+
+    told = client.get("/cluster/partition/led/1/info").json()
+
+    assert (told["leader"], told["replicas"], told["isr"]) == ("node-1", ["node-1"], ["node-1"])
+    assert told["local_replica"] == {"role": "leader", "log_end_offset": 1, "high_watermark": 1, "epoch": 1}
+    assert client.get("/cluster/partition/led/2/info").json()["code"] == "partition_not_found"
+    assert client.get("/cluster/partition/none/0/info").json()["code"] == "topic_not_found"
+
+
 @pytest.mark.parametrize(
     "path",
     [

@@ -60,6 +60,7 @@ def test_the_document_names_every_operation(running: RunningDoor) -> None:
         ("GET", "/stats"),
         ("GET", "/cluster/state"),
         ("GET", "/cluster/health"),
+        ("GET", "/cluster/partition/{topic}/{partition}/info"),
         ("GET", "/metrics"),
         ("POST", "/topics"),
         ("GET", "/topics"),

@@ -6,6 +6,7 @@ from goqueue import __version__
 from goqueue.cli.broker.cluster import Info, NodeRow, Versions
 from goqueue.cli.parts.exit_codes import ExitCode
 from goqueue.client.calls.admin import Readiness
+from goqueue.wire.cluster import ClusterState, PartitionInfo
 from tests.doors.http.running_door import RunningDoor
 from tests.unit.cli.command_line import CommandLine
 
@@ -55,6 +56,28 @@ def test_the_cluster_is_shown_as_the_one_node_it_is(cli: CommandLine) -> None:
         "ready",
     )
     assert cli.rows("cluster", "nodes")[1] == [node.id, node.client_address, "-", "ready", "yes"]
+
+
+def test_the_state_of_the_cluster_is_told_in_a_line(cli: CommandLine) -> None:
+    told = cli.told(ClusterState, "cluster", "state")
+    lines = cli.printed("cluster", "state").splitlines()
+
+    assert lines[1].split()[:3] == [told.node_id, "ready", "yes"]
+    assert lines[-1].startswith("healthy: ")
+    assert lines[-1].endswith(f"0 without a leader, 0 that lack copies; {told.node_id} decides")
+
+
+def test_a_partition_is_shown_with_its_leader_and_its_copies(cli: CommandLine) -> None:
+    cli.printed("topic", "create", "shown", "-p", "2")
+
+    told = cli.told(PartitionInfo, "cluster", "partition", "shown", "1")
+
+    assert told.local_replica is not None
+    assert (told.partition, told.local_replica.role) == (1, "leader")
+    assert "leader, epoch 1, written up to 0, safe up to 0" in cli.printed(
+        "cluster", "partition", "shown", "1"
+    )
+    assert "no partition 7" in cli.ends(ExitCode.NOT_FOUND, "cluster", "partition", "shown", "7").stderr
 
 
 def test_versions_are_told_with_and_without_a_broker(cli: CommandLine) -> None:

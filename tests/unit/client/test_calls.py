@@ -14,6 +14,7 @@ from goqueue.client.call import Call, Reply
 from goqueue.client.calls import (
     admin,
     backups,
+    cluster,
     dead_letters,
     delayed,
     groups,
@@ -71,6 +72,7 @@ CASES: list[Case] = [
     (admin.stats(), "GET /stats", None, True),
     (admin.cluster_state(), "GET /cluster/state", None, True),
     (admin.cluster_health(), "GET /cluster/health", None, True),
+    (cluster.partition("a", 3), "GET /cluster/partition/a/3/info", None, True),
     (admin.reliability_stats(), "GET /reliability/stats", None, True),
     (admin.priority_stats(), "GET /priority/stats", None, True),
     (admin.metrics(), "GET /metrics", None, True),

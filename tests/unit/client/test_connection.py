@@ -167,6 +167,72 @@ def test_a_node_that_is_busy_gives_way_to_the_next(run_at: RunAt) -> None:
         assert (len(busy.asked), len(other.asked)) == (1, 2)
 
 
+def test_every_node_is_tried_once_however_short_the_time(run_at: RunAt) -> None:
+    with answering(TOPICS) as node:
+        run_at([nobody(), nobody(), node.address], list_topics, retry_for_s=0)
+
+    assert node.paths == ["GET /topics"]
+
+
+GROUP = {"group_id": "g", "offsets": {}}
+
+
+async def offsets(queue: AsyncGoQueue) -> None:
+    await queue.groups.offsets("g")
+
+
+def test_the_node_that_has_answered_for_a_place_is_asked_first_the_next_time(run_at: RunAt) -> None:
+    async def body(queue: AsyncGoQueue) -> None:
+        for _ in range(3):
+            await offsets(queue)
+            await list_topics(queue)
+
+    with answering(said(GROUP), said(GROUP)) as leader:
+        hint = said(GROUP, headers={"goqueue-leader": str(leader.address)})
+        with answering(hint, TOPICS, TOPICS, TOPICS) as asked:
+            run_at([asked.address, leader.address], body)
+
+            assert asked.paths == ["GET /groups/g/offsets", *["GET /topics"] * 3]
+            assert leader.paths == ["GET /groups/g/offsets"] * 2
+            assert [one.line for one in asked.asked] == [1, 1, 1, 1], "both connections are kept"
+
+
+def test_a_leader_that_is_gone_is_not_asked_again(run_at: RunAt) -> None:
+    async def body(queue: AsyncGoQueue) -> None:
+        for _ in range(3):
+            await offsets(queue)
+
+    gone = nobody()
+    hint = said(GROUP, headers={"goqueue-leader": str(gone)})
+    with answering(hint, said(GROUP), said(GROUP)) as node:
+        run_at([node.address, gone], body)
+
+        assert node.paths == ["GET /groups/g/offsets"] * 3
+
+
+@pytest.mark.parametrize("told", ["elsewhere.example:1", "nonsense", "a,b", "", "[::1"])
+def test_a_hint_to_somebody_the_client_was_not_told_of_is_not_followed(run_at: RunAt, told: str) -> None:
+    async def body(queue: AsyncGoQueue) -> None:
+        await offsets(queue)
+        await offsets(queue)
+
+    hint = said(GROUP, headers={"goqueue-leader": told})
+    with answering(hint, hint) as node, answering() as other:
+        run_at([node.address, other.address], body)
+
+        assert (len(node.asked), len(other.asked)) == (2, 0)
+
+
+@pytest.mark.parametrize("code", ["no_leader", "not_leader", "not_coordinator", "node_unreachable"])
+def test_what_no_node_has_passed_on_is_asked_again_also_when_it_may_not_come_twice(
+    run_at: RunAt, code: str
+) -> None:
+    with answering(refused(503, code)) as first, answering(STORED) as other:
+        run_at([first.address, other.address], publish)
+
+        assert (len(first.asked), len(other.asked)) == (1, 1)
+
+
 def test_after_the_last_node_comes_the_first_again(run_at: RunAt) -> None:
     with answering(BUSY, TOPICS) as first, answering(BUSY) as last:
         run_at([first.address, last.address], list_topics)

@@ -32,9 +32,11 @@ from goqueue.model.settings import TopicSettings
 from goqueue.model.topics import (
     AddPartitions,
     AlterSettings,
+    CopyView,
     CreateTopic,
     DeleteRecords,
     DeleteTopic,
+    DescribeCopy,
     DescribeGrowth,
     DescribeSettings,
     DescribeTopic,
@@ -264,6 +266,16 @@ async def list_topics(broker: Broker, command: ListTopics) -> list[TopicView]:
             views.append(await describe_topic(broker, DescribeTopic(name=name, only_led=command.only_led)))
         await slices.pause()
     return views
+
+
+def describe_copy(broker: Broker, command: DescribeCopy) -> CopyView | None:
+    """What this node has of a partition; None: it holds no copy, or one that cannot be looked at now."""
+    partition = broker.partition(command.source)
+    try:
+        log = partition.log
+    except GoQueueError:
+        return None
+    return CopyView(partition.is_leader, log.end_offset, partition.commit_mark, partition.leader_epoch)
 
 
 def is_growing(broker: Broker, command: DescribeGrowth) -> bool:

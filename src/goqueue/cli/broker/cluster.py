@@ -6,7 +6,7 @@ import msgspec
 import typer
 
 from goqueue import __version__
-from goqueue.cli.broker import moving
+from goqueue.cli.broker import cluster_state, moving
 from goqueue.cli.parts.calling import connect
 from goqueue.cli.parts.contexts import target
 from goqueue.cli.parts.exit_codes import ExitCode
@@ -21,6 +21,8 @@ app.command("reassign")(moving.reassign)
 app.command("reassignments")(moving.reassignments)
 app.command("cancel-reassignment")(moving.cancel_reassignment)
 app.command("elect")(moving.elect)
+app.command("state")(cluster_state.state)
+app.command("partition")(cluster_state.partition)
 Connect = Callable[[typer.Context], GoQueue]
 
 

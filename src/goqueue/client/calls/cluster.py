@@ -5,11 +5,21 @@ from datetime import datetime
 
 from goqueue.client.call import Call, body_of, json_of, path
 from goqueue.wire import moving as wire
+from goqueue.wire.cluster import PartitionInfo
 from goqueue.wire.moving import Done, Elections, NodeRetirement, ReassignmentOrdered
 
 Reassignment = wire.Reassignment[datetime]
 _LIST = wire.ReassignmentList[datetime]
 Place = tuple[str, int]
+
+
+def partition(topic: str, number: int) -> Call[PartitionInfo]:
+    """Who leads a partition, where its copies are, and how far that of the node which answers is."""
+    return Call(
+        method="GET",
+        path=path("cluster", "partition", topic, number) + "/info",
+        decode=json_of(PartitionInfo),
+    )
 
 
 def reassign(

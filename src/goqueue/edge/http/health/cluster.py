@@ -1,16 +1,21 @@
 """How the cluster is, as the node that is asked knows it. Served at the root only."""
 
 from collections import Counter
+from typing import Annotated
 
 from litestar import get
 from litestar.di import NamedDependency
+from litestar.params import PathParameter
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.slices import Slices
+from goqueue.broker.topics.verbs import describe_copy
 from goqueue.core.cluster.metadata import Metadata
-from goqueue.edge.http.parts.openapi import RootOnly
+from goqueue.edge.http.parts.openapi import RootOnly, errors
 from goqueue.model.cluster import NodeId, NodeState, PartitionRecord
-from goqueue.wire.cluster import ClusterHealth, ClusterNode, ClusterState
+from goqueue.model.ids import TopicPartition
+from goqueue.model.topics import CopyView, DescribeCopy
+from goqueue.wire.cluster import ClusterHealth, ClusterNode, ClusterState, LocalReplica, PartitionInfo
 
 _TAGS = ["health"]
 _DEAD = "dead"
@@ -65,6 +70,42 @@ def _problems(broker: Broker, state: ClusterState, absent: int) -> list[str]:
         "etcd has not been heard of for longer than a session lasts": counts.is_store_away(),
     }
     return [text for text, is_so in said.items() if is_so]
+
+
+@get(
+    "/cluster/partition/{topic:str}/{partition:int}/info",
+    operation_id="partitionInfo",
+    summary="Who leads a partition, where its copies are, and how far the copy of this node is",
+    tags=_TAGS,
+    operation_class=RootOnly,
+    responses=errors(400, 404),
+)
+async def partition_info_route(
+    broker: NamedDependency[Broker],
+    topic: Annotated[str, PathParameter(description="The topic's name.")],
+    partition: Annotated[int, PathParameter(description="The partition's number.")],
+) -> PartitionInfo:
+    image, here = broker.metadata, broker.config.node_id
+    known = image.topic(topic)
+    copy = describe_copy(broker, DescribeCopy(source=TopicPartition(known.name, partition)))
+    record = image.record(known, partition)
+    leader = None if record.leader is None else image.nodes.get(record.leader)
+    several = broker.is_one_of_several
+    return PartitionInfo(
+        topic=topic,
+        partition=partition,
+        leader=(record.leader or "") if several else here,
+        replicas=list(record.replicas) if several else [here],
+        isr=list(record.isr) if several else [here],
+        version=record.epoch,
+        leader_address="" if leader is None else leader.http,
+        local_replica=None if copy is None else _local(copy),
+    )
+
+
+def _local(copy: CopyView) -> LocalReplica:
+    role = "leader" if copy.is_leader else "follower"
+    return LocalReplica(role, copy.end_offset, copy.commit_mark, copy.epoch)
 
 
 async def _state(broker: Broker) -> ClusterState:
@@ -133,4 +174,4 @@ def _node(image: Metadata, node: NodeId, leads: Counter[str], holds: Counter[str
     )
 
 
-ROUTES = [cluster_state_route, cluster_health_route]
+ROUTES = [cluster_state_route, cluster_health_route, partition_info_route]
