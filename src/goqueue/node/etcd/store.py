@@ -16,8 +16,8 @@ import grpc
 
 from goqueue.model.cluster import Change, Guard, Item, Loaded
 from goqueue.model.errors import Compacted, Outdated, StoreUnreachable, Unknown
-from goqueue.node.etcd.calls import LEASE_REVOKE, RANGE, STATUS, TXN, WATCH, Lost, Refused
-from goqueue.node.etcd.connection import BackOff, Connection
+from goqueue.node.etcd.calls import LEASE_REVOKE, RANGE, STATUS, TXN, WATCH, Lost, Refused, Stream
+from goqueue.node.etcd.connection import DEADLINE_S, BackOff, Connection
 from goqueue.node.etcd.session import EtcdSession
 from goqueue.proto.etcd import rpc_pb2 as rpc
 
@@ -83,9 +83,8 @@ class EtcdStore:
                 try:
                     async with await self._connection.begin(WATCH) as stream:
                         wish = rpc.WatchCreateRequest(key=begin, range_end=end, start_revision=after + 1)
-                        await stream.write(rpc.WatchRequest(create_request=wish))
+                        response = await self._begun(stream, rpc.WatchRequest(create_request=wish))
                         while True:
-                            response = await stream.read()
                             back_off.reset()
                             if response.compact_revision:
                                 raise Compacted(after)
@@ -96,11 +95,28 @@ class EtcdStore:
                                 if not prefix:
                                     self._positions[follower] = after
                                 yield change
+                            response = await stream.read()
                 except (Lost, Refused, StoreUnreachable) as error:
                     logger.info("etcd_watch_resumed", extra={"after": after, "reason": str(error)})
                     await back_off.wait()
         finally:
             self._positions.pop(follower, None)
+
+    async def _begun(
+        self, stream: Stream[rpc.WatchRequest, rpc.WatchResponse], request: rpc.WatchRequest
+    ) -> rpc.WatchResponse:
+        """Have a watch begun, of which etcd tells at once.
+
+        When the connection is given up just then, gRPC may leave it neither begun nor ended, and nobody could
+        tell that from a quiet day.
+        """
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                await stream.write(request)
+                return await stream.read()
+        except TimeoutError:
+            await self._connection.leave(stream.channel)
+            raise Lost("a watch was not begun in time") from None
 
     async def change(self, guards: Sequence[Guard], puts: Mapping[str, bytes], drops: Sequence[str]) -> int:
         changes = [self._put(key, value) for key, value in puts.items()]

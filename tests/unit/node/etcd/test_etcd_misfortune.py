@@ -5,12 +5,15 @@ import logging
 from collections.abc import Coroutine, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from goqueue.model.cluster import Guard, Loaded
 from goqueue.model.errors import Compacted, Outdated, StoreUnreachable, Unknown
+from goqueue.node.etcd.calls import Stream
 from goqueue.node.etcd.store import EtcdStore
+from goqueue.proto.etcd import rpc_pb2 as rpc
 from tests.etcd_member import EtcdMember, free_address, running_member
 from tests.unit.broker.storage.store_conformance import held, next_of
 from tests.unit.node.etcd.running import opened, until
@@ -141,6 +144,30 @@ def test_whoever_follows_misses_nothing_and_hears_nothing_twice(member: EtcdMemb
                 assert set(seen) == set(revisions)
 
     asyncio.run(walk())
+
+
+def test_a_watch_that_grpc_neither_begins_nor_ends_is_begun_anew(
+    member: EtcdMember, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, hanging = Stream.write, [True]
+
+    async def write_or_hang(stream: Stream[Any, Any], request: Any) -> None:
+        if isinstance(request, rpc.WatchRequest) and hanging:
+            hanging.pop()
+            await asyncio.Event().wait()
+        await write(stream, request)
+
+    monkeypatch.setattr(Stream, "write", write_or_hang)
+
+    async def walk() -> None:
+        async with opened(member.endpoint) as store:
+            revision = await store.change([], {"a": b"1"}, [])
+            changes = store.follow("", 0)
+            assert (await asyncio.wait_for(anext(changes), 10)).revision == revision
+            await changes.aclose()  # type: ignore[attr-defined]  # it is a generator
+
+    asyncio.run(walk())
+    assert not hanging
 
 
 def test_a_follower_whose_past_is_gone_is_told_so(member: EtcdMember) -> None:
