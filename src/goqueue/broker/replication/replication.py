@@ -190,5 +190,7 @@ class Replication:
             await asyncio.sleep(_TICK_S)
             slices = Slices(self._around.clock)
             for replica in tuple(self._replicas.values()):
-                replica.tick()
-                await slices.pause()
+                if replica.is_leader:  # most are not, and have nothing to do with time
+                    replica.tick()
+                    if slices.is_over:
+                        await slices.pause()

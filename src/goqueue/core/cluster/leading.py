@@ -176,8 +176,12 @@ class Leading:
 
     def find_lagging(self, *, lag_max_ms: int, now_ms: int) -> list[NodeId]:
         """Who is in sync by the record and has not kept up for too long."""
+        # Asked of each partition every second, and of thousands that are idle: no sets are made for it.
+        surely_in = self.record.isr if self._proposed is None else self._proposed.record.isr
         lagging = []
-        for node in surely_in(self.record, self._proposed) - {self._me}:
+        for node in self.record.isr:
+            if node == self._me or node not in surely_in:
+                continue
             pace = self._keep_pace(node, now_ms)
             if now_ms - pace.caught_up_ms > lag_max_ms:
                 lagging.append(node)
@@ -245,7 +249,9 @@ class Leading:
 
     def _keep_pace(self, node: NodeId, now_ms: int) -> Pace:
         end_offset = self._log.end_offset
-        pace = self._paces.setdefault(node, Pace(self._begun_ms, end_offset, self._begun_ms))
+        pace = self._paces.get(node)
+        if pace is None:
+            pace = self._paces[node] = Pace(self._begun_ms, end_offset, self._begun_ms)
         follower = self.followers.get(node)
         has = follower.durable_offset if follower is not None else -1
         if has >= pace.goal_offset:
