@@ -109,6 +109,8 @@ async def _scrub_segment(broker: "Broker", partition: "Partition", segment: Seal
         await asyncio.sleep(max(pause_s, _PAUSE_FACTOR * took_s))
     if _is_there(partition, segment):
         broker.health.scrub.note((partition.source, segment.base_offset), problems)
+        if problems and partition.copies is not None:
+            partition.copies.gone_bad(problems[0])
 
 
 def _is_there(partition: "Partition", segment: SealedSegment) -> bool:

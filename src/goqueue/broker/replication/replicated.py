@@ -10,21 +10,23 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 from goqueue.broker.replication.follower import Links, Receiver
 from goqueue.broker.replication.leader import Sender, Throttle
-from goqueue.broker.replication.records import propose
+from goqueue.broker.replication.records import look_up, propose
 from goqueue.broker.storage.cutting import Cutter
 from goqueue.broker.storage.flusher import Flusher
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.storage.waiters import answer
+from goqueue.core.cluster.isr import without_copy
 from goqueue.core.cluster.replica import Replica
-from goqueue.core.cluster.values import part_key
+from goqueue.core.cluster.values import encode, part_key
 from goqueue.core.telemetry.cluster_counts import ClusterCounts, ElectionType
 from goqueue.log.partition_log import STEP_FRAMES_MAX
-from goqueue.model.cluster import NodeId, PartitionRecord
+from goqueue.model.cluster import Guard, NodeId, PartitionRecord
 from goqueue.model.errors import (
     Corrupt,
     GoQueueError,
@@ -34,7 +36,9 @@ from goqueue.model.errors import (
     NotEnoughReplicasAfterAppend,
     NotLeader,
     OffsetNotAvailable,
+    Outdated,
     StorageFull,
+    Unavailable,
 )
 from goqueue.model.peers import Pace, Peer
 from goqueue.model.ports import Buffer, Clock, Store, Stream, Threads
@@ -174,6 +178,8 @@ class Replicated:
         self._seen_waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
         """Who waits until all in sync have what lies before an offset, at least in memory."""
         self._is_closed = False
+        self._is_bad = False
+        """Bytes that were safe have gone bad: the log is to be dropped, and copied anew."""
 
     @property
     def is_leader(self) -> bool:
@@ -221,6 +227,8 @@ class Replicated:
         self._carry_out(self.machine.tick(now_ms=self._around.now_ms()))
         if self._is_leader:
             self._tell_news()
+            if self._is_bad:
+                self.gone_bad("it leads again, as others were away")
 
     def resign(self) -> None:
         """Make way for another leader."""
@@ -320,6 +328,22 @@ class Replicated:
             for node, has in self.machine.follower_ends.items():
                 yield node, max(0, end_offset - has)
 
+    def gone_bad(self, reason: str) -> None:
+        record, me = self.machine.record, self._me.node
+        if self._is_closed or record is None:
+            return
+        if not set(record.isr) - {me}:
+            # Nobody else has everything: most of it can be read here, and nowhere else.
+            log.error("bad_replica_kept partition=%s reason=%s", self.partition.source, reason)
+            return
+        if not self._is_bad:
+            log.error("bad_replica partition=%s reason=%s", self.partition.source, reason)
+        self._is_bad = True
+        if self._is_leader:
+            self.resign()  # who leads next has it all; then this one follows from nothing
+        elif self._receiver is not None:
+            self._follow_anew()
+
     def progress(self) -> tuple[Mapping[NodeId, int], Mapping[NodeId, int]]:
         sent_bytes = {node: sender.sent_bytes for node, sender in self._senders.items()}
         return self.machine.follower_ends, sent_bytes
@@ -386,7 +410,7 @@ class Replicated:
         """What followers need cannot be read: another replica may have it."""
         log.error("replica_unreadable partition=%s reason=%s", self.partition.source, error)
         if isinstance(error, Corrupt):
-            self.resign()
+            self.gone_bad(str(error))
 
     def heard(self, receiver: Receiver, message: Following | Frames, frames: Buffer) -> None:
         if receiver is not self._receiver:
@@ -491,7 +515,7 @@ class Replicated:
     def _ask(self, leader: NodeId, message: Follow) -> None:
         """Open a session. Without a connection one is waited for, and then the question is asked anew."""
         self._drop_receiver()
-        if self.partition.damage is not None:
+        if self.partition.damage is not None or self._is_bad:
             self._mend()
             return
         pace = self._pace()
@@ -517,11 +541,23 @@ class Replicated:
         """A damaged log is dropped and followed anew, once nobody believes that it holds everything."""
         record = self.machine.record
         if record is None or self._me.node in record.isr or self._me.node in record.elr:
+            self._begin(self._leave())
             self._later("follow", _NO_ROOM_S, self._follow_anew)
             return
+        self._is_bad = False
         log.warning("damaged_replica_dropped partition=%s", self.partition.source)
         self._carry_out(self.machine.resign(is_reopening=True))
         self._begin(self._begin_empty())
+
+    async def _leave(self) -> None:
+        """Say that this copy is none to rely on, unless there is no other."""
+        found = await look_up(self._around.store, self._key)
+        if found is None or not set(found[0].isr) - {self._me.node}:
+            return
+        record, revision = found
+        with suppress(Outdated, Unavailable):  # it is tried again
+            left = encode(without_copy(record, self._me.node))
+            await self._around.store.change([Guard(self._key, revision)], {self._key: left}, ())
 
     def _follow_if_idle(self) -> None:
         if self._receiver is None and not self._is_closed:

@@ -50,6 +50,9 @@ class Unled:
     def start_moved(self) -> None:
         """Nobody moves it here."""
 
+    def gone_bad(self, reason: str) -> None:
+        """Who leads is not known yet; the next pass tells of it again."""
+
     def progress(self) -> tuple[Mapping[NodeId, int], Mapping[NodeId, int]]:
         return {}, {}
 

@@ -96,6 +96,9 @@ class Copies(Protocol):
     def start_moved(self) -> None:
         """What lies before the log's start was given up: the others are to do so too, now."""
 
+    def gone_bad(self, reason: str) -> None:
+        """Bytes of this replica that were safe have gone bad: another one has them, if there is another."""
+
     def progress(self) -> tuple[Mapping[NodeId, int], Mapping[NodeId, int]]:
         """How much each follower has on its disk, and how many bytes each was sent."""
 

@@ -74,6 +74,9 @@ class SomeCopies:
     def flushed(self) -> None:
         self.flush_count += 1
 
+    def gone_bad(self, reason: str) -> None:
+        """Nothing goes bad here."""
+
     def progress(self) -> tuple[dict[NodeId, int], dict[NodeId, int]]:
         return {}, {}
 
