@@ -13,6 +13,7 @@ from goqueue.broker.cluster.identity import NODE_FILE, Identity, read_identity, 
 from goqueue.broker.storage.data_folder import is_used
 from goqueue.core.cluster import values
 from goqueue.core.cluster.isr import without_copy
+from goqueue.core.cluster.numbers import node_number
 from goqueue.core.cluster.values import encode, member_key, node_key
 from goqueue.model.cluster import ABSENT, Guard, Loaded, Member, NodeId, PartitionRecord
 from goqueue.model.errors import CannotJoin, Compacted, Outdated, Unknown
@@ -58,6 +59,7 @@ async def become_member(
     for _ in range(TRIES_MAX):
         loaded = await store.load("")
         item = loaded.items.get(key)
+        _check_number(me.node_id, loaded)
         wanted, guards = Member(folder_id=me.folder_id, rack=rack), [Guard(key, ABSENT)]
         if item is not None:
             member = values.decode_member(item.value)
@@ -145,6 +147,19 @@ async def _form_cluster(store: Store, cluster_id: str) -> str:
             raise
         return named
     return cluster_id
+
+
+def _check_number(node: NodeId, loaded: Loaded) -> None:
+    """Kafka's clients know nodes by numbers: two with the same one would be one node to them."""
+    for key, item in loaded.items.items():
+        other = NodeId(key.removeprefix(values.MEMBERS))
+        if not key.startswith(values.MEMBERS) or other == node or node_number(other) != node_number(node):
+            continue
+        if not values.decode_member(item.value).is_retired:
+            raise CannotJoin(
+                f"Kafka's clients would know node {node} by the number {node_number(node)}, which is that of "
+                f"node {other}; give it an id that ends with another number (GOQUEUE_BROKER_NODEID)"
+            )
 
 
 def _check_known(known: Identity, node_id: NodeId, cluster_id: str) -> None:

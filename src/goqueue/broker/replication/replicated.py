@@ -72,6 +72,8 @@ _LATER_S = 0.1
 """A follower that was refused, or lost its leader, asks again after this."""
 _NO_ROOM_S = 1.0
 """The same where its disk is full."""
+_HAND_OVER_MS = 60_000
+"""A leader whose disk is full makes way for another, at most once in this time."""
 _NS_PER_MS = 1_000_000
 
 
@@ -178,6 +180,7 @@ class Replicated:
         self._seen_waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
         """Who waits until all in sync have what lies before an offset, at least in memory."""
         self._is_closed = False
+        self._handed_over_ms = -_HAND_OVER_MS
         self._is_bad = False
         """Bytes that were safe have gone bad: the log is to be dropped, and copied anew."""
 
@@ -229,6 +232,17 @@ class Replicated:
             self._tell_news()
             if self._is_bad:
                 self.gone_bad("it leads again, as others were away")
+            elif self.partition.is_full:
+                self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Let another lead that may have room; not often, or leadership goes in circles where none has."""
+        record, now_ms = self.machine.record, self._around.now_ms()
+        others = set() if record is None else set(record.isr) - {self._me.node}
+        if others and now_ms >= self._handed_over_ms + _HAND_OVER_MS:
+            self._handed_over_ms = now_ms
+            log.warning("disk_full_handed_over partition=%s", self.partition.source)
+            self.resign()
 
     def resign(self) -> None:
         """Make way for another leader."""

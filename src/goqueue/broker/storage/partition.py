@@ -162,6 +162,11 @@ class Partition:
         self._snapshot_begun: list[asyncio.Future[None]] = []
 
     @property
+    def is_full(self) -> bool:
+        """Whether the last message that came found no room on the disk."""
+        return self._is_full
+
+    @property
     def log(self) -> PartitionLog:
         """The log, if the partition is at work."""
         if self._stopped is not None:

@@ -280,3 +280,15 @@ def test_joining_over_a_store_that_loses_questions_and_answers_comes_out_right_o
         assert len({me.cluster_id for me in identities if me is not None}) == 1
 
     run(walk())
+
+
+def test_a_node_that_kafkas_clients_would_take_for_another_is_refused() -> None:
+    async def story() -> None:
+        store = SimulatedStore(Random(1))
+        await Villager(store, "red-1", new_disk(), lambda: "an id").join()
+        newcomer = Villager(store, "blue-1", new_disk(), lambda: "another")
+        with pytest.raises(CannotJoin, match="by the number 1, which is that of node red-1"):
+            await newcomer.join()
+        assert "members/blue-1" not in store.peek("members/")
+
+    asyncio.run(story())

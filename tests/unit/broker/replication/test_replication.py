@@ -12,6 +12,7 @@ from goqueue.model.errors import (
     NotEnoughReplicas,
     NotEnoughReplicasAfterAppend,
     NotLeader,
+    StorageFull,
 )
 from goqueue.model.peers import Pace
 from goqueue.model.ports import StreamUser
@@ -503,3 +504,22 @@ def test_whoever_a_reassignment_brings_copies_beside_the_others_at_the_rate_that
 def pace_of(village: Village, node: NodeId) -> Pace | None:
     receiver = village[node].replica._receiver
     return None if receiver is None else receiver.pace
+
+
+def test_a_leader_without_room_on_its_disk_makes_way_for_another() -> None:
+    async def story(village: Village) -> None:
+        await three(village)
+        await village[A].publish(b"first")
+        village.disk_of(A).fill_up(after_bytes=0)
+        with pytest.raises(StorageFull):
+            await village[A].publish(b"x" * KiB)
+
+        await village.unled()
+
+        record = await village.record()
+        assert (record.resigned, set(record.isr)) == (A, {A, B, C})
+        await village.elect(B, isr=[B, C])
+        await village[B].publish(b"second")
+        assert values(village[B]) == [b"first", b"second"]
+
+    live(story)
