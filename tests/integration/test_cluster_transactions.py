@@ -3,17 +3,26 @@
 import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count
+from types import MappingProxyType
 
 import psutil
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka.cimpl import NewTopic
 
 from tests.integration.running_cluster import RunningCluster, cluster
 from tests.integration.test_cluster import PARTITIONS, Clients, wait_until, wait_until_in_sync
+from tests.integration.test_transactions import Copying, Employ, Reader, employ
+from tests.integration.transaction_history import History
+from tests.integration.transaction_worker import ACCOUNTS, Worker
+from tests.integration.transaction_worker import PARTITIONS as ACCOUNT_PARTITIONS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 WAIT_S = 30
-SOURCE, TARGET = "source", "target"
+MESSAGES = 200
+__all__ = ["employ"]
+"""A fixture that came with the others."""
 
 
 @pytest.fixture(scope="module")
@@ -84,88 +93,68 @@ def test_what_is_committed_is_seen_on_all_partitions_and_what_is_aborted_on_none
     assert len(seen(clients.servers, "both", "read_uncommitted")) == 6 * PARTITIONS
 
 
-class Pipeline:
-    """Reads one topic, writes each message to all partitions of another, and commits both together."""
+class Clerks:
+    """Two clients of two libraries that move amounts; one that gives up is replaced by another."""
 
-    def __init__(self, servers: str) -> None:
-        self._servers = servers
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": servers,
-                "group.id": "pipeline",
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-                "auto.offset.reset": "earliest",
-                "session.timeout.ms": 10_000,
-            }
-        )
-        self._consumer.subscribe([SOURCE])
-        self._producer = new_producer(servers, "pipeline")
-        self.committed = 0
-        self.failed: list[str] = []
+    ROLES = MappingProxyType({"first": "confluent", "second": "aiokafka"})
 
-    def step(self) -> None:
-        """One message more, or none. What fails is aborted, and comes again."""
-        message = self._consumer.poll(0.2)
-        if message is None or message.error() is not None:
-            return
-        try:
-            self._producer.begin_transaction()
-            for partition in range(PARTITIONS):
-                self._producer.produce(TARGET, message.value(), partition=partition)
-            at = self._consumer.position(self._consumer.assignment())
-            self._producer.send_offsets_to_transaction(at, self._consumer.consumer_group_metadata(), WAIT_S)
-            self._producer.commit_transaction(WAIT_S)
-            self.committed += 1
-        except KafkaException as error:
-            self.failed.append(str(error))
-            self._begin_again(error)
+    def __init__(self, servers: str, employ: Employ) -> None:
+        self._servers, self._employ = servers, employ
+        self._seeds = count()
+        self._workers: dict[str, list[Worker]] = {name: [] for name in self.ROLES}
+        self.see_to_them()
 
-    def go_on(self, count: int) -> None:
-        """So many messages more."""
-        goal, deadline_s = self.committed + count, time.monotonic() + 90
-        while self.committed < goal:
-            assert time.monotonic() < deadline_s, self.failed
-            self.step()
+    def see_to_them(self) -> None:
+        for name, workers in self._workers.items():
+            if not workers or workers[-1].process.poll() is not None:
+                workers.append(self._employ(self.ROLES[name], self._servers, name, str(next(self._seeds))))
 
-    def _begin_again(self, error: KafkaException) -> None:
-        """As the guides say: abort, and read on from what is committed; after a fatal error with another."""
-        try:
-            assert not error.args[0].fatal(), error
-            self._producer.abort_transaction(WAIT_S)
-        except (KafkaException, AssertionError):
-            self._producer = new_producer(self._servers, "pipeline")
-        for place in self._consumer.committed(self._consumer.assignment(), WAIT_S):
-            place.offset = max(place.offset, 0)
-            self._consumer.seek(place)
-
-    def close(self) -> None:
-        self._consumer.close()
+    def history(self) -> History:
+        """What they were told, when they are gone, and whoever has taken over has ended what they left."""
+        history = History(parts_each=2)
+        for name, workers in self._workers.items():
+            workers[-1].kill()
+            Producer({"bootstrap.servers": self._servers, "transactional.id": name}).init_transactions(WAIT_S)
+            for worker in workers:
+                history.note_writer(worker.lines)
+        return history
 
 
-def test_each_message_is_carried_over_once_though_each_node_is_killed_in_turn(three: RunningCluster) -> None:
+def test_transfers_and_a_copy_are_exact_though_each_node_is_killed_in_turn(
+    three: RunningCluster, employ: Employ
+) -> None:
     clients = Clients(three)
-    for topic in (SOURCE, TARGET):
-        clients.create(topic, 3)
+    for topic, partitions in (("source", 2), ("target", 2), (ACCOUNTS, ACCOUNT_PARTITIONS)):
+        for made in clients.admin.create_topics([NewTopic(topic, partitions, 3)]).values():
+            made.result(WAIT_S)
         wait_until_in_sync(clients, topic, 3)
-    clients.publish(SOURCE, 40)
-    wanted = set(clients.acked)
-    pipeline = Pipeline(clients.servers)
-    pipeline.go_on(5)
+    producer = Producer({"bootstrap.servers": clients.servers, "enable.idempotence": True})
+    for number in range(MESSAGES):
+        producer.produce("source", b"%d" % number, partition=number % 2)
+    assert producer.flush(WAIT_S) == 0
+    copying, clerks = Copying(clients.servers, employ), Clerks(clients.servers, employ)
+
     for number in (1, 2, 3):
+        copying.wait_for(MESSAGES * number // 5)
         victim = three.child(f"node-{number}")
         victim.kill()
-        pipeline.go_on(8)
         wait_until(lambda name=f"node-{number}", dead=victim: is_back(three, name, dead))  # type: ignore[misc]
-        wait_until_in_sync(clients, TARGET, 3)
+        wait_until_in_sync(clients, ACCOUNTS, 3)
+        clerks.see_to_them()
+    copying.wait_for(MESSAGES)
+    copying.copier.kill()
+    history = clerks.history()
 
-    deadline_s = time.monotonic() + 60
-    while set(found := Counter(seen(clients.servers, TARGET))) != wanted:
-        assert time.monotonic() < deadline_s, f"{len(found)} of {len(wanted)}: {pipeline.failed}"
-        pipeline.step()
-    pipeline.close()
-
-    assert found == dict.fromkeys(wanted, PARTITIONS)
+    assert sorted(copying.copied()) == list(range(MESSAGES))
+    reader, total = Reader(clients.servers, ACCOUNTS, ACCOUNT_PARTITIONS), 0
+    while (message := reader.poll()) is not None:
+        name, part, amount = message.value().decode().split()
+        history.reads.append((message.partition(), message.offset(), name, int(part)))
+        total += int(amount)
+    reader.close()
+    assert history.anomalies() == []
+    assert total == 0
+    assert len(history.committed) > 10
 
 
 def is_back(three: RunningCluster, name: str, dead: psutil.Process) -> bool:

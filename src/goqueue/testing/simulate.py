@@ -17,6 +17,7 @@ from goqueue.testing.rooms.replica_simulation import simulate_replicas
 from goqueue.testing.rooms.sink_simulation import simulate_sinks
 from goqueue.testing.rooms.transaction_simulation import simulate_transactions
 from goqueue.testing.whole.cluster_simulation import simulate_cluster
+from goqueue.testing.whole.cluster_transactions import simulate_cluster_transactions
 from goqueue.testing.whole.partition_history import Violation
 from goqueue.testing.whole.simulation import simulate
 from goqueue.testing.world.machine import Tell
@@ -41,6 +42,7 @@ RUNS: dict[str, Run] = {
     "nodes": simulate_nodes,
     "replicas": simulate_replicas,
     "cluster": simulate_cluster,
+    "cluster-transactions": simulate_cluster_transactions,
 }
 """What can be put to the test: the log with its groups, or one room."""
 

@@ -9,6 +9,7 @@ from tests.storm.actor import Actor
 from tests.storm.actors.http_log import HttpPublisher
 from tests.storm.actors.kafka_groups import ClassicGroup, ConsumerGroup
 from tests.storm.actors.kafka_logs import IdempotentProducer
+from tests.storm.actors.kafka_transactions import Copying, TransferClerk
 from tests.storm.actors.queues import QueueWorkers
 
 ACTORS: tuple[type[Actor], ...] = (
@@ -18,4 +19,6 @@ ACTORS: tuple[type[Actor], ...] = (
     ConsumerGroup,
     HttpPublisher,
     QueueWorkers,
+    TransferClerk,
+    Copying,
 )

@@ -254,6 +254,7 @@ class Replicated:
         if self._is_leader:
             self._is_leader = False
             self._refuse_seen(None)
+            self.partition.refuse_waiters(NotLeader(*self.partition.source))
             self._around.roles.leads(self.partition, is_leader=False)
         for timer in self._timers.values():
             timer.cancel()
