@@ -25,7 +25,7 @@ from goqueue.broker.storage.journal_set import JournalSet
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.storage.readable import Readable
 from goqueue.broker.storage.state_journal import StateJournal
-from goqueue.broker.storage.waiters import ReadWaiter
+from goqueue.broker.storage.waiters import ReadWaiter, tell_in_turn
 from goqueue.broker.tenants.quotas import admit_topic_owner
 from goqueue.broker.tenants.verbs import attach_tenants
 from goqueue.broker.to_the_end import to_the_end
@@ -376,6 +376,8 @@ class Broker:
     def follow_tenants(self) -> None:
         """Tenants have come, gone or changed."""
         attach_tenants(self)
+        if self.is_one_of_several:  # who waits here may be one whose tenant was suspended at another node
+            tell_in_turn(self.waiting_reads, ReadWaiter.wake)
 
     async def open_journal(self, journal: Journal[Any]) -> None:
         """Open a journal's partition and read its machine's state back."""

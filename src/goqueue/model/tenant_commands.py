@@ -145,6 +145,22 @@ class ResetUsage:
         return Seat.EVERY_NODE
 
 
+class Holding(NamedTuple):
+    """What a node holds of a tenant."""
+
+    storage_bytes: int
+    group_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TellHoldings:
+    """What does each node hold of each tenant? Asked by nodes, which judge quotas by the sums."""
+
+    @property
+    def place(self) -> Place:
+        return Seat.EVERY_NODE
+
+
 class PublishWait(NamedTuple):
     """How long should whoever published to these topics wait, because their tenants are in debt?"""
 

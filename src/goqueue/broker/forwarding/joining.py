@@ -11,6 +11,8 @@ from goqueue.model.errors import NoLeader
 from goqueue.model.groups import GroupListing, GroupView, RebalanceStats
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.telemetry import TraceStats
+from goqueue.model.tenant_commands import Holding
+from goqueue.model.tenants import TenantUsage, UsageTotals
 from goqueue.model.topics import TopicView
 from goqueue.model.transactions import TransactionState, TransactionStats, TransactionView
 
@@ -154,3 +156,29 @@ def summed_by_name(counts: Iterable[Mapping[T, int]]) -> dict[T, int]:
 
 def _sums(columns: Sequence[Sequence[int]]) -> list[int]:
     return [sum(column) for column in zip(*columns, strict=True)]
+
+
+def joined_usage(told: Sequence[TenantUsage]) -> TenantUsage:
+    """Each node has counted what went through it, and holds what it leads."""
+    totals = [usage.totals for usage in told]
+    return replace(
+        told[0],
+        totals=UsageTotals(*(sum(getattr(each, one.name) for each in totals) for one in fields(UsageTotals))),
+        storage_bytes=sum(usage.storage_bytes for usage in told),
+        group_count=sum(usage.group_count for usage in told),
+        counted_ms=max(usage.counted_ms for usage in told),
+        violations=summed_by_name(usage.violations for usage in told),
+    )
+
+
+def joined_holdings(told: Sequence[Mapping[str, Holding]]) -> dict[str, Holding]:
+    total: dict[str, Holding] = {}
+    for holdings in told:
+        for tenant_id, (storage_bytes, group_count) in holdings.items():
+            known = total.get(tenant_id, Holding(0, 0))
+            total[tenant_id] = Holding(known.storage_bytes + storage_bytes, known.group_count + group_count)
+    return total
+
+
+def joined_names(told: Sequence[Sequence[str]]) -> list[str]:
+    return sorted({name for names in told for name in names})

@@ -36,6 +36,7 @@ from goqueue.broker.read.read import read_messages
 from goqueue.broker.read.show_written import show_written
 from goqueue.broker.remote.leader import read_committed, tell_marks
 from goqueue.broker.schemas import verbs as schemas
+from goqueue.broker.tenants import verbs as tenants
 from goqueue.broker.topics import verbs as topics
 from goqueue.broker.topics.agreed import catch_up
 from goqueue.broker.tracing import verbs as tracing
@@ -54,6 +55,7 @@ from goqueue.model import group_commands as group
 from goqueue.model import groups as told
 from goqueue.model import schema_commands as registry
 from goqueue.model import telemetry as traces
+from goqueue.model import tenant_commands as tenant
 from goqueue.model import topics as topic
 from goqueue.model import transaction_calls as calls
 from goqueue.model import transaction_commands as producer
@@ -62,6 +64,7 @@ from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.marks import MarksTold, ReadCommitted, TellMarks
 from goqueue.model.moving import CopiesView, DescribeCopies
 from goqueue.model.schemas import SchemaVersion
+from goqueue.model.tenants import Tenant, TenantUsage
 from goqueue.model.transactions import ProducerEpoch, PublishedOnce, TransactionStats, TransactionView
 
 Verb = Callable[[Broker, Any], Awaitable[Any] | Any]
@@ -197,6 +200,19 @@ _DELAYS: Mapping[type, Passed] = {
     delays.ResumeSchedule: Passed(schedules.resume_schedule, delays.ScheduleView),
     delays.EndSchedule: _once(schedules.end_schedule, None),
 }
+_TENANTS: Mapping[type, Passed] = {
+    tenant.CreateTenant: _agreed(tenants.create_tenant, Tenant),
+    tenant.ChangeTenant: _agreed(tenants.change_tenant, Tenant),
+    tenant.SetQuotas: _agreed(tenants.set_quotas, Tenant),
+    tenant.SetStatus: _agreed(tenants.set_status, Tenant),
+    tenant.DeleteTenant: _agreed(tenants.delete_tenant, None),
+    tenant.ListTenantGroups: Passed(tenants.tenant_groups, list[str], everywhere(joining.joined_names)),
+    tenant.DescribeUsage: Passed(tenants.tenant_usage, TenantUsage, everywhere(joining.joined_usage)),
+    tenant.ResetUsage: Passed(tenants.reset_usage, TenantUsage, everywhere(joining.joined_usage)),
+    tenant.TellHoldings: Passed(
+        tenants.tell_holdings, dict[str, tenant.Holding], everywhere(joining.joined_holdings)
+    ),
+}
 _TRACING: Mapping[type, Passed] = {
     traces.TraceMessage: Passed(tracing.trace_of, traces.Trace, stories.trace_by_leader),
     traces.FindTrace: Passed(tracing.trace_by_id, traces.Trace, stories.find_everywhere),
@@ -245,6 +261,7 @@ PASSED_ON: Mapping[type, Passed] = {
     **_QUEUE,
     **_SCHEMAS,
     **_DELAYS,
+    **_TENANTS,
     **_TRACING,
     **_TRANSACTIONS,
     **_AMONG_COORDINATORS,

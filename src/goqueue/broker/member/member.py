@@ -22,6 +22,7 @@ from goqueue.broker.remote.remotes import Remotes
 from goqueue.broker.replication.replication import LAG_MAX_MS, Replication
 from goqueue.broker.schemas.shared import SharedRegistry
 from goqueue.broker.shared_journals import SharedJournals, all_shared
+from goqueue.broker.tenants.verbs import share_rates
 from goqueue.broker.topics.agreed import AgreedTopics
 from goqueue.broker.topics.holding import Holding
 from goqueue.broker.transactions.hanging import look_for_hanging
@@ -121,6 +122,7 @@ class Member:
         broker.agreement.listeners.append(lambda: self._peers.meet(users.neighbours(self._me.node_id)))
         for work in (membership.keep(), controlling.run(), self._holding.follow(), remotes.follow()):
             self._begin(work)
+        broker.agreement.listeners.append(lambda: share_rates(broker))
         broker.forwarding, broker.remotes = forwarding, remotes
         self._begin(self._registry.follow())
         self._begin(look_for_hanging(broker))

@@ -65,7 +65,7 @@ def admit_new_group(broker: "Broker", group: str) -> None:
     if account is None or broker.coordinator.journals.record(group) is not None:
         return
     limit = account.quotas.max_consumer_groups
-    if limit and len(groups_owned(broker, account)) >= limit:
+    if limit and len(groups_owned(broker, account)) + account.groups_elsewhere >= limit:
         raise _too_many(account, "consumer_groups", f"{limit} consumer groups")
 
 
@@ -278,12 +278,16 @@ def measure_storage(broker: "Broker") -> None:
         if account is not None:
             sizes[account] += size_of(topic.partitions)
     for account, size in sizes.items():
-        account.storage_bytes = size
+        account.storage_bytes = size + account.stored_elsewhere_bytes
 
 
 def size_of(partitions: "Iterable[Partition]") -> int:
-    """What partitions take on the disk, those left out that the disk has failed."""
-    return sum(partition.log.size_bytes for partition in partitions if not partition.is_failed)
+    """What partitions take on the disk of whoever leads them; those left out that the disk has failed."""
+    return sum(
+        partition.log.size_bytes
+        for partition in partitions
+        if partition.is_leader and not partition.is_failed
+    )
 
 
 def _admit_storage(broker: "Broker", account: Account) -> None:

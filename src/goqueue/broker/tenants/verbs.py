@@ -12,7 +12,7 @@ from goqueue.broker.storage.waiters import ReadWaiter, tell_in_turn
 from goqueue.broker.tenants.quotas import groups_owned, measure_storage, size_of, topics_owned
 from goqueue.core.access.events import Event, TenantDeleted, TenantSet
 from goqueue.core.access.values import changes, tenant_key
-from goqueue.model.cluster import Step
+from goqueue.model.cluster import NodeState, Step
 from goqueue.model.errors import GoQueueError, ShuttingDown
 from goqueue.model.ids import TopicName
 from goqueue.model.names import is_internal
@@ -22,14 +22,16 @@ from goqueue.model.tenant_commands import (
     DeleteTenant,
     DescribeUsage,
     GetTenant,
+    Holding,
     ListTenantGroups,
     ListTenants,
     ListTenantTopics,
     ResetUsage,
     SetQuotas,
     SetStatus,
+    TellHoldings,
 )
-from goqueue.model.tenants import SYSTEM_TENANT, Tenant, TenantUsage, UsageTotals
+from goqueue.model.tenants import SYSTEM_TENANT, Tenant, TenantId, TenantUsage, UsageTotals
 
 if TYPE_CHECKING:  # the broker keeps the tenants' upkeep
     from goqueue.broker.broker import Broker
@@ -145,6 +147,48 @@ async def reset_usage(broker: "Broker", command: ResetUsage) -> TenantUsage:
     return tenant_usage(broker, DescribeUsage(tenant_id=command.tenant_id))
 
 
+def tell_holdings(broker: "Broker", command: TellHoldings) -> dict[str, Holding]:
+    """What this node holds of each tenant: partitions that it leads, groups that it coordinates."""
+    measure_storage(broker)
+    return {
+        account.tenant.tenant_id: Holding(
+            account.storage_bytes - account.stored_elsewhere_bytes, len(groups_owned(broker, account))
+        )
+        for account in broker.tenants.accounts.values()
+    }
+
+
+async def learn_holdings(broker: "Broker") -> None:
+    """Hear what the other nodes hold. While one of them does not answer, what they told last counts."""
+    if broker.forwarding is None:
+        return
+    command = TellHoldings()
+    own = tell_holdings(broker, command)
+
+    async def told(broker: "Broker", command: TellHoldings) -> dict[str, Holding]:
+        return tell_holdings(broker, command)
+
+    try:
+        everywhere = await broker.forwarding.run(told, command)
+    except GoQueueError as error:
+        log.info("holdings_not_heard reason=%s", error)
+        return
+    for tenant_id, total in everywhere.items():
+        account = broker.tenants.accounts.get(TenantId(tenant_id))
+        if account is not None:
+            mine = own.get(tenant_id, Holding(0, 0))
+            account.stored_elsewhere_bytes = max(total.storage_bytes - mine.storage_bytes, 0)
+            account.groups_elsewhere = max(total.group_count - mine.group_count, 0)
+    measure_storage(broker)
+
+
+def share_rates(broker: "Broker") -> None:
+    """Each of the nodes that are ready lets through its share of what tenants may move in a second."""
+    ready = sum(node.state is NodeState.READY for node in broker.metadata.nodes.values())
+    if broker.tenants.shares != max(ready, 1):
+        broker.tenants.share(max(ready, 1))
+
+
 def attach_tenants(broker: "Broker") -> None:
     """Tell every partition whose it is."""
     for name, topic in broker.topics.items():
@@ -158,6 +202,7 @@ async def keep_up_tenants(broker: "Broker") -> None:
     """Measure what tenants hold, and now and then write down what they have moved."""
     if not broker.tenants.accounts:
         return
+    await learn_holdings(broker)
     measure_storage(broker)
     now_ns = broker.clock.monotonic_ns()
     if now_ns - broker.tenants.usage_noted_ns >= USAGE_NOTED_MS * _NS_PER_MS:

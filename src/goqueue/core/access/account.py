@@ -14,12 +14,15 @@ class Account:
         "bytes_consumed",
         "bytes_published",
         "consuming",
+        "groups_elsewhere",
         "is_active",
         "messages_consumed",
         "messages_published",
         "publishing",
         "quotas",
+        "shares",
         "storage_bytes",
+        "stored_elsewhere_bytes",
         "tenant",
         "violations",
     )
@@ -32,11 +35,15 @@ class Account:
     messages_consumed: int
     bytes_consumed: int
 
-    def __init__(self, tenant: Tenant) -> None:
+    def __init__(self, tenant: Tenant, *, shares: int = 1) -> None:
         self.tenant = tenant
+        self.shares = shares
+        """Nodes among which rates are divided: each lets through one share."""
         self.is_active = tenant.is_active
         self.storage_bytes = 0
         """As it was when last looked at, with what has been written since."""
+        self.stored_elsewhere_bytes = self.groups_elsewhere = 0
+        """What other nodes hold of it, as they told last."""
         self.violations: dict[str, int] = {}
         """How often each quota has refused something, since the broker has started or usage was reset."""
         self.set_totals(UsageTotals())
@@ -49,10 +56,25 @@ class Account:
         if tenant.quotas != self.quotas:
             self._set_quotas(tenant.quotas)
 
+    def share(self, shares: int) -> None:
+        """So many nodes serve the tenant from now on."""
+        self.shares = shares
+        quotas, share = self.quotas, self._share
+        self.publishing.change(
+            messages=share(quotas.publish_rate_limit), size_bytes=share(quotas.publish_bytes_rate_limit)
+        )
+        self.consuming.change(
+            messages=share(quotas.consume_rate_limit), size_bytes=share(quotas.consume_bytes_rate_limit)
+        )
+
     def _set_quotas(self, quotas: Quotas) -> None:
         self.quotas = quotas
-        self.publishing = Rate(messages=quotas.publish_rate_limit, size_bytes=quotas.publish_bytes_rate_limit)
-        self.consuming = Rate(messages=quotas.consume_rate_limit, size_bytes=quotas.consume_bytes_rate_limit)
+        self.publishing = Rate(messages=0, size_bytes=0)
+        self.consuming = Rate(messages=0, size_bytes=0)
+        self.share(self.shares)
+
+    def _share(self, rate: int) -> int:
+        return -(-rate // self.shares)  # 0 is without a limit, and a share of a limit is never 0
 
     @property
     def totals(self) -> UsageTotals:
@@ -97,7 +119,8 @@ class Account:
     def _too_fast(self, verb: str, rate: Rate, wait_ns: int) -> RateExceeded:
         wait_ms = -(-wait_ns // _NS_PER_MS)
         self.note_violation(f"{verb}_rate")
+        where = f" at each of {self.shares} nodes" if self.shares > 1 else ""
         return RateExceeded(
-            f"tenant {self.tenant.tenant_id} may {verb} {rate}; try again in {wait_ms}ms",
+            f"tenant {self.tenant.tenant_id} may {verb} {rate}{where}; try again in {wait_ms}ms",
             retry_after_ms=wait_ms,
         )

@@ -49,6 +49,11 @@ class Rate:
         self._messages = Bucket(messages)
         self._bytes = Bucket(size_bytes)
 
+    def change(self, *, messages: int, size_bytes: int) -> None:
+        """Another rate from now on. What was taken before is paid for as it was."""
+        self._messages.per_second = messages
+        self._bytes.per_second = size_bytes
+
     def take(self, messages: int, size_bytes: int, *, now_ns: int) -> None:
         """Count what has gone through: the rate may be in debt behind it."""
         self._messages.take(messages, now_ns=now_ns)

@@ -38,8 +38,16 @@ class Tenants:
         self.accounts: dict[TenantId, Account] = {}
         """Empty on most brokers: whoever asks whether there is any is done."""
         self._noted: dict[TenantId, UsageTotals] = {}
+        self.shares = 1
+        """Nodes among which their rates are divided."""
         self.usage_noted_ns = 0
         """When it was last written down what they have moved."""
+
+    def share(self, shares: int) -> None:
+        """So many nodes are there: each lets through its share of what a tenant may move in a second."""
+        self.shares = shares
+        for account in self.accounts.values():
+            account.share(shares)
 
     def owner(self, name: str) -> Account | None:
         """Whose topic or group this is."""
@@ -145,7 +153,7 @@ class Tenants:
                 if tenant.tenant_id in self.accounts:
                     self.accounts[tenant.tenant_id].follow(tenant)
                 else:
-                    self.accounts[tenant.tenant_id] = Account(tenant)
+                    self.accounts[tenant.tenant_id] = Account(tenant, shares=self.shares)
             case TenantDeleted(tenant_id):
                 self.accounts.pop(tenant_id, None)
                 self._noted.pop(tenant_id, None)

@@ -8,6 +8,7 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, QueryParameter, RawBody
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import at_home, seen_at_home
 from goqueue.broker.tenants.verbs import (
     change_tenant,
     create_tenant,
@@ -81,8 +82,9 @@ _TenantId = Annotated[str, PathParameter(description="The tenant's id.")]
 )
 async def create_tenant_route(broker: NamedDependency[Broker], body: RawBody) -> TenantBody[str]:
     request = decode(_create_decoder, body)
-    created = await create_tenant(
+    created = await at_home(
         broker,
+        create_tenant,
         CreateTenant(
             tenant_id=request.id or "",
             name=request.name or request.display_name or "",
@@ -135,8 +137,9 @@ async def change_tenant_route(
     broker: NamedDependency[Broker], tenant_id: _TenantId, body: RawBody
 ) -> TenantBody[str]:
     request = decode(_change_decoder, body)
-    changed = await change_tenant(
+    changed = await at_home(
         broker,
+        change_tenant,
         ChangeTenant(
             tenant_id=tenant_id,
             name=request.name,
@@ -162,7 +165,7 @@ async def delete_tenant_route(
     tenant_id: _TenantId,
     force: Annotated[bool, QueryParameter(description="Although it has topics.")] = False,
 ) -> TenantDeletedBody:
-    await delete_tenant(broker, DeleteTenant(tenant_id=tenant_id, is_forced=force))
+    await at_home(broker, delete_tenant, DeleteTenant(tenant_id=tenant_id, is_forced=force))
     return TenantDeletedBody(tenant_id)
 
 
@@ -180,7 +183,9 @@ async def suspend_tenant_route(
 ) -> TenantBody[str]:
     reason = decode(_suspend_decoder, body).reason
     return shown_tenant(
-        await set_status(broker, SetStatus(tenant_id=tenant_id, status=TenantStatus.SUSPENDED, reason=reason))
+        await at_home(
+            broker, set_status, SetStatus(tenant_id=tenant_id, status=TenantStatus.SUSPENDED, reason=reason)
+        )
     )
 
 
@@ -193,7 +198,9 @@ async def suspend_tenant_route(
     responses=errors(400, 403, 404, 503),
 )
 async def activate_tenant_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantBody[str]:
-    return shown_tenant(await set_status(broker, SetStatus(tenant_id=tenant_id, status=TenantStatus.ACTIVE)))
+    return shown_tenant(
+        await at_home(broker, set_status, SetStatus(tenant_id=tenant_id, status=TenantStatus.ACTIVE))
+    )
 
 
 @post(
@@ -206,7 +213,7 @@ async def activate_tenant_route(broker: NamedDependency[Broker], tenant_id: _Ten
 )
 async def disable_tenant_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantBody[str]:
     return shown_tenant(
-        await set_status(broker, SetStatus(tenant_id=tenant_id, status=TenantStatus.DISABLED))
+        await at_home(broker, set_status, SetStatus(tenant_id=tenant_id, status=TenantStatus.DISABLED))
     )
 
 
@@ -234,7 +241,7 @@ async def set_quotas_route(
     broker: NamedDependency[Broker], tenant_id: _TenantId, body: RawBody
 ) -> QuotasUpdated:
     quotas = quotas_of(decode_if_any(_quotas_decoder, body))
-    tenant = await set_quotas(broker, SetQuotas(tenant_id=tenant_id, quotas=quotas))
+    tenant = await at_home(broker, set_quotas, SetQuotas(tenant_id=tenant_id, quotas=quotas))
     return QuotasUpdated(tenant_id, shown_quotas(tenant.quotas))
 
 
@@ -246,7 +253,7 @@ async def set_quotas_route(
     responses=errors(400, 404),
 )
 async def get_usage_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantUsageBody[str]:
-    return shown_usage(tenant_usage(broker, DescribeUsage(tenant_id=tenant_id)))
+    return shown_usage(await seen_at_home(broker, tenant_usage, DescribeUsage(tenant_id=tenant_id)))
 
 
 @post(
@@ -258,7 +265,7 @@ async def get_usage_route(broker: NamedDependency[Broker], tenant_id: _TenantId)
     responses=errors(400, 403, 404, 503),
 )
 async def reset_usage_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantUsageBody[str]:
-    return shown_usage(await reset_usage(broker, ResetUsage(tenant_id=tenant_id)))
+    return shown_usage(await at_home(broker, reset_usage, ResetUsage(tenant_id=tenant_id)))
 
 
 @get(
@@ -269,7 +276,7 @@ async def reset_usage_route(broker: NamedDependency[Broker], tenant_id: _TenantI
     responses=errors(400, 404),
 )
 async def get_tenant_stats_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantStatsBody:
-    return shown_stats(tenant_usage(broker, DescribeUsage(tenant_id=tenant_id)))
+    return shown_stats(await seen_at_home(broker, tenant_usage, DescribeUsage(tenant_id=tenant_id)))
 
 
 @get(
@@ -292,7 +299,7 @@ async def list_tenant_topics_route(broker: NamedDependency[Broker], tenant_id: _
     responses=errors(400, 404),
 )
 async def list_tenant_groups_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantGroups:
-    groups = tenant_groups(broker, ListTenantGroups(tenant_id=tenant_id))
+    groups = await seen_at_home(broker, tenant_groups, ListTenantGroups(tenant_id=tenant_id))
     return TenantGroups(tenant_id, groups, len(groups))
 
 
