@@ -124,6 +124,10 @@ class Client:
             self._turn += 1
             self._rest(pause_s)
 
+    def expect(self, path: str, leader: str) -> None:
+        """Ask that node first for a path, `host:port`, if it is one of those that the client knows."""
+        self._leaders.learn(path, leader)
+
     def close(self) -> None:
         """Hang up. The next request connects again."""
         self._hang_up()

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
+from goqueue.client.call import path
 from goqueue.client.connection import Client, Refused
 from goqueue.client.log import Which, Window, extents, frames
 from goqueue.model.errors import OffsetOutOfRange, PartitionNotFound, TopicNotFound
@@ -62,6 +63,10 @@ class _Windows:
         self._options = options
         self._wanted = wanted
         self._client = options.connect()
+        if wanted.leader:
+            self._client.expect(
+                path("topics", wanted.topic, "partitions", wanted.partition, "frames"), wanted.leader
+            )
         self._files = None
         if options.data_path is not None:
             self._files = SegmentFiles(options.data_path, wanted.topic, wanted.partition)

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from goqueue.client.connection import Client
 from goqueue.client.log import Extent, splits
+from goqueue.spark.source.leaders import with_leaders
 from goqueue.spark.source.offsets import OffsetRange, Place, estimated_bytes, portions
 from goqueue.spark.source.options import SourceOptions
 
@@ -70,6 +71,7 @@ def plan_ranges(
     if options.partitions_min is not None and len(whole) < options.partitions_min:
         total_bytes = sum(wanted.estimated_bytes for wanted in whole)
         split_bytes = max(total_bytes // options.partitions_min, 1)
+    whole = with_leaders(client, whole)
     if split_bytes is None:
         return whole
     return [part for wanted in whole for part in _cut(client, wanted, split_bytes)]
