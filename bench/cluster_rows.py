@@ -170,7 +170,7 @@ def _stopped(running: RunningCluster) -> tuple[float, int, int]:
 def many_partitions(folder: Path, *, count: int = 10_000) -> list[Row]:
     """A node that holds very many: how long it takes to start, and what it takes to do nothing."""
     with started(folder) as running:
-        create_topics(running, {f"many-{number}": 1_000 for number in range(count // 1_000)}, NODES)
+        create_topics(running, {f"many-{number}": 500 for number in range(count // 500)}, NODES)
         wait_until_whole(running, 10 * WAIT_S)
         running.child("node-3").send_signal(signal.SIGTERM)
         running.wait_for("node-3   ended with code 0", 10 * WAIT_S)
