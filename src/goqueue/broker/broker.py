@@ -125,6 +125,13 @@ class Remotes(Protocol):
         """Topics have come or grown."""
 
 
+class Rounds(Protocol):
+    """How one of several nodes makes sure that it still leads."""
+
+    async def confirm(self, partition: Partition) -> None:
+        """Return when it has led the partition until now. Raises NotCoordinator, CoordinatorLoading."""
+
+
 @dataclass(slots=True)
 class Broker:
     """Everything a verb needs. Made by `open_broker`."""
@@ -183,6 +190,8 @@ class Broker:
     """In a cluster: how commands are run that are at home elsewhere; None: every place is here."""
     remotes: Remotes | None = None
     """In a cluster: what stands for partitions that are elsewhere; None: there are none."""
+    rounds: Rounds | None = None
+    """In a cluster: who is asked before an answer from state alone; None: nobody else could lead."""
     on_partition_failed: Callable[[Partition], None] | None = None
     """In a cluster: who sees to a partition that the disk has failed."""
 

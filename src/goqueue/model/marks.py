@@ -7,7 +7,7 @@ from uuid import UUID
 
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ids import TopicPartition
-from goqueue.model.places import Partitions
+from goqueue.model.places import Partitions, Seat
 from goqueue.model.transactions import OpenInPartition
 
 
@@ -68,3 +68,16 @@ class ReadCommitted:
     @property
     def place(self) -> TopicPartition:
         return self.source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmEpoch:
+    """Does a node that holds a partition know of no newer leader than the one that asks?"""
+
+    source: TopicPartition
+    topic_id: UUID
+    leader_epoch: int
+
+    @property
+    def place(self) -> Seat:
+        return Seat.THIS_NODE

@@ -34,7 +34,7 @@ from goqueue.broker.read import frames
 from goqueue.broker.read.find_offset import find_offset
 from goqueue.broker.read.read import read_messages
 from goqueue.broker.read.show_written import show_written
-from goqueue.broker.remote.leader import read_committed, tell_marks
+from goqueue.broker.remote.leader import confirm_epoch, read_committed, tell_marks
 from goqueue.broker.schemas import verbs as schemas
 from goqueue.broker.tenants import verbs as tenants
 from goqueue.broker.topics import verbs as topics
@@ -61,7 +61,7 @@ from goqueue.model import transaction_calls as calls
 from goqueue.model import transaction_commands as producer
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ids import TopicName, TopicPartition
-from goqueue.model.marks import MarksTold, ReadCommitted, TellMarks
+from goqueue.model.marks import ConfirmEpoch, MarksTold, ReadCommitted, TellMarks
 from goqueue.model.moving import CopiesView, DescribeCopies
 from goqueue.model.schemas import SchemaVersion
 from goqueue.model.tenants import Tenant, TenantUsage
@@ -116,6 +116,7 @@ _MESSAGES: Mapping[type, Passed] = {
     ),
     messages.ShowWritten: Passed(show_written, None, gathering.show_all_written),
     TellMarks: Passed(tell_marks, MarksTold),
+    ConfirmEpoch: Passed(confirm_epoch, bool),
     ReadCommitted: Passed(read_committed, messages.BatchesRead),
 }
 _TOPICS: Mapping[type, Passed] = {

@@ -151,6 +151,8 @@ async def fetch_offsets(broker: Broker, command: FetchOffsets) -> list[TopicComm
             found.append(TopicCommit(topic, [rows_of.get(p, (p, -1, -1, "")) for p in partitions]))
     if journal is not None:
         await journal.submit()
+        if broker.rounds is not None:
+            await broker.rounds.confirm(journal.partition)
     return found
 
 

@@ -19,6 +19,7 @@ from goqueue.broker.forwarding.forwarding import Forwarding
 from goqueue.broker.member.peers import Knock, MemberPeers
 from goqueue.broker.opening import end_start
 from goqueue.broker.remote.remotes import Remotes
+from goqueue.broker.remote.rounds import Rounds
 from goqueue.broker.replication.replication import LAG_MAX_MS, Replication
 from goqueue.broker.schemas.shared import SharedRegistry
 from goqueue.broker.shared_journals import SharedJournals, all_shared
@@ -84,6 +85,7 @@ class Member:
         self._registry = SharedRegistry(broker)
         self._users: MemberPeers | None = None
         self._remotes: Remotes | None = None
+        self._rounds: Rounds | None = None
         self.membership: Membership | None = None
         """None: it has not registered yet."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -113,6 +115,7 @@ class Member:
         )
         forwarding = Forwarding(broker, self._peers)
         remotes = self._remotes = Remotes(broker, forwarding)
+        rounds = self._rounds = Rounds(broker, forwarding)
         users = self._users = MemberPeers(broker, self._store, controlling, forwarding, self._knock)
         broker.on_partition_failed = users.failed
         membership.listeners.append(lambda incarnation: self._replicate(users, incarnation))
@@ -123,7 +126,7 @@ class Member:
         for work in (membership.keep(), controlling.run(), self._holding.follow(), remotes.follow()):
             self._begin(work)
         broker.agreement.listeners.append(lambda: share_rates(broker))
-        broker.forwarding, broker.remotes = forwarding, remotes
+        broker.forwarding, broker.remotes, broker.rounds = forwarding, remotes, rounds
         self._begin(self._registry.follow())
         self._begin(look_for_hanging(broker))
         await membership.tell(NodeState.READY)
@@ -144,6 +147,8 @@ class Member:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._remotes is not None:
             self._remotes.close()
+        if self._rounds is not None:
+            self._rounds.close()
         if self._users is not None:
             await self._users.close()
 

@@ -10,7 +10,7 @@ from goqueue.broker.storage.partition import Partition
 from goqueue.model.commands import BatchesRead, PartitionRead, PartitionReadFailed, Read
 from goqueue.model.errors import GoQueueError, TopicNotFound
 from goqueue.model.ids import TopicPartition
-from goqueue.model.marks import Marks, MarksKnown, MarksTold, ReadCommitted, TellMarks
+from goqueue.model.marks import ConfirmEpoch, Marks, MarksKnown, MarksTold, ReadCommitted, TellMarks
 
 
 async def tell_marks(broker: Broker, command: TellMarks) -> MarksTold:
@@ -48,6 +48,12 @@ async def read_committed(broker: Broker, command: ReadCommitted) -> BatchesRead:
     if isinstance(outcome, PartitionReadFailed):
         raise outcome.error
     return visible(outcome)._replace(aborted=())
+
+
+async def confirm_epoch(broker: Broker, command: ConfirmEpoch) -> bool:
+    """Whether this node knows of no newer leader. Who has no copy any more cannot be the next one."""
+    partition = broker.partition(command.source)
+    return partition.topic_id != command.topic_id or partition.leader_epoch <= command.leader_epoch
 
 
 def led_here(broker: Broker, source: TopicPartition, topic_id: UUID) -> Partition:
