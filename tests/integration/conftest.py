@@ -1,5 +1,6 @@
 """Real brokers for real clients. Every process started here is gone when its test ends."""
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -43,9 +44,27 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
 
 
 @pytest.fixture
-def doors(three: RunningCluster) -> Iterator[list[httpx.Client]]:
+def all_three(three: RunningCluster) -> RunningCluster:
+    """The same, when all of its nodes are there again, and know that."""
+    deadline_s = time.monotonic() + 60
+    while not all(_knows_all(at) for at in three.http):
+        assert time.monotonic() < deadline_s, "a node has not come back"
+        time.sleep(0.05)
+    return three
+
+
+def _knows_all(at: str) -> bool:
+    try:
+        told = httpx.get(f"http://{at}/cluster/health", timeout=5).json()
+    except httpx.TransportError:
+        return False
+    return bool(told["healthy_nodes"] == 3)
+
+
+@pytest.fixture
+def doors(all_three: RunningCluster) -> Iterator[list[httpx.Client]]:
     """A client of the HTTP door of each node."""
-    clients = [httpx.Client(base_url=f"http://{at}", timeout=60) for at in three.http]
+    clients = [httpx.Client(base_url=f"http://{at}", timeout=60) for at in all_three.http]
     yield clients
     for client in clients:
         client.close()

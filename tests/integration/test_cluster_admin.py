@@ -31,9 +31,9 @@ NOT_LEADER, NOT_COORDINATOR = 6, 16
 
 
 @pytest.fixture(params=["first", "second", "third"])
-def admin(three: RunningCluster, request: pytest.FixtureRequest) -> Iterator[AdminClient]:
+def admin(all_three: RunningCluster, request: pytest.FixtureRequest) -> Iterator[AdminClient]:
     """A client that was told of one node."""
-    at = three.kafka[["first", "second", "third"].index(request.param)]
+    at = all_three.kafka[["first", "second", "third"].index(request.param)]
     yield AdminClient({"bootstrap.servers": at})
 
 
@@ -48,10 +48,10 @@ def wait_until(holds: Callable[[], object], within_s: float = 60) -> None:
         time.sleep(0.05)
 
 
-def test_a_topic_lives_from_its_creation_to_its_end(admin: AdminClient, three: RunningCluster) -> None:
+def test_a_topic_lives_from_its_creation_to_its_end(admin: AdminClient, all_three: RunningCluster) -> None:
     name = f"life-{time.monotonic_ns()}"
     results(admin.create_topics([NewTopic(name, 4, 3)]))
-    for at in three.kafka:
+    for at in all_three.kafka:
         topic = AdminClient({"bootstrap.servers": at}).list_topics(name, timeout=20).topics[name]
         assert topic.error is None, topic.error
         assert {len(partition.replicas) for partition in topic.partitions.values()} == {3}
@@ -59,12 +59,12 @@ def test_a_topic_lives_from_its_creation_to_its_end(admin: AdminClient, three: R
     setting = ConfigEntry("retention.ms", "3600000", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[setting])
     results(admin.incremental_alter_configs([resource]))
-    for at in three.kafka:
+    for at in all_three.kafka:
         other = AdminClient({"bootstrap.servers": at})
         assert len(other.list_topics(name, timeout=20).topics[name].partitions) == 6
         [described] = results(other.describe_configs([ConfigResource(ResourceType.TOPIC, name)]))
         assert described["retention.ms"].value == "3600000"
-    producer = Producer({"bootstrap.servers": three.kafka[0]})
+    producer = Producer({"bootstrap.servers": all_three.kafka[0]})
     for number in range(60):
         producer.produce(name, b"%d" % number, partition=number % 6)
     assert producer.flush(30) == 0
@@ -77,7 +77,7 @@ def test_a_topic_lives_from_its_creation_to_its_end(admin: AdminClient, three: R
     starts = admin.list_offsets(dict.fromkeys(places, earliest))
     assert [start.offset for start in results(starts)] == [4] * 6
     results(admin.delete_topics([name]))
-    for at in three.kafka:
+    for at in all_three.kafka:
         assert name not in AdminClient({"bootstrap.servers": at}).list_topics(timeout=20).topics
 
 
@@ -93,10 +93,12 @@ def test_what_cannot_be_is_refused_with_its_reason(admin: AdminClient) -> None:
     assert refused(admin.delete_topics(["nothing"])) == "UNKNOWN_TOPIC_OR_PART"
 
 
-def test_groups_are_listed_described_changed_and_deleted(admin: AdminClient, three: RunningCluster) -> None:
+def test_groups_are_listed_described_changed_and_deleted(
+    admin: AdminClient, all_three: RunningCluster
+) -> None:
     topic, groups = f"read-{time.monotonic_ns()}", [f"g{time.monotonic_ns()}-{n}" for n in range(6)]
     results(admin.create_topics([NewTopic(topic, 1, 3)]))
-    producer = Producer({"bootstrap.servers": three.kafka[0]})
+    producer = Producer({"bootstrap.servers": all_three.kafka[0]})
     producer.produce(topic, b"v")
     assert producer.flush(30) == 0
     for group in groups:
@@ -115,8 +117,8 @@ def test_groups_are_listed_described_changed_and_deleted(admin: AdminClient, thr
     assert not set(groups) & {found.group_id for found in listed.valid}
 
 
-def test_a_node_that_does_not_lead_says_so(three: RunningCluster) -> None:
-    admin = KafkaAdminClient(bootstrap_servers=three.kafka)
+def test_a_node_that_does_not_lead_says_so(all_three: RunningCluster) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=all_three.kafka)
     try:
         admin.create_topics({"asked": {"num_partitions": 3, "replication_factor": 3}})
         leaders = {
@@ -149,9 +151,9 @@ def test_a_node_that_does_not_lead_says_so(three: RunningCluster) -> None:
         admin.close()
 
 
-def test_another_client_makes_and_deletes_topics_too(three: RunningCluster) -> None:
+def test_another_client_makes_and_deletes_topics_too(all_three: RunningCluster) -> None:
     async def work() -> None:
-        for at in three.kafka:
+        for at in all_three.kafka:
             admin = AIOKafkaAdminClient(bootstrap_servers=at)
             await admin.start()
             try:
@@ -169,9 +171,9 @@ def test_another_client_makes_and_deletes_topics_too(three: RunningCluster) -> N
 
 
 def test_a_group_goes_on_when_its_coordinator_dies_and_all_is_acknowledged_by_those_left(
-    three: RunningCluster,
+    all_three: RunningCluster,
 ) -> None:
-    servers = ",".join(three.kafka)
+    servers = ",".join(all_three.kafka)
     admin = AdminClient({"bootstrap.servers": servers})
     results(admin.create_topics([NewTopic("surviving", 6, 3)]))
     producer = Producer({"bootstrap.servers": servers, "acks": "all", "enable.idempotence": True})
@@ -207,12 +209,12 @@ def test_a_group_goes_on_when_its_coordinator_dies_and_all_is_acknowledged_by_th
     read_up_to(50)
     [described] = results(admin.describe_consumer_groups(["survivors"], request_timeout=20))
     name = f"node-{described.coordinator.id}"
-    three.child(name).kill()
+    all_three.child(name).kill()
     publish(range(50, 100))
     read_up_to(100)
     assert len(read) < 120, "what was committed before is not read again"
     consumer.close()
-    three.wait_for(f"{name}   ready")
+    all_three.wait_for(f"{name}   ready")
 
 
 def commit(consumer: Consumer) -> None:

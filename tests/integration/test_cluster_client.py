@@ -15,11 +15,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 COUNT = 600
 
 
-def test_producers_store_once_and_consumers_go_on_while_each_node_is_killed(three: RunningCluster) -> None:
+def test_producers_store_once_and_consumers_go_on_while_each_node_is_killed(
+    all_three: RunningCluster,
+) -> None:
     topic = "through-deaths"
     read: Counter[str] = Counter()
     lost: list[int] = []
-    with GoQueue(",".join(three.http), retry_for_s=60) as queue:
+    with GoQueue(",".join(all_three.http), retry_for_s=60) as queue:
         queue.topics.create(topic, partitions=6)
 
         def consume() -> None:
@@ -40,11 +42,11 @@ def test_producers_store_once_and_consumers_go_on_while_each_node_is_killed(thre
                 if number % (COUNT // 3) == COUNT // 6:
                     producer.flush()
                     name = f"node-{number * 3 // COUNT + 1}"
-                    three.child(name).kill()
+                    all_three.child(name).kill()
                     killed = name
                 elif number % (COUNT // 3) == COUNT // 3 - 1:
                     producer.flush()
-                    three.wait_for(f"{killed}   ready")
+                    all_three.wait_for(f"{killed}   ready")
         placed = [future.result() for future in futures]
         assert len({(place.partition, place.offset) for place in placed}) == COUNT
         reader.join(90)
@@ -56,23 +58,23 @@ def test_producers_store_once_and_consumers_go_on_while_each_node_is_killed(thre
         print(f"{len(again)} were delivered again")
 
 
-def test_whoever_knows_one_node_that_dies_goes_on_with_the_others(three: RunningCluster) -> None:
+def test_whoever_knows_one_node_that_dies_goes_on_with_the_others(all_three: RunningCluster) -> None:
     name = "node-2"
-    at = {node: where for (node, door), where in three.doors.items() if door == "http"}
+    at = {node: where for (node, door), where in all_three.doors.items() if door == "http"}
     others = [at[node] for node in sorted(at) if node != name]
     with GoQueue([at[name], *others], retry_for_s=30) as queue:
         queue.topics.create("going-on", partitions=3)
         queue.publish("going-on", "before")
-        three.child(name).kill()
+        all_three.child(name).kill()
         assert "going-on" in queue.topics.list()
         placed = queue.publish("going-on", "after")
         assert placed.offset >= 0
         assert queue.topics.describe("going-on").total_messages == 2
-    three.wait_for(f"{name}   ready")
+    all_three.wait_for(f"{name}   ready")
 
 
-def test_the_command_line_takes_several_nodes_and_asks_one_that_answers(three: RunningCluster) -> None:
-    servers = ",".join(["127.0.0.1:1", *three.http])
+def test_the_command_line_takes_several_nodes_and_asks_one_that_answers(all_three: RunningCluster) -> None:
+    servers = ",".join(["127.0.0.1:1", *all_three.http])
 
     def cli(*words: str) -> str:
         command = [sys.executable, "-m", "goqueue.cli.main", "--server", servers, *words]
@@ -83,7 +85,7 @@ def test_the_command_line_takes_several_nodes_and_asks_one_that_answers(three: R
     cli("topic", "create", "by-hand", "-p", "2")
     cli("produce", "by-hand", "-m", "tea", "-p", "1")
     assert "tea" in cli("consume", "by-hand", "-p", "1")
-    with GoQueue(three.http) as queue:
+    with GoQueue(all_three.http) as queue:
         wait_until(lambda: queue.admin.cluster_health().status == "healthy")
     assert "healthy: " in cli("cluster", "state")
     assert "safe up to 1" in cli("cluster", "partition", "by-hand", "1")

@@ -96,4 +96,5 @@ def test_a_leader_that_is_killed_costs_a_moment_and_nothing_that_was_acknowledge
         assert stored.items() <= found.items(), "what was acknowledged is there, and where it was said to be"
         doubled = [value for value, times in Counter(found.values()).items() if times > 1]
         assert doubled == [], "what was passed on was stored once"
+    three.wait_for("node-3   ready")
     print(f"killed: {refused}, all taken again within {time.monotonic() - killed_s:.1f} s")

@@ -21,6 +21,7 @@ from goqueue.model.groups import NO_GENERATION, Membership
 async def restore_backup(broker: Broker, command: RestoreBackup) -> Restored:
     """Bring back what the broker lacks of a backup; returns when the disk has it."""
     admit_backups(broker)
+    broker.admit_alone("backups that are restored")
     return await broker.carry_out(_restore_backup(broker, command), broker.backups.lock)
 
 

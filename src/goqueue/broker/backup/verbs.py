@@ -47,6 +47,7 @@ T = TypeVar("T")
 async def create_backup(broker: Broker, command: CreateBackup) -> KeptBackup:
     """Keep what the broker knows now; returns when the disk has it. The oldest make room."""
     admit_backups(broker)
+    broker.admit_alone("backups")  # one of several nodes knows but its own groups and partitions
     return await broker.carry_out(_create_backup(broker, command), broker.backups.lock)
 
 
