@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from goqueue.broker.storage.cutting import Cutter
+from goqueue.broker.storage.partition import Partition
 from goqueue.model.cluster import NodeId
 from goqueue.model.errors import (
     GoQueueError,
@@ -521,5 +523,40 @@ def test_a_leader_without_room_on_its_disk_makes_way_for_another() -> None:
         await village.elect(B, isr=[B, C])
         await village[B].publish(b"second")
         assert values(village[B]) == [b"first", b"second"]
+
+    live(story)
+
+
+def test_who_stops_waits_for_a_log_that_is_being_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    cut_to = Cutter.cut_to
+
+    async def cut_late(cutter: Cutter, partition: Partition, end_offset: int, *, why: GoQueueError) -> None:
+        begun.set()
+        await go_on.wait()
+        await cut_to(cutter, partition, end_offset, why=why)
+
+    monkeypatch.setattr(Cutter, "cut_to", cut_late)
+
+    async def story(village: Village) -> None:
+        await three(village)
+        await village[A].publish(b"shared")
+        village.part(A, B, C)
+        waiting = asyncio.ensure_future(village[A].publish(b"lost"))
+        await asyncio.sleep(0.05)
+        await village.elect(B, isr=[B, C])
+        with pytest.raises(LeadershipLost):
+            await waiting
+        await village[B].publish(b"other")
+        village.network.heal_all()
+        await begun.wait()
+
+        village[A].replication.close()
+        draining = asyncio.ensure_future(village[A].replication.drain())
+        await asyncio.sleep(1)
+        assert not draining.done()
+        go_on.set()
+        await draining
+        assert village[A].partition.log.end_offset == 1
 
     live(story)
