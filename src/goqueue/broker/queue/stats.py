@@ -115,8 +115,7 @@ async def lane_stats(broker: Broker, command: DescribeLanes) -> AllLanes:
                 counts = delivery.shelf.count_by_lane(*run)
                 one.in_flight = [sum(pair) for pair in zip(one.in_flight, counts, strict=True)]
         one.waiting += len(delivery.waiting)
-        end_offset = broker.readable(delivery.source).last_stable_offset
-        unscanned = max(end_offset - delivery.shelf.scan_offset, 0)
+        unscanned = max(_end_offset(broker, delivery) - delivery.shelf.scan_offset, 0)
         counts = delivery.shelf.counts
         if sum(counts) + unscanned > sum(one.ready) + one.unscanned:
             one.ready, one.unscanned = counts, unscanned
@@ -142,6 +141,14 @@ def passed_over(broker: Broker, command: ListPassed) -> list[tuple[TopicPartitio
 def _deliveries(broker: Broker) -> list[Delivery]:
     found = [delivery for journal in broker.coordinator.journals for delivery in journal.deliveries]
     return [delivery for delivery in found if delivery.topic in broker.topics]
+
+
+def _end_offset(broker: Broker, delivery: Delivery) -> int:
+    """Where what can be delivered ends; 0 where nobody can tell now, which may be another node."""
+    try:
+        return broker.readable(delivery.source).last_stable_offset
+    except GoQueueError:
+        return 0  # statistics are no place to fail
 
 
 async def _oldest_ms(broker: Broker, delivery: Delivery) -> list[int | None]:

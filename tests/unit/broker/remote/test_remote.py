@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 
 from goqueue.broker.groups.lag import group_lag
+from goqueue.broker.queue.stats import lane_stats
 from goqueue.broker.remote.remotes import Remotes
 from goqueue.broker.topics.verbs import add_partitions, delete_topic
-from goqueue.model.delivery import Action
-from goqueue.model.errors import Unavailable
+from goqueue.model.delivery import Action, DescribeLanes
+from goqueue.model.errors import NoLeader, Unavailable
 from goqueue.model.group_commands import DescribeLag
 from goqueue.model.ids import TopicPartition
 from goqueue.model.topics import AddPartitions, DeleteTopic
@@ -251,5 +252,22 @@ def test_more_partitions_than_fit_into_a_call_are_watched_and_few_calls_wait() -
         assert remotes.watch_count <= len(far) // 30
         await world.put("a", number=far[-1])
         assert values(await waits) == ["a"]
+
+    several(story)
+
+
+def test_statistics_are_told_also_when_a_leader_cannot_be_asked() -> None:
+    async def story(world: Several) -> None:
+        await world.create()
+        group = world.group_apart()
+        name = world.coordinator(group)
+        member = await Member(world, name, group).join()
+        await world.put("a", "b")
+        assert values(await member.take(1)) == ["a"]
+        world.remote(name).marks = None
+        world.remote(name).trouble = NoLeader(ORDERS, 0)
+        broker = world.nodes[name].broker
+        stats = await world.begin(name, lane_stats(broker, DescribeLanes()))
+        assert sum(stats.partitions[TopicPartition(ORDERS, 0)].in_flight) == 1
 
     several(story)
