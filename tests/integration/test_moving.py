@@ -179,3 +179,16 @@ def test_a_node_is_emptied_under_load_and_retired(four: RunningCluster) -> None:
     four.child("node-4").terminate()
     four.wait_for("was retired from the cluster")
     clients.publish("emptied", 10)
+
+
+def test_what_a_cluster_does_not_take_is_refused_with_the_way_to_go(four: RunningCluster) -> None:
+    with http(four, "node-3") as door:
+        refused = door.post(
+            "/admin/topics/moved/partitions", json={"count": 9, "replica_assignments": {"6": ["node-1"]}}
+        )
+
+        assert (refused.status_code, refused.json()["code"]) == (400, "invalid_replica_assignment")
+        assert "/admin/reassignment" in refused.json()["error"]
+        assert len(told(door.get("/topics/moved/partitions"))["partitions"]) == PARTITIONS
+        grown = told(door.post("/admin/topics/moved/partitions", json={"count": PARTITIONS + 2}))
+        assert grown["partitions_added"] == [PARTITIONS, PARTITIONS + 1]

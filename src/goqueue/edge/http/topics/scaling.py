@@ -15,7 +15,7 @@ from goqueue.edge.http.parts.decoding import decode
 from goqueue.edge.http.parts.openapi import errors, takes
 from goqueue.edge.http.topics.bodies import ScaledTopic
 from goqueue.edge.http.topics.routes import TopicInPath
-from goqueue.model.errors import Invalid
+from goqueue.model.errors import Invalid, InvalidAssignment
 from goqueue.model.ids import TopicName
 from goqueue.model.topics import AddPartitions, DescribeGrowth
 
@@ -28,7 +28,8 @@ class AddPartitionsBody(Struct):
     count: Annotated[int, Meta(ge=1, le=_INT31_MAX, description="The new total.")]
     replica_assignments: (
         Annotated[
-            dict[str, list[str]], Meta(description="Nodes by partition; there is one node, which has all.")
+            dict[str, list[str]],
+            Meta(description="Not taken by a cluster, which places them; see /admin/reassignment."),
         ]
         | None
     ) = None
@@ -57,6 +58,11 @@ async def add_partitions_route(
 ) -> ScaledTopic:
     request = decode(_decoder, body)
     here = broker.config.node_id
+    if broker.is_one_of_several and request.replica_assignments:
+        raise InvalidAssignment(
+            "the cluster places copies by itself; leave replica_assignments out, and move what should be "
+            "elsewhere (POST /admin/reassignment)"
+        )
     if any(nodes != [here] for nodes in (request.replica_assignments or {}).values()):
         raise Invalid(f"there is no node but {here}; leave replica_assignments out")
     old_count = broker.topic_counts.get(TopicName(topic), 0)
