@@ -3,9 +3,11 @@
 import time
 from collections import Counter
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, cycle
 from types import MappingProxyType
+from typing import Any
 
+import httpx
 import psutil
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
@@ -162,3 +164,36 @@ def is_back(three: RunningCluster, name: str, dead: psutil.Process) -> bool:
         return three.child(name).pid != dead.pid
     except (AssertionError, psutil.Error):
         return False
+
+
+def test_over_http_each_step_of_a_transaction_may_be_asked_of_another_node(three: RunningCluster) -> None:
+    doors = [httpx.Client(base_url=f"http://{at}") for (_, door), at in three.doors.items() if door == "http"]
+    turns = cycle(doors)
+
+    def post(path: str, **body: object) -> dict[str, Any]:
+        reply = next(turns).post(path, json=body, timeout=30)
+        assert reply.status_code == 200, (path, reply.text)
+        return dict(reply.json())
+
+    clients = Clients(three)
+    clients.create("letters", 3)
+    taken = post("/producers/init", transactional_id="poet")
+    who = {"producer_id": taken["producer_id"], "epoch": taken["epoch"]}
+    for value, ending in (("kept", "commit"), ("dropped", "abort")):
+        post("/transactions/begin", **who)
+        for partition in range(PARTITIONS):
+            post("/transactions/publish", **who, topic="letters", partition=partition, value=value)
+        post("/transactions/add-offsets", **who, group="poets", offsets={"letters": {"0": len(value)}})
+        assert any(row["transactional_id"] == "poet" for row in transactions(next(turns)))
+        post(f"/transactions/{ending}", **who)
+    post(f"/producers/{taken['producer_id']}/heartbeat", epoch=taken["epoch"], transactional_id="poet")
+
+    wait_until(lambda: Counter(seen(clients.servers, "letters")) == {b"kept": PARTITIONS})
+    again = post("/producers/init", transactional_id="poet")
+    assert again["epoch"] > taken["epoch"]
+    fenced = next(turns).post("/transactions/begin", json=who, timeout=30)
+    assert fenced.status_code in (403, 409), fenced.text
+
+
+def transactions(door: httpx.Client) -> list[dict[str, Any]]:
+    return list(door.get("/transactions", timeout=30).json()["transactions"])
