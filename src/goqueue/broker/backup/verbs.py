@@ -15,6 +15,7 @@ import msgspec
 from goqueue.broker.backup.store import KeptBackup
 from goqueue.broker.broker import Broker
 from goqueue.broker.storage.commit_written import commit_written
+from goqueue.broker.topics.settings import MIN_INSYNC
 from goqueue.broker.topics.verbs import describe_settings
 from goqueue.core.groups.groups import GroupRecord
 from goqueue.core.schemas.events import CompatibilityChanged, ModeChanged, ValidationChanged
@@ -144,7 +145,10 @@ def _topics(broker: Broker) -> Iterator[BackupTopic]:
         retention_ms = known.settings.retention_ms
         if known.settings not in texts:
             texts[known.settings] = {
-                view.name: view.value for view in describe_settings(broker, DescribeSettings(name=name))
+                view.name: view.value
+                for view in describe_settings(broker, DescribeSettings(name=name))
+                # How many copies must agree goes by how many there are, unless somebody has said it.
+                if view.name != MIN_INSYNC or not view.is_default
             }
         yield BackupTopic(
             name=name,
