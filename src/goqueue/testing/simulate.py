@@ -16,6 +16,7 @@ from goqueue.testing.rooms.queue_simulation import simulate_queue
 from goqueue.testing.rooms.replica_simulation import simulate_replicas
 from goqueue.testing.rooms.sink_simulation import simulate_sinks
 from goqueue.testing.rooms.transaction_simulation import simulate_transactions
+from goqueue.testing.whole.cluster_delays import simulate_cluster_delays
 from goqueue.testing.whole.cluster_simulation import simulate_cluster
 from goqueue.testing.whole.cluster_transactions import simulate_cluster_transactions
 from goqueue.testing.whole.partition_history import Violation
@@ -43,6 +44,7 @@ RUNS: dict[str, Run] = {
     "replicas": simulate_replicas,
     "cluster": simulate_cluster,
     "cluster-transactions": simulate_cluster_transactions,
+    "cluster-delays": simulate_cluster_delays,
 }
 """What can be put to the test: the log with its groups, or one room."""
 

@@ -96,6 +96,8 @@ class DelayKeeper:
         self._next_fire_ms = BEGINNING
         self._round: asyncio.Task[None] | None = None
         """Leaders of partitions have been asked to append, and not all have answered."""
+        self._sent_out: frozenset[int] = frozenset()
+        """The messages of that round."""
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -127,7 +129,11 @@ class DelayKeeper:
         self.stock = Stock(journal.machine)
         self._upkeep = DelayUpkeep(journal.machine)
         self._next_fire_ms = BEGINNING
-        self._is_round_out = False
+        self._round = None
+        if self._broker.is_one_of_several:
+            for target in journal.machine.targets.all:
+                # Until its leader has told what it got from the keeper before.
+                target.is_blocked = target.noted_offset is not None
 
     async def take_over(
         self, partition: "Partition", read_back: Callable[[Journal[Any]], Awaitable[None]]
@@ -153,7 +159,10 @@ class DelayKeeper:
         """After a start: learn what has been delivered since the last checkpoint, then begin."""
         store = self.store
         if self._broker.is_one_of_several:
-            await asyncio.gather(*map(self._try_to_learn, store.targets.all))
+            targets = store.targets.all
+            learnt = await asyncio.gather(*map(self._try_to_learn, targets))
+            for target, is_learnt in zip(targets, learnt, strict=False):
+                target.is_blocked = not is_learnt
         else:
             for target in store.targets.all:
                 await self._try_to_learn(target)
@@ -289,6 +298,18 @@ class DelayKeeper:
     async def _noted_elsewhere(self, source: TopicPartition) -> None:
         await forwarding_of(self._broker, source).run(note_deliveries, NoteDeliveries(target=source))
 
+    async def landed(self, offset: int, target: Target) -> bool:
+        """Whether it is known if a message was delivered; if it was on its way, that is waited for first.
+
+        Raises CoordinatorLoading where its partition has not told yet.
+        """
+        if self._round is not None and offset in self._sent_out:
+            await asyncio.wait([self._round])
+            return False
+        if target.is_blocked and self._broker.is_one_of_several:
+            raise CoordinatorLoading("it is not known yet whether the message was delivered")
+        return True
+
     async def _answered(self, target: Target) -> None:
         """Return when it is known what a partition of another node has got, which gets no more meanwhile."""
         store = self.store
@@ -335,7 +356,7 @@ class DelayKeeper:
         commit_mark = store.journal.commit_mark
         taken: dict[int, list[Ready]] = {}
         later: list[Ready] = []
-        standing = self._standing()
+        standing, is_shared = self._standing(), self._broker.is_one_of_several
         count, size, parted_ms = 0, 0, None
         while (item := stock.take(now_ms)) is not None:
             if count >= self._broker.config.delays.round_max or size >= ROUND_BYTES:
@@ -347,6 +368,8 @@ class DelayKeeper:
             target = store.targets.all[item.target]
             if target.is_gone or target.is_blocked:
                 continue
+            if is_shared and target.delivered.covers(item.due_ms, item.offset):
+                continue  # brought from the disk once more while it was on its way
             if (
                 self._stands_still(target)
                 # Somebody moves or cancels a message there: what is due from then on waits for the outcome.
@@ -415,6 +438,7 @@ class DelayKeeper:
             sending = (send(store.targets.all[index], items) for index, items in taken.items())
             await asyncio.gather(*sending)
 
+        self._sent_out = frozenset(item.offset for items in taken.values() for item in items)
         self._round = asyncio.get_running_loop().create_task(send_all())
         self._broker.keep(self._round)
         self._round.add_done_callback(self._end_round)

@@ -1,9 +1,10 @@
 """What other nodes give to the keeper of the delays."""
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.delays.answering import answered
 from goqueue.broker.delays.verbs import postpone
 from goqueue.model.delays import KeepDelayed, Postponed
-from goqueue.model.errors import AnswerLost, GoQueueError, TopicNotFound
+from goqueue.model.errors import TopicNotFound
 
 
 async def keep_delayed(broker: Broker, command: KeepDelayed) -> list[Postponed]:
@@ -12,9 +13,5 @@ async def keep_delayed(broker: Broker, command: KeepDelayed) -> list[Postponed]:
     if broker.metadata.topic(command.topic).topic_id != command.topic_id:
         raise TopicNotFound(command.topic)
     postponed, submitted = postpone(broker, command.topic, command.messages)
-    try:
-        await submitted
-    except GoQueueError as error:
-        # Whoever leads the journal next may have them: were they sent once more, they could come twice.
-        raise AnswerLost(broker.config.node_id, str(error)) from error
+    await answered(broker, submitted)
     return postponed

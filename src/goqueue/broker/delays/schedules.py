@@ -7,6 +7,7 @@ the other or makes a second message.
 from dataclasses import replace
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.delays.answering import answered
 from goqueue.broker.delays.arming import (
     arming,
     is_waiting,
@@ -60,7 +61,7 @@ async def create_schedule(broker: Broker, command: CreateSchedule) -> ScheduleVi
         )
     )
     waiting, armed = arming(broker, created, after_ms=now_ms)
-    await submit_records(broker, [waiting, created, armed])
+    await answered(broker, submit_records(broker, [waiting, created, armed]))
     return describe_schedule(broker, DescribeSchedule(topic=command.topic, name=name))
 
 
@@ -114,10 +115,13 @@ async def _disarm(broker: Broker, schedule: Schedule, event: SchedulePaused | Sc
     """Cancel the message that waits, in one step with what happens to its schedule."""
     keeper, armed = broker.delays, schedule.armed
     if armed is None or not is_waiting(broker, armed):
-        await submit_records(broker, [event])
+        await answered(broker, submit_records(broker, [event]))
         return
     offset = keeper.store.moved.get(armed.number, armed.number)
     target = keeper.store.targets.at(armed.topic_id, armed.partition)
+    if not await keeper.landed(offset, target):
+        await _disarm(broker, schedule, event)
+        return
     # Somebody may have moved it to any time, so the whole target stands still.
     changed = keeper.stop_and_change(offset, target, [Cancelled(armed.number), event])
     target.pending -= 1
@@ -125,7 +129,7 @@ async def _disarm(broker: Broker, schedule: Schedule, event: SchedulePaused | Sc
         broker.telemetry.delayed, armed.number, broker.clock.wall_us()
     )
     if changed is not None:
-        await to_the_end(changed)
+        await answered(broker, to_the_end(changed))
 
 
 def _find(broker: Broker, topic: str, name: str) -> Schedule:

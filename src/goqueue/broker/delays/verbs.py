@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.delays.answering import answered
 from goqueue.broker.delays.keeper import Change
 from goqueue.broker.delays.records import HELD_MS, NEW, Cancelled, Record, Waiting
 from goqueue.broker.delays.runs import SortedEntries, kept, walk
@@ -118,7 +119,7 @@ async def cancel_delayed(broker: Broker, command: CancelDelayed) -> None:
         broker.telemetry.delayed, command.number, broker.clock.wall_us()
     )
     if changed is not None:
-        await to_the_end(changed)
+        await answered(broker, to_the_end(changed))
 
 
 async def move_delayed(broker: Broker, command: MoveDelayed) -> DelayedView:
@@ -129,7 +130,7 @@ async def move_delayed(broker: Broker, command: MoveDelayed) -> DelayedView:
     moved = waiting._replace(due_ms=checked_due(command.due_ms))
     changed = broker.delays.change({offset: Change(target.index, waiting.due_ms)}, [moved])
     if changed is not None:
-        await to_the_end(changed)
+        await answered(broker, to_the_end(changed))
     return _view(TopicName(command.topic), moved)
 
 
@@ -187,6 +188,8 @@ async def _locate(
     if waiting.holder is not None:
         raise missing  # who could cancel it would end half of a transaction
     target = store.targets.at(waiting.topic_id, waiting.partition)
+    if not await keeper.landed(offset, target):
+        return await _locate(broker, topic, number, partition)
     is_here = waiting.topic_id == broker.metadata.topic(topic).topic_id
     if not is_here or not store.is_pending(target, waiting.due_ms, offset):
         raise missing

@@ -331,7 +331,7 @@ class ClusterSimulation:
             if not partition.is_here or partition.is_failed:
                 continue
             try:
-                messages = _messages(partition, partition.commit_mark)
+                messages = messages_of(partition, partition.commit_mark)
             except NotLeader:
                 continue  # its log is being cut
             except Corrupt as error:
@@ -443,7 +443,7 @@ class ClusterSimulation:
             self._read(node)
             for partition in node.broker.topics[TOPIC].partitions:
                 number = partition.source.partition
-                shown = dict(_messages(partition, partition.commit_mark))
+                shown = dict(messages_of(partition, partition.commit_mark))
                 for (there, offset), value in self._acknowledged.items():
                     if there == number:
                         found = shown.get(offset)
@@ -470,7 +470,7 @@ async def _publish_anywhere(broker: Broker, command: Publish) -> Published:
     return await at_home(broker, publish, command)
 
 
-def _messages(partition: Partition, end_offset: int) -> list[tuple[int, bytes]]:
+def messages_of(partition: Partition, end_offset: int) -> list[tuple[int, bytes]]:
     log, found = partition.log, list[tuple[int, bytes]]()
     offset = log.start_offset
     while offset < end_offset:
