@@ -174,6 +174,8 @@ class Broker:
     waiting_reads: dict[ReadWaiter, None] = field(default_factory=dict)
     queue: QueueState = field(default_factory=QueueState)
     producer_ids: range = range(0)
+    spare_producer_ids: range = range(0)
+    """With several nodes: the block for when those are used up."""
     is_open: bool = False
     is_closed: bool = False
     tasks: dict["asyncio.Task[None]", None] = field(default_factory=dict)
