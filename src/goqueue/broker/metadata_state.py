@@ -92,7 +92,7 @@ class Agreement:
         """Make a change, decided on anew when what it rests on has changed meanwhile.
 
         `decide` looks at the image, and raises what the caller is to hear. Raises Outdated when others were
-        quicker all the time.
+        quicker all the time, and Unknown when nobody can be asked whether it was made.
         """
         failed: Outdated | Unknown
         for _ in range(TRIES_MAX):
@@ -104,7 +104,10 @@ class Agreement:
                 await self.reached(outdated.revision)
             except Unknown as unknown:
                 failed = unknown
-                loaded = await self._store.load("")
+                try:
+                    loaded = await self._store.load("")
+                except StoreUnreachable:
+                    raise unknown from None  # it may have been made: who hears otherwise does it again
                 await self.reached(loaded.revision)
                 if _is_made(step, loaded):
                     return step.value

@@ -12,7 +12,7 @@ from goqueue.broker.metadata_state import TRIES_MAX, Agreement
 from goqueue.core.access.tenants import Tenants
 from goqueue.core.cluster.metadata import Metadata
 from goqueue.model.cluster import Step
-from goqueue.model.errors import Outdated, ShuttingDown, TopicExists, Unknown
+from goqueue.model.errors import Outdated, ShuttingDown, StoreUnreachable, TopicExists, Unknown
 from goqueue.model.ids import TopicName
 from goqueue.model.settings import TopicSettings
 from goqueue.testing.world.clock import SimulatedClock
@@ -34,7 +34,11 @@ class Node:
         self.chance = chance
 
     async def start(self) -> None:
-        await self.agreement.load()
+        """A node whose first question is lost is started again."""
+        while True:
+            with suppress(StoreUnreachable):
+                await self.agreement.load()
+                break
         self.agreement.begin_following(pytest.fail)
 
     def stop(self) -> None:
@@ -107,6 +111,7 @@ def test_of_several_nodes_that_create_a_topic_one_does_and_all_see_the_same(seed
 
         made = await asyncio.gather(*(create(node) for node in nodes))
         assert made.count(True) <= 1
+        store.faults = StoreFaults()
         loaded = await store.load("")
         while any(node.metadata.revision < loaded.revision for node in nodes):
             await asyncio.sleep(0.01)
