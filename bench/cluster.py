@@ -25,7 +25,9 @@ def main() -> int:
         for name, group in _groups(folder).items():
             if options.only in name:
                 print(f"… {name}", file=sys.stderr, flush=True)
-                rows += group()
+                rows += (found := group())
+                # Told at once: a group behind it may fail, as very many partitions do on a busy machine.
+                print(table(found), file=sys.stderr, flush=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     print(table(rows))
