@@ -6,6 +6,7 @@ was told, and looks in the end whether that is true (`tests/storm/actor.py`).
 
 from tests.chaos.actors.placed import PlacedMessages
 from tests.storm.actor import Actor
+from tests.storm.actors.delays import DelayedMessages
 from tests.storm.actors.http_log import HttpPublisher
 from tests.storm.actors.kafka_groups import ClassicGroup, ConsumerGroup
 from tests.storm.actors.kafka_logs import IdempotentProducer
@@ -21,4 +22,5 @@ ACTORS: tuple[type[Actor], ...] = (
     QueueWorkers,
     TransferClerk,
     Copying,
+    DelayedMessages,
 )
