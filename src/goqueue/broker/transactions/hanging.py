@@ -73,6 +73,16 @@ async def close_hanging(broker: Broker, partition: Partition) -> None:
             append_marker(broker, partition, producer, Marker.ABORT, coordinator_epoch=0)
 
 
+async def who_answers(broker: Broker, partition: Partition, producer: ProducerEpoch) -> str | None:
+    """The transactional id, kept by whichever node, that answers for what a producer has open here."""
+    owners = await owners_of(broker, [producer.producer_id])
+    for opened in partition.transactions.all():
+        if opened.producer_id == producer.producer_id:
+            owner = owners.get(producer.producer_id)
+            return owner if await _is_answered_for(broker, partition, opened, owner) else None
+    return None
+
+
 async def drop_hanging_offsets(broker: Broker, journal: GroupJournal) -> None:
     """The same for offsets that wait in groups."""
     waiting = [

@@ -11,6 +11,7 @@ from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import admit_group_owner, admit_new_group
 from goqueue.broker.transactions.carrying import seal
 from goqueue.broker.transactions.ends import decide, fence, finish, finish_behind
+from goqueue.broker.transactions.hanging import who_answers
 from goqueue.broker.transactions.joining import owner_of
 from goqueue.broker.transactions.leaders import calls, epochs_of
 from goqueue.broker.transactions.markers import append_marker, place_of, reach_of, still_there
@@ -338,6 +339,9 @@ async def _abort_open(broker: Broker, transactional_id: str) -> None:
 async def abort_open_in(broker: Broker, command: AbortOpenIn) -> None:
     """For operators: end what a producer has open in a partition, with all of its transaction."""
     partition = broker.partition(command.target)
+    if broker.is_one_of_several and (name := await who_answers(broker, partition, command.producer)):
+        await calls(broker).run(abort_transaction, AbortTransaction(name=name))
+        return
     owner = broker.transactions.of_producer(command.producer.producer_id)
     if owner is not None and place_of(broker, command.target) in owner.partitions:
         # Also when it is decided already: its markers are on their way, and must all say the same.
