@@ -6,6 +6,7 @@ through; what was under way comes when it is healed. Nobody listens before a nod
 """
 
 import asyncio
+import random
 import re
 import socket
 import threading
@@ -19,6 +20,7 @@ _PIECE_BYTES = 65_536
 _LOOK_S = 0.1
 _GREETED_BY = re.compile(rb"node-\d+")
 _CLOGGED_BYTES_PER_S = 20_000
+_PORTS = (12_000, 30_000)
 
 
 class Roads:
@@ -140,11 +142,13 @@ class _Toll:
 
 
 def _free_ports(count: int) -> int:
-    """The first of some in a row that nobody has."""
+    """The first of some in a row that nobody has.
+
+    Below those that the system gives to whoever connects: a dead node's door is knocked at all the time, and
+    who knocks from the door's own port would meet itself, and keep the node from coming back.
+    """
     while True:
-        with socket.socket() as probe:
-            probe.bind((_HOST, 0))
-            first = int(probe.getsockname()[1])
+        first = random.randrange(*_PORTS)
         try:
             for port in range(first, first + count):
                 with socket.socket() as probe:
