@@ -39,8 +39,12 @@ GROUP = "readers"
 TOPIC_ID = UUID(int=7)
 WAYS_IN = {"submit"}
 READING = {"read", "replay"}
+FOLLOWING = {"news"}
+"""Schemas are read on every node: what others have written comes by and by."""
 UPKEEP = {"drop_before", "shorten"}
 """Where the state is small it is written anew; delayed messages may be millions, and go one by one."""
+HANDING_OVER = {"admit", "retire"}
+"""Another node may serve what a journal keeps, and this one refuses from then on."""
 DIALECTS = {"append", "begin", "commit", "durable", "note", "safe", "settled", "write"}
 """How journals were written once, each room in its own way."""
 WAITS = {"append", "committed", "hurry"}
@@ -57,7 +61,7 @@ def test_every_kind_of_journal_can_do_the_same_and_no_more() -> None:
     assert {GroupJournal, DelayJournal} < set(all_kinds())
     for kind in all_kinds():
         can_do = {name for name, _ in inspect.getmembers(kind, inspect.isfunction) if name[0] != "_"}
-        assert WAYS_IN | READING <= can_do <= WAYS_IN | READING | UPKEEP, kind
+        assert WAYS_IN | READING <= can_do <= WAYS_IN | READING | FOLLOWING | UPKEEP | HANDING_OVER, kind
         assert kind.submit is Journal.submit, f"{kind} has a way in of its own"
 
 
