@@ -574,6 +574,8 @@ class DelayKeeper:
             if is_met and not target.is_gone
         ]
         await store.journal.submit(*map(store.note, met))
+        if any(target.is_blocked for target in met):
+            self.stock.reset()  # what fell due for them meanwhile was passed over
         for target in met:
             target.noted_offset = target.told_offset = target.scan_offset
             target.is_blocked = False
