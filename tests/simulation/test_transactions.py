@@ -9,6 +9,7 @@ from goqueue.broker.appending import OwnWrites
 from goqueue.broker.broker import Broker
 from goqueue.broker.transactions import ends as transaction_ends
 from goqueue.broker.transactions import verbs as transactions
+from goqueue.broker.transactions.journal import TransactionJournal
 from goqueue.broker.transactions.markers import carry_decision
 from goqueue.core.transactions.transactions import Transaction
 from goqueue.testing.rooms.transaction_simulation import simulate_transactions
@@ -48,8 +49,7 @@ def test_a_broker_that_forgets_a_partition_of_a_decision_is_caught(monkeypatch: 
 
 
 def test_a_broker_that_answers_before_it_has_decided_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def answer_at_once(broker: Broker, prepared: Transaction) -> None:
-        journal = await broker.transactions.ensure(prepared.transactional_id)
+    async def answer_at_once(broker: Broker, journal: TransactionJournal, prepared: Transaction) -> None:
         journal.submit(prepared)
 
     monkeypatch.setattr(transactions, "decide", answer_at_once)

@@ -92,7 +92,7 @@ def _sources(broker: Broker, topic: str, number: int | None) -> Iterable[TopicPa
     if number is None:
         return places_of(TopicName(topic), range(len(broker.topic(topic).partitions)))
     source = TopicPartition(TopicName(topic), number)
-    broker.partition(source)
+    broker.readable(source)
     return [source]
 
 

@@ -39,7 +39,7 @@ DEFAULT_COLUMNS: tuple[str, ...] = (
 )
 
 OPTIONS: dict[str, str] = {
-    "bootstrap": "addresses of the HTTP door, `host:8080,…`; required",
+    "bootstrap": "addresses of the HTTP door, `host:8080,…`; required; all nodes of a [cluster](cluster.md)",
     "topic": "one topic",
     "topics": "topics, separated by commas",
     "topicPattern": "a regular expression that must match the whole name; new topics are found while running",
