@@ -26,6 +26,7 @@ _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _VARIABLE = re.compile(rf"\b{PREFIX}[A-Z0-9_]*[A-Z0-9]\b")
 _MODULE = re.compile(r"`((?:[a-z_0-9]+/)+[a-z_0-9]+\.py)`")
+_CONFLICT = re.compile(r"^(<{7}|>{7}|={7}$)", re.MULTILINE)
 _DATE = re.compile(r"^Date: \d{4}-\d\d-\d\d\. Status: (accepted|superseded)", re.MULTILINE)
 
 
@@ -63,6 +64,11 @@ def test_every_variable_that_a_page_names_can_be_set(page: Path) -> None:
     known |= {CONFIG_VARIABLE, *NOT_THE_BROKERS}
 
     assert set(_VARIABLE.findall(page.read_text())) - known == set()
+
+
+@pytest.mark.parametrize("page", [README, *PAGES, *DECISIONS], ids=lambda page: page.stem)
+def test_a_page_says_one_thing_and_not_what_two_have_written_at_the_same_time(page: Path) -> None:
+    assert _CONFLICT.search(page.read_text()) is None
 
 
 def test_the_readme_names_the_page_of_all_routes() -> None:
