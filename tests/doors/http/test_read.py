@@ -80,6 +80,13 @@ def test_next_offset_leads_through_the_whole_log(client: httpx.Client, orders: s
     assert seen == [str(number) for number in range(250)]
 
 
+@pytest.mark.parametrize("query", ["limit=null", "max_bytes=null", "max_bytes=null&max_bytes=null"])
+def test_the_word_null_is_no_number(client: httpx.Client, orders: str, query: str) -> None:
+    for path in (PATH, PATH.replace("/messages", "/frames"), "/groups/readers/poll"):
+        if "limit" not in query or "frames" not in path:
+            assert client.get(f"{path}?member_id=m&{query}").status_code == 400, path
+
+
 @pytest.mark.parametrize("offset", [3, 4, 1_000_000, 2**63 - 1])
 def test_behind_the_end_there_is_nothing_and_the_offset_stays(
     client: httpx.Client, orders: str, offset: int

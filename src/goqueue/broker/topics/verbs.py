@@ -234,6 +234,9 @@ async def describe_topic(broker: Broker, command: DescribeTopic) -> TopicView:
     topic = broker.topic(command.name)
     known = broker.metadata.topic(command.name)
     slices = Slices(broker.clock)
+    if command.only_led:
+        # A leader that has just begun may know less than was acknowledged: it asks those in sync first.
+        await commit_written(partition for partition in topic.partitions if partition.is_leader)
     partitions = await slices.each(tuple(topic.partitions), _view)
     if broker.is_one_of_several:
         partitions = await slices.each(partitions, partial(_with_record, broker.metadata, known))

@@ -19,6 +19,7 @@ from goqueue.broker.read.frames import read_frames, split_points
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.parts.long_polls import LongPolls
 from goqueue.edge.http.parts.openapi import BYTES, errors
+from goqueue.edge.http.parts.paging import ABSENT, as_given
 from goqueue.edge.http.parts.times import DURATION_PATTERN, parse_duration_ns
 from goqueue.edge.http.transport.shares import send_body
 from goqueue.model.commands import BatchesRead, ReadFrames, SplitRange
@@ -55,11 +56,11 @@ async def read_frames_route(
     partition: _Partition,
     offset: Annotated[int, QueryParameter(ge=0, le=_INT64_MAX, description="Where to begin.")] = 0,
     max_bytes: Annotated[
-        int | None,
+        int,
         QueryParameter(
             ge=1, le=_INT64_MAX, description="Stop before more than this, but never before one frame."
         ),
-    ] = None,
+    ] = ABSENT,
     wait: Annotated[
         str | None,
         QueryParameter(
@@ -70,7 +71,7 @@ async def read_frames_route(
 ) -> ASGIApp:
     source = TopicPartition(TopicName(topic), partition)
     wait_ms = 0 if wait is None else parse_duration_ns(wait) // 1_000_000
-    room_bytes = min(max_bytes or config.read_bytes, config.read_bytes_max)
+    room_bytes = min(as_given(max_bytes) or config.read_bytes, config.read_bytes_max)
     found = await long_polls.hold(
         lambda wait_ms: at_home(
             broker,

@@ -22,6 +22,7 @@ from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.parts.bodies import PRIORITY_OF_LANE, EncodingWord, HeaderBody, ReadMessage, ReadReply
 from goqueue.edge.http.parts.long_polls import LongPolls
 from goqueue.edge.http.parts.openapi import errors
+from goqueue.edge.http.parts.paging import ABSENT, as_given
 from goqueue.edge.http.parts.times import (
     DURATION_PATTERN,
     TIME_OR_MS_PATTERN,
@@ -54,9 +55,9 @@ async def read_route(
     partition: Annotated[int, PathParameter(ge=0, le=2**31 - 1, description="The partition's number.")],
     offset: Annotated[int, QueryParameter(ge=0, le=_INT64_MAX, description="The first offset to read.")] = 0,
     limit: Annotated[
-        int | None,
+        int,
         QueryParameter(ge=1, le=_INT64_MAX, description="100 when absent; more than 1000 counts as 1000."),
-    ] = None,
+    ] = ABSENT,
     from_time: Annotated[
         str | None,
         QueryParameter(
@@ -66,13 +67,13 @@ async def read_route(
         ),
     ] = None,
     max_bytes: Annotated[
-        int | None,
+        int,
         QueryParameter(
             ge=1,
             le=_INT64_MAX,
             description="Stop before more than this (4 MiB at most), but never before one message.",
         ),
-    ] = None,
+    ] = ABSENT,
     wait: Annotated[
         str | None,
         QueryParameter(
@@ -89,8 +90,8 @@ async def read_route(
         source=TopicPartition(TopicName(topic), partition),
         offset=offset,
         from_time_ms=None if from_time is None else parse_time_or_ms(from_time),
-        limit=min(limit or config.read_limit, config.read_limit_max),
-        max_bytes=min(max_bytes or config.read_bytes, config.read_bytes),
+        limit=min(as_given(limit) or config.read_limit, config.read_limit_max),
+        max_bytes=min(as_given(max_bytes) or config.read_bytes, config.read_bytes),
         wait_ms=min(max(wait_ms, 0), config.wait_ms_max),
     )
     found = await long_polls.read(broker, command, request.scope)

@@ -17,7 +17,7 @@ from goqueue.model.errors import NotFound
 
 T = TypeVar("T")
 PAGE_COUNT_MAX = 10_000
-ALL = 2**63 - 1
+ALL = ABSENT = 2**63 - 1
 """No limit. A number rather than None, for which the framework takes the word `null`."""
 
 Limit = Annotated[
@@ -54,3 +54,8 @@ async def shown_in_slices(broker: Broker, names: Sequence[str], show: Callable[[
             shown.append(show(name))
         await slices.pause()
     return shown
+
+
+def as_given(count: int) -> int | None:
+    """A count as a client gave it; None where it did not."""
+    return None if count == ABSENT else count

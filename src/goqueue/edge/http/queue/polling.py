@@ -29,6 +29,7 @@ from goqueue.edge.http.messages.reading import base64_of, shown_headers
 from goqueue.edge.http.parts.bodies import PRIORITY_OF_LANE, EncodingWord, HeaderBody
 from goqueue.edge.http.parts.long_polls import LongPolls
 from goqueue.edge.http.parts.openapi import errors
+from goqueue.edge.http.parts.paging import ABSENT, as_given
 from goqueue.edge.http.parts.times import DURATION_PATTERN, format_time, parse_duration_ns
 from goqueue.edge.http.queue.bodies import PolledMessage, PollReply
 from goqueue.model.delivery import CommitPolled, Poll, Polled, PolledPart
@@ -67,16 +68,16 @@ async def poll_route(
         int, QueryParameter(ge=-1, le=_INT64_MAX, description="0 or absent: not checked.")
     ] = 0,
     limit: Annotated[
-        int | None,
+        int,
         QueryParameter(ge=1, le=_INT64_MAX, description="100 when absent; more than 1000 counts as 1000."),
-    ] = None,
+    ] = ABSENT,
     max_messages: Annotated[
-        int | None, QueryParameter(ge=1, le=_INT64_MAX, description="Another name for limit.")
-    ] = None,
+        int, QueryParameter(ge=1, le=_INT64_MAX, description="Another name for limit.")
+    ] = ABSENT,
     max_bytes: Annotated[
-        int | None,
+        int,
         QueryParameter(ge=1, le=_INT64_MAX, description="Stop behind this, but never before one message."),
-    ] = None,
+    ] = ABSENT,
     wait: Annotated[
         str | None,
         QueryParameter(
@@ -106,8 +107,8 @@ async def poll_route(
         group=group,
         member_id=member_id,
         generation=max(generation, 0),
-        limit=min(limit or max_messages or config.read_limit, config.read_limit_max),
-        max_bytes=min(max_bytes or config.read_bytes, config.read_bytes_max),
+        limit=min(as_given(limit) or as_given(max_messages) or config.read_limit, config.read_limit_max),
+        max_bytes=min(as_given(max_bytes) or config.read_bytes, config.read_bytes_max),
         wait_ms=_wait_ms(wait, config),
         visibility_ms=_visibility_ms(visibility_timeout),
     )
