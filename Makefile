@@ -10,7 +10,8 @@ BIN := $(VENV)/bin
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11
 PYTHON ?= $(shell for name in $(CANDIDATES); do \
 	$$name -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
-WORKERS ?= 2
+# One more than cores: many tests wait for processes that they have started.
+WORKERS ?= $(shell $(BIN)/python -c 'import os; print(min((os.cpu_count() or 1) + 1, 8))')
 # One Spark session serves all its tests and takes every core, so they run by themselves.
 SPARK_TESTS := tests/integration/spark
 # Tests start hundreds of processes: each one takes half a second more where Python may not keep what it compiles.
