@@ -65,7 +65,7 @@ from goqueue.model.settings import KiB
 
 log = logging.getLogger(__name__)
 _NEWS_S = 0.005
-"""A mark that has moved is told with the next frames, or after this."""
+"""A mark that has moved is told with the next frames, or at once; but not more often than this."""
 _PUSH_BYTES = 256 * KiB
 """What was written in a turn goes out at once when it is more than this: a follower takes it in pieces."""
 _LATER_S = 0.1
@@ -177,6 +177,8 @@ class Replicated:
         self._disk_work: asyncio.Task[None] | None = None
         """The log is being cut or opened anew. That is not broken off: the next registration waits for it."""
         self._timers: dict[str, asyncio.TimerHandle | asyncio.Handle] = {}
+        self._told_s = -_NEWS_S
+        """When followers were last told how far messages count."""
         self._seen_waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
         """Who waits until all in sync have what lies before an offset, at least in memory."""
         self._is_closed = False
@@ -491,7 +493,8 @@ class Replicated:
             case CommitMarkMoved(offset):
                 self.partition.move_mark(offset)
                 if self._senders:
-                    self._later("news", _NEWS_S, self._tell_news)
+                    wait_s = self._told_s + _NEWS_S - asyncio.get_running_loop().time()
+                    self._later("news", max(0.0, wait_s), self._tell_news)
             case SeenMarkMoved(offset):
                 while self._seen_waiters and self._seen_waiters[0][0] <= offset:
                     answer(self._seen_waiters.popleft()[1])
@@ -593,6 +596,7 @@ class Replicated:
 
     def _tell_news(self) -> None:
         if self._is_leader:
+            self._told_s = asyncio.get_running_loop().time()
             for sender in tuple(self._senders.values()):
                 sender.tell()
 
