@@ -98,10 +98,7 @@ class Door:
         return self.ask("GET", path, params=query)
 
     def ask(self, method: str, path: str, **more: Any) -> Any:
-        try:
-            reply = self._chance.choice(self._clients).request(method, path, **more)
-        except httpx.TransportError as error:
-            raise Away(repr(error)) from error
+        reply = _answer(self._chance.choice(self._clients), method, path, **more)
         if reply.status_code < 300:
             return reply.json()
         told = self._told(reply)
@@ -124,7 +121,8 @@ class Door:
     def _wait_until_known(client: httpx.Client, topic: str) -> None:
         """Brokers hear of a topic one after the other."""
         give_up_s = time.monotonic() + _BACK_WITHIN_S
-        while client.get(f"/topics/{topic}/partitions/0/messages", params={"limit": 1}).status_code != 200:
+        path = f"/topics/{topic}/partitions/0/messages?limit=1"
+        while _answer(client, "GET", path).status_code != 200:
             assert time.monotonic() < give_up_s, f"{client.base_url} does not know {topic}"
             time.sleep(0.05)
 
@@ -174,3 +172,10 @@ class Door:
 def by_places(found: list[list[Any]]) -> dict[tuple[int, int], str]:
     """The value at each partition and offset of a topic that was read whole."""
     return {(number, m["offset"]): m["value"] for number, part in enumerate(found) for m in part}
+
+
+def _answer(client: httpx.Client, method: str, path: str, **more: Any) -> httpx.Response:
+    try:
+        return client.request(method, path, **more)
+    except httpx.TransportError as error:
+        raise Away(repr(error)) from error
