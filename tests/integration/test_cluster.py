@@ -355,7 +355,7 @@ def test_any_node_serves_the_queue_of_any_group_and_a_group_outlives_its_coordin
                 path = f"/groups/workers/poll?member_id={who}&limit=7&timeout=1s"
                 reply = ask(others[len(done) % 2], "GET", path)
                 if reply.get("code") == "unknown_member":
-                    who = join(others[0])  # a membership is not waited for, and may die with a coordinator
+                    who = join(others[0])  # its session may have ended meanwhile
                 polled = reply.get("messages", [])
                 handles = [message["receipt_handle"] for message in polled]
                 if handles:

@@ -63,15 +63,15 @@ async def read(broker: Broker, command: Read) -> list[ReadOutcome]:
     while True:
         outcomes = await _read_all(broker, command)
         size = sum(outcome.size for outcome in outcomes if isinstance(outcome, BatchesRead))
-        # Who has to ask elsewhere is told at once.
-        is_elsewhere = any(isinstance(outcome, PartitionReadFailed) or outcome.nearer for outcome in outcomes)
+        # What has failed, and who is better off elsewhere, is told at once.
+        must_tell = any(isinstance(outcome, PartitionReadFailed) or outcome.nearer for outcome in outcomes)
         if size < max(command.min_bytes, 1) and is_first_time:
             is_first_time = False
             if hidden := await _hidden_from(broker, command):
                 await commit_written(hidden)
                 continue
         left_ns = deadline_ns - broker.clock.monotonic_ns()
-        if size >= command.min_bytes or is_elsewhere or left_ns <= 0 or not broker.is_open:
+        if size >= command.min_bytes or must_tell or left_ns <= 0 or not broker.is_open:
             if size and command.reader is not None:
                 _tell(broker, command, outcomes, command.reader)
                 if broker.tenants.accounts:
