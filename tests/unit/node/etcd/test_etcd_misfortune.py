@@ -3,20 +3,19 @@
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from goqueue.model.cluster import Guard, Loaded
+from goqueue.model.cluster import Guard
 from goqueue.model.errors import Compacted, Outdated, StoreUnreachable, Unknown
 from goqueue.node.etcd.calls import Stream
 from goqueue.node.etcd.store import EtcdStore
 from goqueue.proto.etcd import rpc_pb2 as rpc
 from tests.etcd_member import EtcdMember, free_address, running_member
 from tests.unit.broker.storage.store_conformance import held, next_of
-from tests.unit.node.etcd.running import opened, until
+from tests.unit.node.etcd.running import answered, opened, until
 
 pytestmark = pytest.mark.slow
 
@@ -37,7 +36,7 @@ async def took_s(failing: Coroutine[None, None, object]) -> float:
 def test_where_nobody_listens_that_is_told_within_seconds() -> None:
     async def walk() -> None:
         endpoint = free_address()
-        async with opened(endpoint) as store:
+        async with opened(endpoint, is_there=False) as store:
             with pytest.raises(StoreUnreachable, match=endpoint):
                 await store.load("")
             assert await took_s(store.change([], {"a": b"1"}, [])) < 3
@@ -94,18 +93,13 @@ def test_a_change_that_gets_no_answer_is_unknown_and_one_can_look_later(member: 
 
 @pytest.mark.parametrize("fault", ["kill", "hang"])
 def test_whoever_follows_misses_nothing_and_hears_nothing_twice(member: EtcdMember, fault: str) -> None:
-    async def loaded_when_back(store: EtcdStore) -> Loaded:
-        while True:
-            with suppress(StoreUnreachable):
-                return await store.load("")
-
     async def change_until(store: EtcdStore, done: asyncio.Event) -> list[int]:
         revisions: list[int] = []
         while not done.is_set():
             try:
                 revisions.append(await store.change([], {"a": b"%d" % len(revisions)}, []))
             except Unknown:
-                item = (await loaded_when_back(store)).items.get("a")
+                item = (await answered(store)).items.get("a")
                 if item is not None and item.revision not in revisions:
                     revisions.append(item.revision)
         return revisions
