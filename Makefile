@@ -12,7 +12,7 @@ PYTHON ?= $(shell for name in $(CANDIDATES); do \
 	$$name -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 # One more than cores: many tests wait for processes that they have started.
 WORKERS ?= $(shell $(BIN)/python -c 'import os; print(min((os.cpu_count() or 1) + 1, 8))')
-# Spark takes every core, so its tests run by themselves; a session serves all tests of a worker.
+# One Spark session serves all its tests and takes every core, so they run by themselves.
 SPARK_TESTS := tests/integration/spark
 # Tests start hundreds of processes: each one takes half a second more where Python may not keep what it compiles.
 unexport PYTHONDONTWRITEBYTECODE
@@ -34,7 +34,7 @@ demo: $(VENV)/.ready-spark ## See a broker, two pipelines and an Iceberg table a
 
 test: $(VENV)/.ready-dev ## Run all tests, real processes and clients included
 	$(BIN)/python -m pytest -n $(WORKERS) -rs --ignore=$(SPARK_TESTS) $(ARGS)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -rs $(SPARK_TESTS) $(ARGS) || [ $$? -eq 5 ] # 5: ARGS left no test to run
+	$(BIN)/python -m pytest -rs $(SPARK_TESTS) $(ARGS) || [ $$? -eq 5 ] # 5: ARGS left no test to run
 
 check: lint ## Run the linters and the fast tests: the minute before a commit
 	$(BIN)/python -m pytest -n $(WORKERS) -rs -m "not slow" --hypothesis-profile=check $(ARGS)
