@@ -43,6 +43,8 @@ _LEADER_TAG = 1
 _LIMITS = Struct(">iiib")
 _SESSION = Struct(">ii")
 _NO_SESSION = 0
+_FORGOTTEN_MAX = 1_000
+"""Topics that a session is to forget: without sessions there are none, and very many are not read over."""
 _READ_COMMITTED = 1
 
 _REPLY_START = Struct(">i")
@@ -115,7 +117,10 @@ async def read_fetch(context: Context, version: int, reader: Reader) -> FetchReq
 def _read_rack(version: int, reader: Reader) -> str:
     """The client's rack, behind what a session is to forget."""
     flexible = version >= FIRST_FLEXIBLE
-    for _ in range(reader.count(flexible=flexible)):
+    forgotten_count = reader.count(flexible=flexible)
+    if forgotten_count > _FORGOTTEN_MAX:
+        return ""
+    for _ in range(forgotten_count):
         if version >= _WITH_TOPIC_ID:
             reader.uuid()
         else:
