@@ -192,7 +192,7 @@ _DELAYS: Mapping[type, Passed] = {
     delays.ListDelayed: Passed(delayed.list_delayed, list[delays.DelayedView]),
     delays.GetDelayed: Passed(delayed.get_delayed, delays.DelayedView),
     delays.CancelDelayed: _once(delayed.cancel_delayed, None),
-    delays.MoveDelayed: Passed(delayed.move_delayed, delays.DelayedView),
+    delays.MoveDelayed: _once(delayed.move_delayed, delays.DelayedView),
     delays.CountDelayed: Passed(delayed.delay_stats, delays.DelayStats),
     delays.CreateSchedule: _once(schedules.create_schedule, delays.ScheduleView),
     delays.ListSchedules: Passed(schedules.schedule_names, list[str]),

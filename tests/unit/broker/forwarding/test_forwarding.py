@@ -12,6 +12,7 @@ from uuid import UUID
 import pytest
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.delays.verbs import move_delayed
 from goqueue.broker.forwarding import forwarding as module
 from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.forwarding.forwarding import Forwarding
@@ -24,6 +25,7 @@ from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.write.publish import publish
 from goqueue.model.cluster import NodeId, NodeRecord, PartitionRecord
 from goqueue.model.commands import FindOffsets, Placed, Publish, ReadMessages, WatchOffsets
+from goqueue.model.delays import MoveDelayed
 from goqueue.model.errors import (
     AnswerLost,
     GoQueueError,
@@ -186,6 +188,22 @@ def test_what_may_have_been_stored_is_not_sent_again(tmp_path: Path, trouble: Go
         with pytest.raises(type(trouble)):
             await at_home(two.a, publish, Publish(topic=ORDERS, messages=messages[1:]))
         assert len(two.calls.asked) == 2
+
+    walk(tmp_path, work)
+
+
+def test_a_move_that_may_have_been_made_is_not_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once moved, it may be delivered before the second asking, which would then say that it never was."""
+
+    async def work(two: Two) -> None:
+        monkeypatch.setattr(module, "route", lambda *_: {B: None})
+        two.calls.troubles = [AnswerLost("b", "too few replicas are in sync")]
+        command = MoveDelayed(topic=ORDERS, partition=1, number=7, due_ms=0)
+        with pytest.raises(AnswerLost):
+            await at_home(two.a, move_delayed, command)
+        assert two.calls.asked == [(B, command)]
 
     walk(tmp_path, work)
 
