@@ -5,9 +5,14 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from random import Random
+from typing import TypeVar
 
 from tests.storm.record import Kind
 from tests.storm.site import Away, Door, Site
+
+T = TypeVar("T")
+_ANSWERED_WITHIN_S = 30
+"""In fine weather."""
 
 
 class Actor(ABC):
@@ -68,6 +73,21 @@ class Actor(ABC):
         except Exception:
             self.violate(Kind.UNEXPLAINED, traceback.format_exc(limit=-6))
             time.sleep(1)
+
+    def until_answered(self, work: Callable[[], T]) -> T:
+        """What comes of something that may be done twice; for fine weather.
+
+        The last of several nodes may still come back to their places then, so that nobody knows whether it
+        was done: it is asked for again, and not for long.
+        """
+        give_up_s = time.monotonic() + _ANSWERED_WITHIN_S
+        while True:
+            try:
+                return work()
+            except Away:
+                if time.monotonic() > give_up_s:
+                    raise
+                time.sleep(0.2)
 
     def check(self, kind: Kind, is_so: bool, facts: str) -> bool:
         return self.record.check(kind, is_so, self.feature, facts)

@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -56,8 +57,8 @@ class QueueWorkers(Actor):
         give_up_s = time.monotonic() + _DRAIN_S
         while self._lag() and time.monotonic() < give_up_s:
             for member in self._members:
-                self._poll(member, limit=100)
-                self._settle_all("ack", list(self._book.held.values()))
+                self.until_answered(partial(self._poll, member, limit=100))
+                self.until_answered(lambda: self._settle_all("ack", list(self._book.held.values())))
         left = self._book.open_places()
         stories = "; ".join(self._book.story(place) for place in left[:3])
         self.check(Kind.HIDDEN, not left, f"{len(left)} messages never came in {_DRAIN_S} s: {stories}")
@@ -157,11 +158,11 @@ class QueueWorkers(Actor):
             return True  # there are no dead letters yet
 
     def _redrive_all(self) -> None:
-        while not self._redrive(1_000):
+        while not self.until_answered(partial(self._redrive, 1_000)):
             pass
 
     def _lag(self) -> int:
-        return int(self.door.get(f"/groups/{GROUP}/lag")["total"])
+        return int(self.until_answered(lambda: self.door.get(f"/groups/{GROUP}/lag"))["total"])
 
     def _check_log(self) -> None:
         """Each message stands where it was put; each dead letter is there once, and came back once."""

@@ -90,6 +90,8 @@ async def pause_schedule(broker: Broker, command: PauseSchedule) -> ScheduleView
     schedule = _find(broker, command.topic, command.name)
     if not schedule.is_paused:
         await _disarm(broker, schedule, SchedulePaused(schedule.created.topic_id, command.name))
+    else:
+        await _kept(broker)
     return _view(broker, schedule)
 
 
@@ -101,6 +103,8 @@ async def resume_schedule(broker: Broker, command: ResumeSchedule) -> ScheduleVi
         await submit_records(
             broker, arming(broker, schedule.created, after_ms=next_after_ms(broker, schedule))
         )
+    else:
+        await _kept(broker)
     return _view(broker, schedule)
 
 
@@ -109,6 +113,15 @@ async def end_schedule(broker: Broker, command: EndSchedule) -> None:
     broker.admit(command.topic)
     schedule = _find(broker, command.topic, command.name)
     await _disarm(broker, schedule, ScheduleEnded(schedule.created.topic_id, command.name))
+
+
+async def _kept(broker: Broker) -> None:
+    """Return when all that was submitted is committed.
+
+    What is so already may have been asked for a moment ago: whoever asks once more, since no answer came, is
+    not told of what can still be lost.
+    """
+    await broker.delays.store.journal.submit()
 
 
 async def _disarm(broker: Broker, schedule: Schedule, event: SchedulePaused | ScheduleEnded) -> None:

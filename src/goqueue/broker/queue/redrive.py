@@ -31,7 +31,7 @@ from goqueue.model.delivery import (
     Redrive,
     Redriven,
 )
-from goqueue.model.errors import ShuttingDown
+from goqueue.model.errors import GoQueueError, ShuttingDown
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import StoredMessage
 from goqueue.model.numbers import whole_number
@@ -73,10 +73,21 @@ async def redrive(broker: Broker, command: Redrive) -> Redriven:
         raise ShuttingDown
     broker.topic(command.topic)
     admit_topic_owner(broker, command.topic)
+    pace = _Pace(broker, command)
+    try:
+        return await _redrive(broker, command, pace)
+    except GoQueueError:
+        if not pace.has_begun:
+            raise
+        # Where it says that it was not done, it is done once more elsewhere: beyond its limit, and what was
+        # sent back here is not counted.
+        return pace.redriven(is_complete=False)
+
+
+async def _redrive(broker: Broker, command: Redrive, pace: "_Pace") -> Redriven:
     dead_topic = broker.topics.get(TopicName(command.topic + DEAD_LETTER_SUFFIX))
     group = REDRIVE_GROUP_PREFIX + command.topic
     journal = await broker.coordinator.journals.ensure(group)
-    pace = _Pace(broker, command)
     for number in range(0 if dead_topic is None else len(dead_topic.partitions)):
         source = TopicPartition(TopicName(command.topic + DEAD_LETTER_SUFFIX), number)
         delivery = delivery_of(broker, journal, group, source)
@@ -97,6 +108,8 @@ class _Pace:
     command: Redrive
     matched: int = 0
     moved: int = 0
+    has_begun: bool = False
+    """Some are on their way, whatever comes."""
     deadline_ns: int = 0
 
     def __post_init__(self) -> None:
@@ -143,6 +156,7 @@ async def _send(
             continue
         moves = tuple(_move_back(broker, command, delivery, message) for message in chunk)
         await journal.submit(MovesBegun(delivery.number, NO_LEASE, moves))
+        pace.has_begun = True
         await finish_moves(broker, journal, delivery)
         pace.moved += sum(delivery.is_settled(move.offset) for move in moves)
         if delivery.moves:

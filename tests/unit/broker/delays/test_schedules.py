@@ -1,6 +1,8 @@
 """Schedules: a message at each of their times, once, whatever crashes."""
 
+import asyncio
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -105,6 +107,22 @@ def test_a_paused_schedule_rests_also_over_a_restart_until_it_is_resumed() -> No
 
     world.run_until_killed(first)
     world.run_until_killed(second)
+
+
+def test_who_pauses_what_is_being_paused_or_resumes_what_is_being_resumed_waits_for_it_too() -> None:
+    async def life(broker: Broker) -> None:
+        await create_schedule(broker, EACH_MINUTE)
+        pause = partial(pause_schedule, broker, PauseSchedule(topic=ORDERS, name="each"))
+        resume = partial(resume_schedule, broker, ResumeSchedule(topic=ORDERS, name="each"))
+        for change in (pause, resume):
+            first = asyncio.ensure_future(change())
+            await asyncio.sleep(0)
+            assert not first.done()
+            await change()
+            assert broker.delays.store.journal.partition.commit_mark == broker.delays.store.journal.end_offset
+            await first
+
+    World().run(life)
 
 
 def test_a_schedule_that_was_deleted_publishes_no_more() -> None:

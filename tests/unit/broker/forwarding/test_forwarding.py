@@ -12,7 +12,6 @@ from uuid import UUID
 import pytest
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.delays.verbs import move_delayed
 from goqueue.broker.forwarding import forwarding as module
 from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.forwarding.forwarding import Forwarding
@@ -37,6 +36,7 @@ from goqueue.model.errors import (
     PartitionNotFound,
     TopicNotFound,
 )
+from goqueue.model.group_commands import DeleteOffsets, ResetOffsets
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Message
 from goqueue.model.peers import Answered
@@ -192,17 +192,26 @@ def test_what_may_have_been_stored_is_not_sent_again(tmp_path: Path, trouble: Go
     walk(tmp_path, work)
 
 
-def test_a_move_that_may_have_been_made_is_not_asked_for_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "command",
+    [
+        # Once moved, it may be delivered before the second asking, which would say that it never was.
+        MoveDelayed(topic=ORDERS, partition=1, number=7, due_ms=0),
+        # The second would tell the new offsets as those before, or be refused for who has joined meanwhile.
+        ResetOffsets(group="g", topics=[ORDERS]),
+        # The first may have ended the group, so that the second does not find it.
+        DeleteOffsets(group="g", unwanted=[(ORDERS, [0])]),
+    ],
+    ids=lambda command: type(command).__name__,
+)
+def test_what_would_answer_otherwise_when_it_was_done_is_not_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
-    """Once moved, it may be delivered before the second asking, which would then say that it never was."""
-
     async def work(two: Two) -> None:
         monkeypatch.setattr(module, "route", lambda *_: {B: None})
         two.calls.troubles = [AnswerLost("b", "too few replicas are in sync")]
-        command = MoveDelayed(topic=ORDERS, partition=1, number=7, due_ms=0)
         with pytest.raises(AnswerLost):
-            await at_home(two.a, move_delayed, command)
+            await at_home(two.a, PASSED_ON[type(command)].verb, command)
         assert two.calls.asked == [(B, command)]
 
     walk(tmp_path, work)

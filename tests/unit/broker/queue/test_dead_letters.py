@@ -1,14 +1,18 @@
 """Dead letters: when messages become some, what they carry, how they come back; no crash doubles them."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 
 import pytest
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.queue import redrive as redriving
 from goqueue.broker.queue.redrive import browse, redrive
+from goqueue.broker.storage.partition import Partition
 from goqueue.broker.topics.verbs import add_partitions, delete_topic
 from goqueue.model.delivery import BrowseDeadLetters, Redrive
+from goqueue.model.errors import NotLeader
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Lane
 from goqueue.model.topics import AddPartitions, DeleteTopic
@@ -204,6 +208,36 @@ def test_a_redrive_keeps_to_its_rate_and_goes_on_when_asked_again() -> None:
         assert len(await stored(broker, ORDERS)) == 120
 
     Lives(8).live(story)
+
+
+def test_a_redrive_that_comes_to_nothing_halfway_tells_what_it_has_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Were it refused as not done, another node would do it anew, and tell nothing of these."""
+
+    async def story(broker: Broker) -> None:
+        await orders(broker, partitions=3)
+        ann = await bury(broker, *((f"key {number}", f"{number}") for number in range(9)))
+        dead = [
+            one.source.partition for one in (await browse(broker, BrowseDeadLetters(topic=ORDERS))).letters
+        ]
+        first, second = sorted(set(dead))[:2]
+
+        async def commit_first(partitions: Sequence[Partition]) -> None:
+            if partitions[0].source.partition >= second:
+                raise NotLeader(DEAD_ORDERS, second)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(redriving, "commit_written", commit_first)
+            done = await redrive(broker, Redrive(topic=ORDERS))
+            assert (done.moved, done.is_complete) == (dead.count(first), False)
+            with pytest.raises(NotLeader):
+                await redrive(broker, Redrive(topic=ORDERS))
+        rest = await redrive(broker, Redrive(topic=ORDERS))
+        assert done.moved + rest.moved == 9
+        assert len(await take(broker, ann)) == 9
+
+    Lives(9).live(story)
 
 
 async def prepare(broker: Broker) -> list[Taken]:
