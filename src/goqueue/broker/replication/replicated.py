@@ -16,7 +16,7 @@ from typing import Protocol
 
 from goqueue.broker.replication.follower import Links, Receiver
 from goqueue.broker.replication.leader import Sender, Throttle
-from goqueue.broker.replication.records import look_up, propose
+from goqueue.broker.replication.records import Proposals, look_up
 from goqueue.broker.storage.cutting import Cutter
 from goqueue.broker.storage.flusher import Flusher
 from goqueue.broker.storage.partition import Partition
@@ -104,6 +104,7 @@ class Surroundings:
     flusher: Flusher
     cutter: Cutter
     store: Store
+    proposals: Proposals
     links: Links
     sessions: Iterator[int]
     """Numbers that grow, none of which is used twice while the node runs."""
@@ -612,7 +613,7 @@ class Replicated:
             receiver.close()
 
     async def _propose(self, proposal: ProposeRecord) -> None:
-        found = await propose(self._around.store, self._key, proposal)
+        found = await self._around.proposals.make(self._key, proposal)
         if found is None:
             self._carry_out(self.machine.refused(proposal))
         else:

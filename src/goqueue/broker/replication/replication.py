@@ -11,6 +11,7 @@ from uuid import UUID
 
 from goqueue.broker.replication.follower import Links
 from goqueue.broker.replication.leader import Throttle
+from goqueue.broker.replication.records import Proposals
 from goqueue.broker.replication.replicated import Heard, NoRoles, Replicated, Roles, Surroundings
 from goqueue.broker.slices import Slices
 from goqueue.broker.storage.cutting import Cutter
@@ -50,12 +51,14 @@ class Replication:
         self._me = me
         self._store = store
         self._links = Links(peers)
+        self._proposals = Proposals(store)
         self._around = Surroundings(
             clock=clock,
             threads=threads,
             flusher=flusher,
             cutter=Cutter(flusher, threads),
             store=store,
+            proposals=self._proposals,
             links=self._links,
             sessions=itertools.count(1),
             heard=Heard(),
@@ -143,6 +146,7 @@ class Replication:
             task.cancel()
         for replica in self._replicas.values():
             replica.close()
+        self._proposals.close()
         self._links.close()
 
     async def drain(self) -> None:
