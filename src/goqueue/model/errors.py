@@ -177,6 +177,59 @@ class OriginDenied(Denied):
     code = "origin_denied"
 
 
+class InvalidRule(InvalidName):
+    """A rule of who may do what that nobody could go by."""
+
+    code = "invalid_rule"
+
+
+class RuleNotFound(NotFound):
+    """There is no such rule."""
+
+    code = "rule_not_found"
+
+    def __init__(self, rule: str) -> None:
+        super().__init__(f"there is no rule {rule}")
+        self.rule = rule
+
+
+class NotAllowed(Denied):
+    """Nobody has allowed whoever asks to do this: ask an administrator for the right."""
+
+    code = "not_allowed"
+
+    def __init__(self, principal: str, operation: str, kind: str, name: str) -> None:
+        super().__init__(f"{principal} may not {operation} {kind} {name}: ask an administrator for the right")
+        self.principal = principal
+        self.operation = operation
+        self.kind = kind
+        self.name = name
+
+
+class TopicNotAllowed(NotAllowed):
+    """The same, with a topic."""
+
+    code = "topic_not_allowed"
+
+
+class GroupNotAllowed(NotAllowed):
+    """The same, with a consumer group."""
+
+    code = "group_not_allowed"
+
+
+class ClusterNotAllowed(NotAllowed):
+    """The same, with the cluster."""
+
+    code = "cluster_not_allowed"
+
+
+class TransactionalIdNotAllowed(NotAllowed):
+    """The same, with a transactional id."""
+
+    code = "transactional_id_not_allowed"
+
+
 class TopicNotFound(NotFound):
     """There is no topic of that name or id."""
 

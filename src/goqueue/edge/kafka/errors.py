@@ -14,6 +14,7 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.Invalid: ErrorCode.invalid_request,
     errors.InvalidName: ErrorCode.invalid_request,
     errors.InvalidTopicName: ErrorCode.invalid_topic_exception,
+    errors.InvalidRule: ErrorCode.invalid_request,
     errors.UnsupportedMediaType: ErrorCode.invalid_request,  # web pages speak HTTP alone
     errors.InvalidPartitionCount: ErrorCode.invalid_partitions,
     errors.InvalidReplication: ErrorCode.invalid_replication_factor,
@@ -54,6 +55,7 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.PartitionNotFound: ErrorCode.unknown_topic_or_partition,
     errors.SinkNotFound: ErrorCode.unknown_server_error,  # sinks have no place in Kafka's protocol
     errors.StageNotFound: ErrorCode.unknown_server_error,
+    errors.RuleNotFound: ErrorCode.resource_not_found,
     errors.MessageNotFound: ErrorCode.offset_out_of_range,
     errors.TraceNotFound: ErrorCode.unknown_server_error,  # nor have traces
     errors.DelayedNotFound: ErrorCode.unknown_server_error,  # nor have delays and schedules
@@ -74,6 +76,11 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.TransactionNotFound: ErrorCode.transactional_id_not_found,
     errors.ProducerNotFound: ErrorCode.invalid_producer_id_mapping,
     errors.Denied: ErrorCode.topic_authorization_failed,
+    errors.NotAllowed: ErrorCode.cluster_authorization_failed,
+    errors.TopicNotAllowed: ErrorCode.topic_authorization_failed,
+    errors.GroupNotAllowed: ErrorCode.group_authorization_failed,
+    errors.ClusterNotAllowed: ErrorCode.cluster_authorization_failed,
+    errors.TransactionalIdNotAllowed: ErrorCode.transactional_id_authorization_failed,
     errors.HostDenied: ErrorCode.unknown_server_error,
     errors.OriginDenied: ErrorCode.unknown_server_error,
     errors.InternalTopic: ErrorCode.invalid_topic_exception,
