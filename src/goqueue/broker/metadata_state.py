@@ -7,8 +7,8 @@ behind that. So one node works as one of several does.
 
 import asyncio
 from bisect import insort
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 from goqueue.core.access.events import Event
 from goqueue.core.access.tenants import Tenants
@@ -32,11 +32,26 @@ TRIES_MAX = 10
 _PAUSE_S = 0.5
 
 
+class Image(Protocol):
+    """What somebody makes of a part of the store. Keys of others come by, too."""
+
+    def load(self, items: Mapping[str, bytes]) -> None:
+        """Begin with all that the store holds."""
+
+    def put(self, key: str, value: bytes) -> None: ...
+
+    def drop(self, key: str) -> None: ...
+
+
 class Agreement:
-    def __init__(self, store: Store, metadata: Metadata, tenants: Tenants) -> None:
+    def __init__(
+        self, store: Store, metadata: Metadata, tenants: Tenants, images: Sequence[Image] = ()
+    ) -> None:
+        """`images`: what else follows the store."""
         self._store = store
         self._metadata = metadata
         self._tenants = tenants
+        self._images = images
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         """Who waits for which revision, in that order; the number keeps futures from being compared."""
         self._waited = 0
@@ -133,6 +148,11 @@ class Agreement:
         for event in events:
             if event is not None:
                 self._tenants.apply(event)
+        for image in self._images:
+            for key, value in change.puts.items():
+                image.put(key, value)
+            for key in change.drops:
+                image.drop(key)
         if gone:
             self.on_topics_gone(gone)
         if any(events):
@@ -146,6 +166,8 @@ class Agreement:
             [put for key, item in loaded.items.items() if (put := tenant_put(key, item.value)) is not None],
             [use for key, item in loaded.items.items() if (use := usage_put(key, item.value)) is not None],
         )
+        for image in self._images:
+            image.load({key: item.value for key, item in loaded.items.items()})
         if gone := sorted(there.difference(self._metadata.topics)):
             self.on_topics_gone(gone)
         self.on_tenants_changed()

@@ -4,6 +4,7 @@ import asyncio
 import random
 from typing import Any
 
+from goqueue.broker.access.gate import Gate
 from goqueue.broker.backup.store import BackupStore
 from goqueue.broker.broker import Broker, OpenTopic, remove_folder
 from goqueue.broker.delays.deliveries import JOURNAL as DELAY_JOURNAL
@@ -30,6 +31,8 @@ from goqueue.broker.tenants.verbs import note_usage
 from goqueue.broker.transactions.ends import recover_transactions, watch_transactions
 from goqueue.broker.transactions.journal import SINKS_JOURNAL, TRANSACTIONS_TOPIC, TransactionJournals
 from goqueue.broker.upkeep import keep_up
+from goqueue.core.access.rule_values import RuleImage
+from goqueue.core.access.rules import RuleBook
 from goqueue.core.access.tenants import Tenants
 from goqueue.core.cluster.metadata import Metadata
 from goqueue.core.telemetry.counters import Counters
@@ -195,6 +198,7 @@ def _put_together(
     """A broker with all its rooms, which has read nothing yet."""
     metadata = Metadata(config.node_id)
     tenants = Tenants()
+    gate = Gate(RuleBook(config.access.super_users))
     running = RunningTime(clock)
     counters = Counters(config.metrics)
     commit_log = CommitLog(
@@ -240,9 +244,10 @@ def _put_together(
         shelf=shelf,
         health=Health(clock, reserve),
         store=store,
-        agreement=Agreement(store, metadata, tenants),
+        agreement=Agreement(store, metadata, tenants, [RuleImage(gate.book)]),
         journal=None if own is None else own.journal,
         tenants=tenants,
+        gate=gate,
         sinks=SinkState(sinks, disk),
         schemas=SchemaState(
             config.schemas,

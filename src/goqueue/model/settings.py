@@ -317,6 +317,16 @@ class CommitLogConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AccessConfig:
+    """Who may do what."""
+
+    is_on: bool = False
+    """Whether permissions are asked for."""
+    super_users: tuple[str, ...] = ()
+    """Principals that may do everything, such as `User:root`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
     """What the broker needs to know, whatever its doors are."""
 
@@ -335,6 +345,7 @@ class BrokerConfig:
     health: HealthConfig = HealthConfig()
     schemas: SchemaConfig = SchemaConfig()
     commit_log: CommitLogConfig = CommitLogConfig()
+    access: AccessConfig = AccessConfig()
     flush_interval_ms: int = 1_000
     """acks=leader: on disk at the latest after this; acks=all never waits for it."""
     upkeep_interval_ms: int = 5_000

@@ -8,6 +8,7 @@ do, `gather` asks each for its own and puts the answers together.
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
+from goqueue.broker.access import verbs as access
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays import deliveries, schedules
 from goqueue.broker.delays import verbs as delayed
@@ -49,6 +50,7 @@ from goqueue.broker.transactions.views import describe_transaction, list_transac
 from goqueue.broker.write.append_entries import append_entries
 from goqueue.broker.write.publish import publish
 from goqueue.broker.write.publish_once import publish_once
+from goqueue.model import access as rights
 from goqueue.model import commands as messages
 from goqueue.model import delays, delivery
 from goqueue.model import group_commands as group
@@ -214,6 +216,12 @@ _TENANTS: Mapping[type, Passed] = {
         tenants.tell_holdings, dict[str, tenant.Holding], everywhere(joining.joined_holdings)
     ),
 }
+_ACCESS: Mapping[type, Passed] = {
+    rights.AddRules: _agreed(access.add_rules, None),
+    rights.RemoveRules: _agreed(access.remove_rules, list[rights.Rule]),
+    rights.BindRole: _agreed(access.bind_role, None),
+    rights.UnbindRole: _agreed(access.unbind_role, None),
+}
 _TRACING: Mapping[type, Passed] = {
     traces.TraceMessage: Passed(tracing.trace_of, traces.Trace, stories.trace_by_leader),
     traces.FindTrace: Passed(tracing.trace_by_id, traces.Trace, stories.find_everywhere),
@@ -263,6 +271,7 @@ PASSED_ON: Mapping[type, Passed] = {
     **_SCHEMAS,
     **_DELAYS,
     **_TENANTS,
+    **_ACCESS,
     **_TRACING,
     **_TRANSACTIONS,
     **_AMONG_COORDINATORS,

@@ -21,6 +21,7 @@ from goqueue.edge.kafka.errors import kafka_code
 from goqueue.edge.kafka.leaders import CurrentLeader, endpoint_tags, leader_now, leader_tags
 from goqueue.edge.kafka.topic_ids import TopicReference, read_topic
 from goqueue.edge.kafka.wire import INT32, NO_TAGS, Reader, count, varint
+from goqueue.model.access import Operation
 from goqueue.model.commands import BatchesRead, PartitionRead, PartitionReadFailed, Read
 from goqueue.model.errors import NotLeader
 from goqueue.model.ids import TopicName, TopicPartition
@@ -167,12 +168,14 @@ async def fetch(context: Context, version: int, reader: Reader) -> list[Buffer]:
     throttle_ms = 0
     if context.broker.tenants.accounts:
         wanted, throttle_ms = within_rates(context.broker, LimitReads(wanted))
+    denied = context.broker.gate.denied(Operation.READ, (topic.name for topic, _ in request.topics))
+    allowed = [one for one in wanted if one.source.topic not in denied] if denied else wanted
     # An error is told at once: the client has to refresh its metadata before it can go on.
-    may_wait = all(topic.name for topic, _ in request.topics) and not throttle_ms
+    may_wait = all(topic.name for topic, _ in request.topics) and not throttle_ms and not denied
     replies = await read(
         context.broker,
         Read(
-            partitions=wanted,
+            partitions=allowed,
             min_bytes=request.min_bytes if may_wait else 0,
             max_bytes=min(max(request.max_bytes, 1), context.config.fetch_bytes_max),
             wait_ms=min(max(request.wait_ms, 0), context.config.fetch_wait_ms_max) if may_wait else 0,
@@ -181,6 +184,12 @@ async def fetch(context: Context, version: int, reader: Reader) -> list[Buffer]:
             rack=request.rack,
         ),
     )
+    if denied:
+        of_allowed = iter(replies)
+        replies = [
+            next(of_allowed) if refused is None else PartitionReadFailed(refused)
+            for refused in (denied.get(one.source.topic) for one in wanted)
+        ]
     if context.broker.tenants.accounts:
         topics = [topic.name for topic, _ in request.topics if topic.name]
         throttle_ms = max(throttle_ms, consume_wait_ms(context.broker, ConsumeWait(topics)))

@@ -11,11 +11,14 @@ from collections.abc import Awaitable, Sequence
 from functools import lru_cache
 from struct import Struct
 
+from goqueue.broker.access.gate import Gate
+from goqueue.broker.access.needs import group_need
 from goqueue.broker.groups.offsets import CommitBegun, Refusals, begin_commit
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import coordinator_code
 from goqueue.edge.kafka.later import Answer, Later, Wait
 from goqueue.edge.kafka.wire import INT32, NO_TAGS, Reader, count, string
+from goqueue.model.access import Operation
 from goqueue.model.errors import GoQueueError
 from goqueue.model.group_commands import CommitOffsets
 from goqueue.model.groups import Membership, OffsetRow, TopicCommit
@@ -42,12 +45,28 @@ _NOT_THROTTLED = INT32.pack(0)
 class CommitOutcome:
     """What became of one request."""
 
-    __slots__ = ("_commits", "_version", "refusals")
+    __slots__ = ("_commits", "_version", "denied", "refusals")
 
     def __init__(self, version: int, commits: Sequence[TopicCommit]) -> None:
         self._version = version
         self._commits = commits
         self.refusals: Refusals = {}
+        self.denied: Refusals = {}
+        """What whoever asks may not commit; the rest is committed."""
+
+    def leave_out(self, gate: Gate, command: CommitOffsets) -> CommitOffsets:
+        """What of it whoever asks may commit. Raises NotAllowed when it is none of their group."""
+        gate.demand([group_need(Operation.READ, command.who.group)])
+        denied = gate.denied(Operation.READ, (commit.topic for commit in command.commits))
+        if not denied:
+            return command
+        self.denied = {
+            TopicPartition(commit.topic, row[0]): denied[commit.topic]
+            for commit in command.commits
+            if commit.topic in denied
+            for row in commit.rows
+        }
+        return command._replace(commits=[each for each in command.commits if each.topic not in denied])
 
     def fail(self, error: GoQueueError) -> None:
         """Refuse all of it."""
@@ -80,6 +99,7 @@ def offset_commit(context: Context, version: int, reader: Reader) -> Answer | Aw
     command = decode_commit(version, reader)
     outcome = CommitOutcome(version, command.commits)
     try:
+        command = outcome.leave_out(context.broker.gate, command)
         begun = begin_commit(context.broker, command)
     except GoQueueError as error:
         return _refused(outcome, error)
@@ -95,7 +115,8 @@ async def _opened_and_begun(outcome: CommitOutcome, beginning: Awaitable[CommitB
 
 
 def _begun(outcome: CommitOutcome, begun: CommitBegun) -> Answer:
-    outcome.refusals, committed = begun
+    outcome.refusals = {**outcome.denied, **begun.refusals}
+    committed = begun.committed
     if committed is None:
         return [outcome.encode()]
     return Later([Wait(outcome, committed)], outcome.encode)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from goqueue.broker.access.needs import topic_need
 from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.topics.verbs import alter_settings, describe_settings
 from goqueue.edge.kafka.context import Context
@@ -15,6 +16,7 @@ from goqueue.edge.kafka.errors import kafka_code, kafka_text
 from goqueue.edge.kafka.handlers.configs import Resource
 from goqueue.edge.kafka.once import done_to_each
 from goqueue.edge.kafka.schemas import Reply
+from goqueue.model.access import Operation as Rights
 from goqueue.model.errors import GoQueueError, Invalid, NotSupported
 from goqueue.model.topics import AlterSettings, DescribeSettings, SettingChange
 
@@ -87,6 +89,8 @@ async def _alter(
     try:
         if kind != Resource.TOPIC:
             raise NotSupported("only topics have settings that can be changed here")
+        # Before the topic is looked at: whether it is there is nobody's business who may not change it.
+        context.broker.gate.demand([topic_need(Rights.ALTER_CONFIGS, name)])
         command = AlterSettings(name=name, changes=changes(), validate_only=validate_only)
         await at_home(context.broker, alter_settings, command)
     except GoQueueError as error:

@@ -8,8 +8,9 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from goqueue.broker.access.needs import topic_need
 from goqueue.broker.broker import Broker
-from goqueue.broker.forwarding.at_home import at_home
+from goqueue.broker.forwarding.at_home import at_home, here
 from goqueue.broker.groups.journal import OFFSETS_TOPIC
 from goqueue.broker.storage.journal_set import journal_number
 from goqueue.broker.topics.verbs import describe_topic, ensure_topic, list_topics, topic_by_id
@@ -18,9 +19,11 @@ from goqueue.core.cluster.numbers import NOBODY, node_number
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code
 from goqueue.edge.kafka.once import done_to_each, each, once
+from goqueue.edge.kafka.rights import OPERATIONS_NOT_ASKED, cluster_operations, topic_operations
 from goqueue.edge.kafka.schemas import Reply
+from goqueue.model.access import Need, Operation, ResourceKind
 from goqueue.model.cluster import NodeId, NodeRecord, NodeState
-from goqueue.model.errors import GoQueueError, TopicNotFound
+from goqueue.model.errors import GoQueueError, NotAllowed, TopicNotFound
 from goqueue.model.ids import TopicName
 from goqueue.model.names import is_internal
 from goqueue.model.topics import (
@@ -41,15 +44,6 @@ _NAME_MAY_BE_NULL = 12
 _BROKERS_ENDPOINT = 1
 _OF_TRANSACTIONS = 1
 """The kind of name that FindCoordinator asks for; others are groups."""
-
-OPERATIONS_NOT_ASKED = -(2**31)
-# Sets of Kafka's operation numbers. There is no access control yet: whoever can connect may do all of it.
-_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = (1 << number for number in range(3, 9))
-_DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = (1 << number for number in range(10, 13))
-TOPIC_OPERATIONS = (
-    _READ | _WRITE | _CREATE | _DELETE | _ALTER | _DESCRIBE | _DESCRIBE_CONFIGS | _ALTER_CONFIGS
-)  # fmt: skip
-CLUSTER_OPERATIONS = _CREATE | _DESCRIBE | _DESCRIBE_CONFIGS | _IDEMPOTENT_WRITE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,35 +97,38 @@ async def metadata(context: Context, request: "MetadataRequest") -> MetadataRepl
     broker = context.broker
     include_topic: bool = getattr(request, "include_topic_authorized_operations", False)
     include_cluster: bool = getattr(request, "include_cluster_authorized_operations", False)
-    operations = TOPIC_OPERATIONS if include_topic else OPERATIONS_NOT_ASKED
     if request.topics is None or (request.__version__ == 0 and not request.topics):
-        views = await list_topics(broker, ListTopics())
-        topics = await done_to_each(context, views, lambda view: _known_topic(context, view, operations))
+        views = await here(broker, list_topics, ListTopics())
+        topics = await done_to_each(
+            context, views, lambda view: _known_topic(context, view, with_operations=include_topic)
+        )
     else:
         named = once(request.topics, lambda wanted: getattr(wanted, "topic_id", None) or wanted.name)
         topics = await done_to_each(
-            context, named, lambda wanted: _named_topic(context, request, wanted, operations)
+            context,
+            named,
+            lambda wanted: _named_topic(context, request, wanted, with_operations=include_topic),
         )
     return MetadataReply(
         brokers=_nodes(context),
         cluster_id=broker.cluster_id,
         controller_id=_controller(context),
         topics=topics,
-        cluster_authorized_operations=CLUSTER_OPERATIONS if include_cluster else OPERATIONS_NOT_ASKED,
+        cluster_authorized_operations=cluster_operations(context, is_asked=include_cluster),
     )
 
 
 async def _named_topic(
-    context: Context, request: "MetadataRequest", wanted: "MetadataRequestTopic", operations: int
+    context: Context, request: "MetadataRequest", wanted: "MetadataRequestTopic", *, with_operations: bool
 ) -> TopicMetadata:
     topic_id: UUID | None = getattr(wanted, "topic_id", None)
     try:
         if topic_id is not None:
-            view = await topic_by_id(context.broker, FindTopic(topic_id=topic_id))
+            view = await here(context.broker, topic_by_id, FindTopic(topic_id=topic_id))
         elif getattr(request, "allow_auto_topic_creation", True):
             view = await _ensured(context.broker, wanted.name or "")
         else:
-            view = await describe_topic(context.broker, DescribeTopic(name=wanted.name or ""))
+            view = await here(context.broker, describe_topic, DescribeTopic(name=wanted.name or ""))
     except TopicNotFound as error:
         if topic_id is None:
             return TopicMetadata(name=wanted.name or "", error_code=kafka_code(error))
@@ -139,18 +136,19 @@ async def _named_topic(
         return TopicMetadata(name=no_name, topic_id=topic_id, error_code=ErrorCode.unknown_topic_id)
     except GoQueueError as error:
         return TopicMetadata(name=wanted.name or "", topic_id=topic_id, error_code=kafka_code(error))
-    return await _known_topic(context, view, operations)
+    return await _known_topic(context, view, with_operations=with_operations)
 
 
 async def _ensured(broker: Broker, name: str) -> TopicView:
     """A topic that is there, which every node knows, or one that is made now by whoever decides on that."""
     command = EnsureTopic(name=name)
+    broker.gate.demand([topic_need(Operation.DESCRIBE, name)])
     if TopicName(name) in broker.metadata.topics or not broker.config.auto_create_topics:
         return await ensure_topic(broker, command)
     return await at_home(broker, ensure_topic, command)
 
 
-async def _known_topic(context: Context, view: TopicView, operations: int) -> TopicMetadata:
+async def _known_topic(context: Context, view: TopicView, *, with_operations: bool) -> TopicMetadata:
     place = partial(partition_at, context.broker.node_number, context.broker.metadata.nodes)
     partitions = await each(context, view.partitions, place)
     return TopicMetadata(
@@ -158,7 +156,7 @@ async def _known_topic(context: Context, view: TopicView, operations: int) -> To
         topic_id=view.topic_id,
         is_internal=is_internal(view.name),
         partitions=partitions,
-        topic_authorized_operations=operations,
+        topic_authorized_operations=topic_operations(context, view.name, is_asked=with_operations),
     )
 
 
@@ -207,7 +205,7 @@ async def describe_cluster(context: Context, request: "DescribeClusterRequest") 
         cluster_id=broker.cluster_id,
         controller_id=_controller(context),
         brokers=_nodes(context) if asks_for_brokers else (),
-        cluster_authorized_operations=CLUSTER_OPERATIONS if include else OPERATIONS_NOT_ASKED,
+        cluster_authorized_operations=cluster_operations(context, is_asked=include),
         error_code=ErrorCode.none if asks_for_brokers else ErrorCode.mismatched_endpoint_type,
         error_message=None if asks_for_brokers else "this door lists brokers, not controllers",
     )
@@ -253,6 +251,11 @@ async def find_coordinator(context: Context, request: "FindCoordinatorRequest") 
 def _coordinator(context: Context, journals: TopicName, key: str) -> Coordinator:
     """By its name alone, so that it is the same for whoever asks wherever: what a node keeps stays there."""
     broker = context.broker
+    kind = ResourceKind.TRANSACTIONAL_ID if journals == TRANSACTIONS_TOPIC else ResourceKind.GROUP
+    try:
+        broker.gate.demand([Need(Operation.DESCRIBE, kind, key)] if key else ())
+    except NotAllowed as error:
+        return Coordinator(key=key, node_id=NOBODY, host="", port=NOBODY, error_code=kafka_code(error))
     if not broker.is_one_of_several:
         return Coordinator(key=key, node_id=broker.node_number, host=context.host, port=context.port)
     topic = broker.metadata.topics.get(journals)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from goqueue.broker.access.needs import cluster_need, topic_need
 from goqueue.broker.broker import Broker
 from goqueue.broker.topics.verbs import describe_settings
 from goqueue.core.cluster.isr import min_isr_with
@@ -14,6 +15,7 @@ from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
 from goqueue.edge.kafka.once import each, once
 from goqueue.edge.kafka.schemas import Reply
+from goqueue.model.access import Operation
 from goqueue.model.errors import GoQueueError, Invalid, NotSupported
 from goqueue.model.topics import DescribeSettings, SettingView
 
@@ -98,10 +100,12 @@ def _describe(
     kind, name = int(wanted.resource_type), wanted.resource_name
     try:
         if kind == Resource.TOPIC:
+            context.broker.gate.demand([topic_need(Operation.DESCRIBE_CONFIGS, name)])
             entries = topic_entries(
                 context.broker, name, with_synonyms=with_synonyms, with_documentation=with_documentation
             )
         elif kind == Resource.BROKER:
+            context.broker.gate.demand([cluster_need(Operation.DESCRIBE_CONFIGS)])
             entries = _node_entries(context.broker, name)
         else:
             raise NotSupported(f"resources of type {kind} have no settings here")

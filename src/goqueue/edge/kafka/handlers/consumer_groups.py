@@ -11,13 +11,13 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from goqueue.broker.forwarding.at_home import here
 from goqueue.broker.groups.consumer_heartbeat import JOIN, STEP_OUT, consumer_heartbeat
 from goqueue.broker.groups.verbs import describe_group
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import coordinator_code, kafka_text
-from goqueue.edge.kafka.handlers.cluster import OPERATIONS_NOT_ASKED
-from goqueue.edge.kafka.handlers.groups_admin import GROUP_OPERATIONS
 from goqueue.edge.kafka.once import each, once
+from goqueue.edge.kafka.rights import group_operations
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.errors import GoQueueError, GroupNotFound, Invalid, UnsupportedAssignor
 from goqueue.model.group_commands import ConsumerHeartbeat, DescribeGroup
@@ -70,7 +70,7 @@ async def consumer_group_heartbeat(
     interval = context.broker.config.groups.consumer_heartbeat_ms * _MILLISECOND
     try:
         command = _command(context, request)
-        told = await consumer_heartbeat(context.broker, command)
+        told = await here(context.broker, consumer_heartbeat, command)
     except GoQueueError as error:
         return HeartbeatReply(
             member_id=request.member_id,
@@ -198,12 +198,14 @@ class DescribeReply(Reply):
 
 async def consumer_group_describe(context: Context, request: "ConsumerGroupDescribeRequest") -> DescribeReply:
     """State and members of groups that the broker assigns to, those of HTTP too; no others."""
-    operations = GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_NOT_ASKED
+    include = request.include_authorized_operations
     return DescribeReply(
         groups=await each(
             context,
             once(request.group_ids),
-            lambda name: described(context, name, _DESCRIBED_KINDS, operations),
+            lambda name: described(
+                context, name, _DESCRIBED_KINDS, group_operations(context, name, is_asked=include)
+            ),
         )
     )
 
@@ -213,7 +215,7 @@ def described(
 ) -> DescribedConsumerGroup:
     """A group of some kinds; one of another kind is not found."""
     try:
-        view = describe_group(context.broker, DescribeGroup(group=name))
+        view = here(context.broker, describe_group, DescribeGroup(group=name))
         if view.kind not in kinds:
             raise GroupNotFound(name)
     except GoQueueError as error:

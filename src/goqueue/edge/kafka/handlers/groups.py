@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from goqueue.broker.forwarding.at_home import here
 from goqueue.broker.groups import verbs as groups
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import coordinator_code
@@ -68,7 +69,7 @@ async def join_group(context: Context, request: "JoinGroupRequest") -> JoinGroup
         may_skip_assignment=request.__version__ >= _MAY_SKIP_ASSIGNMENT,
     )
     try:
-        joined = await groups.join_group(context.broker, command)
+        joined = await here(context.broker, groups.join_group, command)
     except MemberIdRequired as error:
         return JoinGroupReply(member_id=error.member_id, error_code=coordinator_code(error))
     except GoQueueError as error:
@@ -107,7 +108,7 @@ async def sync_group(context: Context, request: "SyncGroupRequest") -> SyncGroup
         assignments=[(given.member_id, bytes(given.assignment)) for given in request.assignments],
     )
     try:
-        synced = await groups.sync_group(context.broker, command)
+        synced = await here(context.broker, groups.sync_group, command)
     except GoQueueError as error:
         return SyncGroupReply(error_code=coordinator_code(error))
     return SyncGroupReply(
@@ -125,7 +126,7 @@ async def heartbeat(context: Context, request: "HeartbeatRequest") -> HeartbeatR
     instance_id: str | None = getattr(request, "group_instance_id", None)
     who = Membership(request.group_id, request.member_id, request.generation_id, instance_id)
     try:
-        groups.heartbeat(context.broker, Heartbeat(who))
+        here(context.broker, groups.heartbeat, Heartbeat(who))
     except GoQueueError as error:
         return HeartbeatReply(error_code=coordinator_code(error))
     return HeartbeatReply()
@@ -155,7 +156,9 @@ async def leave_group(context: Context, request: "LeaveGroupRequest") -> LeaveGr
             context, request.members, lambda member: Leaver(member.member_id, member.group_instance_id)
         )
     try:
-        errors = await groups.leave_group(context.broker, LeaveGroup(group=request.group_id, leavers=leavers))
+        errors = await here(
+            context.broker, groups.leave_group, LeaveGroup(group=request.group_id, leavers=leavers)
+        )
     except GoQueueError as error:
         return LeaveGroupReply(error_code=coordinator_code(error))
     left = await each(context, zip(leavers, errors, strict=True), _left)

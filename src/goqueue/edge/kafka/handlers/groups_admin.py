@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from goqueue.broker.forwarding.at_home import here
 from goqueue.broker.groups import verbs as groups
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import coordinator_code
-from goqueue.edge.kafka.handlers.cluster import OPERATIONS_NOT_ASKED
 from goqueue.edge.kafka.once import done_to_each, each, once
+from goqueue.edge.kafka.rights import group_operations
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.errors import GoQueueError, GroupNotFound
 from goqueue.model.group_commands import DeleteGroup, DescribeGroup, ListGroups
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from kio.schema.describe_groups.v5.request import DescribeGroupsRequest
     from kio.schema.list_groups.v5.request import ListGroupsRequest
 
-_READ, _DELETE, _DESCRIBE = 1 << 3, 1 << 6, 1 << 8
-GROUP_OPERATIONS = _READ | _DELETE | _DESCRIBE
 _TYPE_OF_KIND = {
     GroupKind.CLASSIC: "classic",
     GroupKind.CONSUMER: "consumer",
@@ -59,15 +58,18 @@ class DescribeGroupsReply(Reply):
 async def describe_groups(context: Context, request: "DescribeGroupsRequest") -> DescribeGroupsReply:
     """State and members of each group asked for."""
     include: bool = getattr(request, "include_authorized_operations", False)
-    operations = GROUP_OPERATIONS if include else OPERATIONS_NOT_ASKED
     return DescribeGroupsReply(
-        groups=await each(context, once(request.groups), lambda name: _described(context, name, operations))
+        groups=await each(
+            context,
+            once(request.groups),
+            lambda name: _described(context, name, group_operations(context, name, is_asked=include)),
+        )
     )
 
 
 def _described(context: Context, name: str, operations: int) -> DescribedGroup:
     try:
-        view = groups.describe_group(context.broker, DescribeGroup(group=name))
+        view = here(context.broker, groups.describe_group, DescribeGroup(group=name))
         if view.kind is not GroupKind.CLASSIC:
             raise GroupNotFound(name)
     except GroupNotFound:
@@ -122,7 +124,7 @@ async def list_groups(context: Context, request: "ListGroupsRequest") -> ListGro
     states = {state.lower() for state in getattr(request, "states_filter", ())}
     types = {kind.lower() for kind in getattr(request, "types_filter", ())}
     try:
-        listed = groups.list_groups(context.broker, ListGroups())
+        listed = here(context.broker, groups.list_groups, ListGroups())
     except GoQueueError as error:
         return ListGroupsReply(error_code=coordinator_code(error))
     found = (
@@ -164,7 +166,7 @@ async def delete_groups(context: Context, request: "DeleteGroupsRequest") -> Del
 
 async def _delete(context: Context, name: str) -> DeletedGroup:
     try:
-        await groups.delete_group(context.broker, DeleteGroup(group=name))
+        await here(context.broker, groups.delete_group, DeleteGroup(group=name))
     except GoQueueError as error:
         return DeletedGroup(group_id=name, error_code=coordinator_code(error))
     return DeletedGroup(group_id=name)

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from goqueue.broker.access.needs import group_need
 from goqueue.broker.groups.offsets import delete_offsets, fetch_offsets, unstable_offsets
 from goqueue.edge.kafka.context import Context
-from goqueue.edge.kafka.errors import coordinator_code
+from goqueue.edge.kafka.errors import coordinator_code, kafka_code
 from goqueue.edge.kafka.once import done_to_each, each, once
 from goqueue.edge.kafka.schemas import Reply
+from goqueue.model.access import Operation
 from goqueue.model.errors import GoQueueError
 from goqueue.model.group_commands import DeleteOffsets, FetchOffsets, ListUnstable
 from goqueue.model.groups import NO_GENERATION, Membership, OffsetRow, TopicCommit
@@ -88,8 +90,13 @@ async def _committed(
     stable: bool,
 ) -> CommittedGroup:
     wanted = None if topics is None else [(TopicName(t.name), t.partition_indexes) for t in topics]
+    gate = context.broker.gate
+    denied = gate.denied(Operation.DESCRIBE, (topic for topic, _ in wanted or ()))
     try:
-        found = await fetch_offsets(context.broker, FetchOffsets(group=group, wanted=wanted, who=who))
+        gate.demand([group_need(Operation.DESCRIBE, group)])
+        seen = None if wanted is None else [row for row in wanted if row[0] not in denied]
+        found = await fetch_offsets(context.broker, FetchOffsets(group=group, wanted=seen, who=who))
+        denied |= gate.denied(Operation.DESCRIBE, (commit.topic for commit in found))
     except GoQueueError as error:
         # The oldest version has room for an error only next to a partition.
         code = coordinator_code(error)
@@ -106,7 +113,15 @@ async def _committed(
         tell_row = partial(_told, commit.topic, unstable) if unstable else _partition
         return CommittedTopic(name=commit.topic, partitions=await each(context, commit.rows, tell_row))
 
-    return CommittedGroup(group_id=group, topics=await done_to_each(context, found, tell))
+    told = await done_to_each(context, [each for each in found if each.topic not in denied], tell)
+    unseen = [
+        CommittedTopic(
+            name=topic, partitions=tuple(_refused(kafka_code(denied[topic]), number) for number in numbers)
+        )
+        for topic, numbers in wanted or ()
+        if topic in denied
+    ]
+    return CommittedGroup(group_id=group, topics=(*told, *unseen))
 
 
 def _told(topic: TopicName, unstable: Collection[TopicPartition], row: OffsetRow) -> CommittedPartition:
@@ -152,9 +167,13 @@ class OffsetDeleteReply(Reply):
 async def offset_delete(context: Context, request: "OffsetDeleteRequest") -> OffsetDeleteReply:
     """Forget committed offsets of topics that no member reads."""
     unwanted = [(TopicName(t.name), [p.partition_index for p in t.partitions]) for t in request.topics]
+    gate = context.broker.gate
     try:
-        refused = await delete_offsets(
-            context.broker, DeleteOffsets(group=request.group_id, unwanted=unwanted)
+        gate.demand([group_need(Operation.DELETE, request.group_id)])
+        refused = dict[TopicName, GoQueueError](gate.denied(Operation.READ, (topic for topic, _ in unwanted)))
+        allowed = [row for row in unwanted if row[0] not in refused]
+        refused |= await delete_offsets(
+            context.broker, DeleteOffsets(group=request.group_id, unwanted=allowed)
         )
     except GoQueueError as error:
         return OffsetDeleteReply(error_code=coordinator_code(error))

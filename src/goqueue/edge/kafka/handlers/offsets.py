@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kio.schema.errors import ErrorCode
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import here
 from goqueue.broker.read.find_offset import end_of_epoch, find_offset
 from goqueue.broker.read.show_written import show_written
 from goqueue.broker.topics.verbs import delete_records as delete_records_before
@@ -15,6 +16,7 @@ from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code
 from goqueue.edge.kafka.once import done_to_each, each, once
 from goqueue.edge.kafka.schemas import Reply
+from goqueue.model.access import Operation
 from goqueue.model.commands import FindEpochEnd, FindOffset, FoundOffset, ShowWritten, Spot
 from goqueue.model.errors import GoQueueError, Invalid
 from goqueue.model.ids import TopicName, TopicPartition, places_of
@@ -65,7 +67,13 @@ async def list_offsets(context: Context, request: "ListOffsetsRequest") -> ListO
     is_committed = getattr(request, "isolation_level", 0) == _READ_COMMITTED
     isolation = Isolation.COMMITTED if is_committed else Isolation.UNCOMMITTED
     # All in one round, where it is needed: each look-up would else ask for one of its own.
-    asked = [source for topic in request.topics for source in _sources(topic.name, topic.partitions)]
+    denied = context.broker.gate.denied(Operation.DESCRIBE, (topic.name for topic in request.topics))
+    asked = [
+        source
+        for topic in request.topics
+        if TopicName(topic.name) not in denied
+        for source in _sources(topic.name, topic.partitions)
+    ]
     await show_written(context.broker, ShowWritten(sources=asked))
     topics = []
     for topic in request.topics:
@@ -102,12 +110,12 @@ async def _find(
     epoch: int = getattr(wanted, "current_leader_epoch", _NO_EPOCH)
     if wanted.timestamp == _LATEST_TIERED:
         # There are no tiers; but whoever asks is told if the partition is not there, or no longer as it was.
-        await find_offset(broker, FindOffset(source=source, spot=Spot.EARLIEST, leader_epoch=epoch))
+        await here(broker, find_offset, FindOffset(source=source, spot=Spot.EARLIEST, leader_epoch=epoch))
         return FoundOffset(-1)
     if spot is None:
         raise Invalid(f"{wanted.timestamp} is not a time, nor a spot in the log")
-    return await find_offset(
-        broker, FindOffset(source=source, spot=spot, isolation=isolation, leader_epoch=epoch)
+    return await here(
+        broker, find_offset, FindOffset(source=source, spot=spot, isolation=isolation, leader_epoch=epoch)
     )
 
 
@@ -134,9 +142,11 @@ async def offset_for_leader_epoch(
     context: Context, request: "OffsetForLeaderEpochRequest"
 ) -> OffsetForLeaderEpochReply:
     """Where an epoch ended, so that a reader can see whether its log and ours are still the same."""
+    denied = context.broker.gate.denied(Operation.DESCRIBE, (topic.topic for topic in request.topics))
     asked = [
         TopicPartition(TopicName(topic.topic), wanted.partition)
         for topic in request.topics
+        if TopicName(topic.topic) not in denied
         for wanted in topic.partitions
     ]
     await show_written(context.broker, ShowWritten(sources=asked))
@@ -151,8 +161,9 @@ async def offset_for_leader_epoch(
 def _epoch_end(broker: Broker, topic: str, wanted: "OffsetForLeaderPartition") -> EpochEnd:
     source = TopicPartition(TopicName(topic), wanted.partition)
     try:
-        epoch, end_offset = end_of_epoch(
+        epoch, end_offset = here(
             broker,
+            end_of_epoch,
             FindEpochEnd(source=source, epoch=wanted.leader_epoch, leader_epoch=wanted.current_leader_epoch),
         )
     except GoQueueError as error:
@@ -192,8 +203,8 @@ async def delete_records(context: Context, request: "DeleteRecordsRequest") -> D
 async def _delete(broker: Broker, topic: str, wanted: "DeleteRecordsPartition") -> PartitionStart:
     target = TopicPartition(TopicName(topic), wanted.partition_index)
     try:
-        start_offset = await delete_records_before(
-            broker, DeleteRecords(target=target, before_offset=wanted.offset)
+        start_offset = await here(
+            broker, delete_records_before, DeleteRecords(target=target, before_offset=wanted.offset)
         )
     except GoQueueError as error:
         return PartitionStart(partition_index=wanted.partition_index, error_code=kafka_code(error))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from goqueue.broker.forwarding.at_home import here
 from goqueue.broker.producers import describe_producers as producers_of
 from goqueue.broker.producers import init_producer
 from goqueue.broker.transactions.verbs import init_transactional
@@ -39,9 +40,13 @@ async def init_producer_id(context: Context, request: "InitProducerIdRequest") -
     """A new producer id; for a transactional id the next epoch of the one it has."""
     try:
         if request.transactional_id is None:
-            producer = ProducerEpoch(await init_producer(context.broker, TakeProducerId()), _FIRST_EPOCH)
+            producer = ProducerEpoch(
+                await here(context.broker, init_producer, TakeProducerId()), _FIRST_EPOCH
+            )
         else:
-            producer = await init_transactional(context.broker, _command(request, request.transactional_id))
+            producer = await here(
+                context.broker, init_transactional, _command(request, request.transactional_id)
+            )
     except GoQueueError as error:
         return InitProducerIdReply(
             producer_id=NO_PRODUCER,
@@ -107,8 +112,10 @@ async def describe_producers(context: Context, request: "DescribeProducersReques
 
 def _producers(context: Context, topic: str, partition: int) -> PartitionProducers:
     try:
-        found = producers_of(
-            context.broker, DescribeProducers(source=TopicPartition(TopicName(topic), partition))
+        found = here(
+            context.broker,
+            producers_of,
+            DescribeProducers(source=TopicPartition(TopicName(topic), partition)),
         )
     except GoQueueError as error:
         return PartitionProducers(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kio.schema.errors import ErrorCode
 
+from goqueue.broker.forwarding.at_home import here
 from goqueue.broker.moving.electing import elect_leaders
 from goqueue.broker.moving.reassigning import cancel_move, list_moving, reassign
 from goqueue.core.cluster.numbers import node_number
@@ -98,14 +99,14 @@ async def _order(context: Context, moves: list[WantedMove], *, may_change: bool)
         replaces=True,
         keeps_copies=not may_change,
     )
-    await reassign(context.broker, command)
+    await here(context.broker, reassign, command)
 
 
 async def _alter(context: Context, wanted: _Wanted, *, may_change: bool) -> ReassignedPartition:
     source = wanted.source
     try:
         if wanted.replicas is None:
-            await cancel_move(context.broker, CancelMove(source=source))
+            await here(context.broker, cancel_move, CancelMove(source=source))
         else:
             await _order(context, [_move(context, wanted)], may_change=may_change)
     except GoQueueError as error:
@@ -147,7 +148,7 @@ async def list_partition_reassignments(
             for topic in request.topics
             for number in topic.partition_indexes
         ]
-    moving = await list_moving(context.broker, ListMoving(sources=sources))
+    moving = await here(context.broker, list_moving, ListMoving(sources=sources))
     shown = [
         (
             one.source,
@@ -197,7 +198,7 @@ async def elect_leaders_of(context: Context, request: "ElectLeadersRequest") -> 
     is_unclean = getattr(request, "election_type", 0) == _UNCLEAN
     try:
         command = ElectLeaders(sources=sources, is_unclean=is_unclean, wait_ms=wait_ms)
-        elections = await elect_leaders(context.broker, command)
+        elections = await here(context.broker, elect_leaders, command)
     except NotSupported:
         # One node leads everything, as it should.
         elections_of_one = [(source, _not_needed(source)) for source in sources or ()]

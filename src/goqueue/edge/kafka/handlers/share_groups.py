@@ -3,18 +3,18 @@
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from goqueue.broker.forwarding.at_home import here
 from goqueue.broker.queue.share_groups import JOIN, LEAVE, share_heartbeat
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import coordinator_code, kafka_text
-from goqueue.edge.kafka.handlers.cluster import OPERATIONS_NOT_ASKED
 from goqueue.edge.kafka.handlers.consumer_groups import (
     DescribeReply,
     HeartbeatReply,
     assignment_of,
     described,
 )
-from goqueue.edge.kafka.handlers.groups_admin import GROUP_OPERATIONS
 from goqueue.edge.kafka.once import each, once
+from goqueue.edge.kafka.rights import group_operations
 from goqueue.model.errors import GoQueueError, Invalid
 from goqueue.model.group_commands import ShareHeartbeat
 from goqueue.model.groups import GroupKind
@@ -31,8 +31,9 @@ async def share_group_heartbeat(context: Context, request: "ShareGroupHeartbeatR
     interval = context.broker.config.groups.consumer_heartbeat_ms * _MILLISECOND
     try:
         _check(request)
-        told = await share_heartbeat(
+        told = await here(
             context.broker,
+            share_heartbeat,
             ShareHeartbeat(
                 group=request.group_id,
                 member_id=request.member_id,
@@ -74,10 +75,12 @@ def _check(request: "ShareGroupHeartbeatRequest") -> None:
 
 async def share_group_describe(context: Context, request: "ShareGroupDescribeRequest") -> DescribeReply:
     """State and members of share groups; of no others."""
-    operations = GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_NOT_ASKED
+    include = request.include_authorized_operations
     kinds = (GroupKind.SHARE,)
     return DescribeReply(
         groups=await each(
-            context, once(request.group_ids), lambda name: described(context, name, kinds, operations)
+            context,
+            once(request.group_ids),
+            lambda name: described(context, name, kinds, group_operations(context, name, is_asked=include)),
         )
     )

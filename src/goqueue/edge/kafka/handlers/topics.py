@@ -7,13 +7,15 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker.forwarding.at_home import at_home
+from goqueue.broker.access.needs import topic_need
+from goqueue.broker.forwarding.at_home import at_home, here
 from goqueue.broker.topics.verbs import add_partitions, create_topic, delete_topic, topic_by_id
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
 from goqueue.edge.kafka.handlers.configs import ConfigEntry, topic_entries
 from goqueue.edge.kafka.once import done_to_each
 from goqueue.edge.kafka.schemas import Reply
+from goqueue.model.access import Operation
 from goqueue.model.errors import GoQueueError, InvalidAssignment, InvalidReplication, TopicNotFound
 from goqueue.model.topics import AddPartitions, CreateTopic, DeleteTopic, FindTopic, TopicView
 
@@ -57,7 +59,8 @@ async def _create(context: Context, wanted: "CreatableTopic", *, validate_only: 
     try:
         command = _command(context, wanted, validate_only=validate_only)
         view = await at_home(context.broker, create_topic, command)
-        entries = () if validate_only else topic_entries(context.broker, view.name)
+        may_see = context.broker.gate.lets(topic_need(Operation.DESCRIBE_CONFIGS, view.name))
+        entries = () if validate_only or not may_see else topic_entries(context.broker, view.name)
     except GoQueueError as error:
         return CreatedTopic(name=wanted.name, error_code=kafka_code(error), error_message=kafka_text(error))
     return CreatedTopic(
@@ -65,7 +68,8 @@ async def _create(context: Context, wanted: "CreatableTopic", *, validate_only: 
         topic_id=None if validate_only else view.topic_id,
         num_partitions=len(view.partitions),
         replication_factor=_copies(context, view, command),
-        configs=entries,
+        configs=entries if may_see else None,
+        topic_config_error_code=0 if may_see else ErrorCode.topic_authorization_failed.value,
     )
 
 
@@ -163,7 +167,7 @@ async def delete_topics(context: Context, request: "DeleteTopicsRequest") -> Del
 async def _delete(context: Context, name: str | None, topic_id: UUID | None) -> DeletedTopic:
     try:
         if name is None and topic_id is not None:
-            name = (await topic_by_id(context.broker, FindTopic(topic_id=topic_id))).name
+            name = (await here(context.broker, topic_by_id, FindTopic(topic_id=topic_id))).name
         await at_home(context.broker, delete_topic, DeleteTopic(name=name or ""))
     except GoQueueError as error:
         is_unknown_id = name is None and isinstance(error, TopicNotFound)

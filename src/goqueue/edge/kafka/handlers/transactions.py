@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from kio.schema.errors import ErrorCode
 
+from goqueue.broker.access.needs import group_need
+from goqueue.broker.forwarding.at_home import here
+from goqueue.broker.groups.offsets import Refusals
 from goqueue.broker.slices import Slices
 from goqueue.broker.transactions.verbs import (
     add_group,
@@ -17,9 +20,10 @@ from goqueue.broker.transactions.verbs import (
     verify_partition,
 )
 from goqueue.edge.kafka.context import Context
-from goqueue.edge.kafka.errors import coordinator_code, transaction_code
+from goqueue.edge.kafka.errors import coordinator_code, kafka_code, transaction_code
 from goqueue.edge.kafka.once import done_to_each, each, once
 from goqueue.edge.kafka.schemas import Reply
+from goqueue.model.access import Operation
 from goqueue.model.errors import GoQueueError, InvalidTransactionState, NotFound, PartitionNotFound
 from goqueue.model.groups import NO_GENERATION, Membership, TopicCommit
 from goqueue.model.ids import NO_PRODUCER, ProducerId, TopicName, TopicPartition
@@ -130,11 +134,15 @@ async def _add(
     *,
     knows_fenced: bool,
 ) -> dict[TopicPartition, ErrorCode]:
+    denied = context.broker.gate.denied(Operation.WRITE, (target.topic for target in targets))
+    if denied:
+        return {t: kafka_code(denied[t.topic]) for t in targets if t.topic in denied}
     if missing := await _missing(context, targets):
         return missing
     try:
-        await add_partitions(
+        await here(
             context.broker,
+            add_partitions,
             AddPartitionsToTransaction(transactional_id=transactional_id, producer=producer, targets=targets),
         )
     except GoQueueError as error:
@@ -154,8 +162,9 @@ async def _verify(
     slices = Slices(context.broker.clock)
     for target in targets:
         try:
-            await verify_partition(
+            await here(
                 context.broker,
+                verify_partition,
                 VerifyPartition(transactional_id=transactional_id, producer=producer, target=target),
             )
             codes[target] = ErrorCode.none
@@ -206,8 +215,9 @@ async def add_offsets_to_txn(context: Context, request: "AddOffsetsToTxnRequest"
     """A group whose offsets the transaction will commit."""
     producer = ProducerEpoch(ProducerId(request.producer_id), request.producer_epoch)
     try:
-        await add_group(
+        await here(
             context.broker,
+            add_group,
             AddGroupToTransaction(
                 transactional_id=request.transactional_id, producer=producer, group=request.group_id
             ),
@@ -231,13 +241,15 @@ async def end_txn(context: Context, request: "EndTxnRequest") -> EndReply:
     marker = Marker.COMMIT if request.committed else Marker.ABORT
     try:
         if request.__version__ >= _SECOND_PROTOCOL:
-            producer = await end_and_bump(
+            producer = await here(
                 context.broker,
+                end_and_bump,
                 EndAndBump(transactional_id=request.transactional_id, producer=producer, marker=marker),
             )
         else:
-            await end_transaction(
+            await here(
                 context.broker,
+                end_transaction,
                 EndTransaction(transactional_id=request.transactional_id, producer=producer, marker=marker),
             )
     except GoQueueError as error:
@@ -290,13 +302,24 @@ async def txn_offset_commit(context: Context, request: "TxnOffsetCommitRequest")
     codes: Mapping[TopicPartition, ErrorCode] = {}
     all_refused = ErrorCode.none
     try:
-        refusals = await pend_offsets(
+        gate = context.broker.gate
+        gate.demand([group_need(Operation.READ, who.group)])
+        refusals: Refusals = {}
+        if denied := gate.denied(Operation.READ, (commit.topic for commit in commits)):
+            refusals = {
+                TopicPartition(topic, row[0]): denied[topic]
+                for topic, rows in commits
+                if topic in denied
+                for row in rows
+            }
+        refusals |= await here(
             context.broker,
+            pend_offsets,
             PendOffsets(
                 transactional_id=request.transactional_id,
                 producer=producer,
                 who=who,
-                commits=commits,
+                commits=[commit for commit in commits if commit.topic not in denied],
                 may_join=request.__version__ >= _SECOND_PROTOCOL,
             ),
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from goqueue.broker.forwarding.at_home import here
 from goqueue.broker.transactions.verbs import abort_open_in
 from goqueue.broker.transactions.views import describe_transaction, list_transactions
 from goqueue.edge.kafka.context import Context
@@ -67,7 +68,9 @@ async def describe_transactions(
 
 def _described(context: Context, transactional_id: str) -> DescribedTransaction:
     try:
-        view = describe_transaction(context.broker, DescribeTransaction(transactional_id=transactional_id))
+        view = here(
+            context.broker, describe_transaction, DescribeTransaction(transactional_id=transactional_id)
+        )
     except GoQueueError as error:
         return DescribedTransaction(
             transactional_id=transactional_id,
@@ -113,7 +116,7 @@ async def list_transactional_ids(
 ) -> ListTransactionsReply:
     """Transactional ids, by state, by producer, by how long they have been open."""
     try:
-        views = await list_transactions(context.broker, ListTransactions())
+        views = await here(context.broker, list_transactions, ListTransactions())
     except GoQueueError as error:
         return ListTransactionsReply(error_code=transaction_code(error))
     now_ms = context.broker.clock.wall_ms()
@@ -189,7 +192,7 @@ async def _mark(context: Context, marker: "WritableTxnMarker", topic: str, parti
             raise InvalidTransactionState("only the coordinator commits, all of a transaction at once")
         target = TopicPartition(TopicName(topic), partition)
         producer = ProducerEpoch(ProducerId(marker.producer_id), marker.producer_epoch)
-        await abort_open_in(context.broker, AbortOpenIn(target=target, producer=producer))
+        await here(context.broker, abort_open_in, AbortOpenIn(target=target, producer=producer))
     except GoQueueError as error:
         return MarkedPartition(partition_index=partition, error_code=transaction_code(error))
     return MarkedPartition(partition_index=partition, error_code=ErrorCode.none)

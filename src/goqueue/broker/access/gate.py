@@ -1,0 +1,67 @@
+"""The one place where it is asked whether somebody may do something.
+
+Doors say who asks, for as long as a request is begun and in all tasks that come of it; what the broker does
+for itself, or for another node that has asked already, is asked by nobody. Until permissions are turned on
+nobody is ever named, and a look at an empty variable is all that it costs.
+"""
+
+from collections.abc import Iterable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from goqueue.broker.access.needs import needs_of, shown_of
+from goqueue.core.access.rules import RuleBook
+from goqueue.model.access import THE_CLUSTER, Asking, Need, Operation, ResourceKind, refusal
+from goqueue.model.errors import NotAllowed
+from goqueue.model.ids import TopicName
+from goqueue.model.places import Command
+
+T = TypeVar("T")
+_CREATE_ANY = Need(Operation.CREATE, ResourceKind.CLUSTER, THE_CLUSTER)
+
+ASKING: Final[ContextVar[Asking | None]] = ContextVar("asking", default=None)
+"""Who asks, where it matters."""
+
+
+@dataclass(slots=True)
+class Gate:
+    book: RuleBook = field(default_factory=RuleBook)
+
+    def demand(self, needs: Iterable[Need]) -> None:
+        """Raises NotAllowed unless whoever asks may do all of that."""
+        asking = ASKING.get()
+        if asking is not None:
+            for need in needs:
+                if not self._allows(asking, need):
+                    raise refusal(asking, need)
+
+    def denied(self, operation: Operation, topics: Iterable[str | None]) -> dict[TopicName, NotAllowed]:
+        """Of topics those with which whoever asks may not do that, and what they hear."""
+        asking = ASKING.get()
+        if asking is None:
+            return {}
+        needs = (Need(operation, ResourceKind.TOPIC, topic) for topic in set(topics) if topic)
+        refused = (need for need in needs if not self._allows(asking, need))
+        return {TopicName(need.name): refusal(asking, need) for need in refused}
+
+    def admit(self, command: Command) -> None:
+        """Raises NotAllowed unless whoever asks may have the command run."""
+        if ASKING.get() is not None:
+            self.demand(needs_of(command))
+
+    def shown(self, command: Command, reply: T) -> T:
+        """What of an answer whoever asks may see."""
+        return reply if ASKING.get() is None else shown_of(command, reply, self.lets)
+
+    def lets(self, need: Need) -> bool:
+        """Whether whoever asks may do that."""
+        asking = ASKING.get()
+        return asking is None or self._allows(asking, need)
+
+    def _allows(self, asking: Asking, need: Need) -> bool:
+        if self.book.allows(asking, need):
+            return True
+        # Whoever may create in the cluster may create any topic.
+        is_creation = need.operation is Operation.CREATE and need.kind is ResourceKind.TOPIC
+        return is_creation and self.book.allows(asking, _CREATE_ANY)
