@@ -8,7 +8,7 @@ there at all are damage (`log/damage.py`): then nothing is changed on the disk.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise, zip_longest
 from uuid import UUID
@@ -102,13 +102,14 @@ def recover(
     good in memory and yet be lost, so it is cut off. It is also how a log is cut (`log/cutting.py`). What
     was written in one step goes together, so it may end before the limit.
     """
-    snapshots = load_snapshots(disk, folder)
+    names = disk.list(folder)
+    snapshots = load_snapshots(disk, folder, names)
     owner = owner_of(snapshots)
     if owner is not None and topic_id not in (None, owner):
         return Recovered(is_new=False, owner=owner, damage=of_another(owner))
-    found = _find_logs(disk, folder)
+    found = _find_logs(disk, folder, names)
     bases = list(found)
-    vouched_ends = [end for end in (vouched_offset(disk, folder), vouched_end) if end is not None]
+    vouched_ends = [end for end in (vouched_offset(disk, folder, names), vouched_end) if end is not None]
     vouched_end = max(vouched_ends, default=None)
     snapshot = _newest_fitting(snapshots, found)
     recovered = Recovered(is_new=not bases and vouched_end is None, owner=owner)
@@ -204,15 +205,19 @@ def _tell_losses(
 
 def find_bases(disk: Disk, folder: str) -> list[int]:
     """The base offsets of the segments in a folder, rising."""
-    names = [name for name in disk.list(folder) if _NAME.fullmatch(name)]
-    return sorted(int(name.removesuffix(LOG_SUFFIX)) for name in names if name.endswith(LOG_SUFFIX))
+    return _bases(disk.list(folder))
 
 
-def _find_logs(disk: Disk, folder: str) -> dict[int, int]:
+def _bases(names: Iterable[str]) -> list[int]:
+    segments = [name for name in names if _NAME.fullmatch(name)]
+    return sorted(int(name.removesuffix(LOG_SUFFIX)) for name in segments if name.endswith(LOG_SUFFIX))
+
+
+def _find_logs(disk: Disk, folder: str, names: Iterable[str]) -> dict[int, int]:
     """The segments in a folder, rising: base offset and size of each. What has no log any more goes."""
-    bases = find_bases(disk, folder)
+    bases = _bases(names)
     known = set(bases)
-    for name in disk.list(folder):
+    for name in names:
         if _NAME.fullmatch(name) and int(name.partition(".")[0]) not in known:
             disk.remove(f"{folder}/{name}")
     sizes: dict[int, int] = {}

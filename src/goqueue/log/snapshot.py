@@ -101,9 +101,10 @@ def nothing_before(
     )
 
 
-def load_snapshots(disk: Disk, folder: str) -> list[Snapshot]:
-    """The recovery points that can be read, newest first."""
-    found = [_parse(disk.read_whole(f"{folder}/{name}") or b"") for name in reversed(_names(disk, folder))]
+def load_snapshots(disk: Disk, folder: str, names: Iterable[str] | None = None) -> list[Snapshot]:
+    """The recovery points that can be read, newest first; `names`: what lies in the folder, where known."""
+    paths = [f"{folder}/{name}" for name in reversed(_names(disk, folder, names))]
+    found = [_parse(disk.read_whole(path) or b"") for path in paths]
     return [snapshot for snapshot in found if snapshot is not None]
 
 
@@ -112,9 +113,9 @@ def owner_of(snapshots: Iterable[Snapshot]) -> UUID | None:
     return next((snapshot.topic_id for snapshot in snapshots if snapshot.topic_id is not None), None)
 
 
-def vouched_offset(disk: Disk, folder: str) -> int | None:
+def vouched_offset(disk: Disk, folder: str, names: Iterable[str] | None = None) -> int | None:
     """The highest offset that any recovery point speaks of, be it readable or not; None: there is none."""
-    return max((int(name.removesuffix(SUFFIX)) for name in _names(disk, folder)), default=None)
+    return max((int(name.removesuffix(SUFFIX)) for name in _names(disk, folder, names)), default=None)
 
 
 def remove_snapshots_after(disk: Disk, folder: str, end_offset: int) -> None:
@@ -124,8 +125,8 @@ def remove_snapshots_after(disk: Disk, folder: str, end_offset: int) -> None:
             disk.remove(f"{folder}/{name}")
 
 
-def _names(disk: Disk, folder: str) -> list[str]:
-    return [name for name in disk.list(folder) if _NAME.fullmatch(name)]
+def _names(disk: Disk, folder: str, names: Iterable[str] | None = None) -> list[str]:
+    return [name for name in (disk.list(folder) if names is None else names) if _NAME.fullmatch(name)]
 
 
 def _parse(data: bytes) -> Snapshot | None:
