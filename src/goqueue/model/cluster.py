@@ -6,7 +6,7 @@ that nobody writes over what he has not seen.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, NamedTuple, NewType, TypeVar
 from uuid import UUID
@@ -81,6 +81,12 @@ class NodeRecord:
     """Addresses of its doors, as `host:port`."""
     kafka: str = ""
     http: str = ""
+    kafka_listeners: Mapping[str, str] = field(default_factory=dict)
+    """Where each of its listeners for Kafka's clients is reached, by name, where it has several."""
+
+    def kafka_at(self, listener: str) -> str:
+        """Where clients of a listener reach it; empty: not at all."""
+        return self.kafka_listeners.get(listener, "") if self.kafka_listeners else self.kafka
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,8 @@ from goqueue.model.cluster import NodeId, NodeRecord
 from goqueue.model.errors import CannotJoin, StoreUnreachable
 from goqueue.model.ports import Disk, Threads
 from goqueue.node import config_table as table
-from goqueue.node.config import ClusterConfig, NodeConfig
+from goqueue.node.certificates import server_tls
+from goqueue.node.config import NodeConfig
 from goqueue.node.config_values import Address
 from goqueue.node.door_wiring import DoorBlocked, OpenDoor, why_blocked
 from goqueue.node.etcd.store import EtcdStore
@@ -53,7 +54,7 @@ async def joined_cluster(config: NodeConfig, disk: Disk, threads: Threads) -> As
             raise CannotJoin(
                 f"{error}; start etcd, or name its members with {table.CLUSTER_ETCD.variable}"
             ) from error
-        node = ClusterNode(cluster, store, me, config.kafka_address)
+        node = ClusterNode(config, store, me)
         try:
             yield node
         finally:
@@ -65,15 +66,19 @@ async def joined_cluster(config: NodeConfig, disk: Disk, threads: Threads) -> As
 class ClusterNode:
     """The ways of a node to the others: etcd and the peer door."""
 
-    def __init__(self, config: ClusterConfig, store: EtcdStore, me: Identity, kafka: Address | None) -> None:
+    def __init__(self, whole: NodeConfig, store: EtcdStore, me: Identity) -> None:
+        config = whole.cluster
+        assert config is not None
         self._config = config
         self._store = store
         self.local = NodeStore(store, me.node_id)
         """What the broker keeps to."""
         self._me = me
-        self._kafka_advertised = kafka
+        tls = None if config.tls is None else server_tls(config.tls, whole)
+        self.certificates = [] if tls is None else [tls]
+        """What is shown to other nodes."""
         codec = CallCodec(shapes((command, passed.reply) for command, passed in PASSED_ON.items()))
-        self._door = PeerDoor(PeerConfig(cluster_id=me.cluster_id, secret=config.secret), codec)
+        self._door = PeerDoor(PeerConfig(cluster_id=me.cluster_id, secret=config.secret), codec, tls)
         self._member: Member | None = None
 
     async def prepare(self, broker: Broker) -> None:
@@ -107,14 +112,16 @@ class ClusterNode:
         """
         assert self._member is not None, "it is prepared first"
         peer_door = await self._open_door()
-        at = {opened.name: _reached_at(opened.address) for opened in (*doors, peer_door)}
+        listeners = {opened.listener: _told(opened) for opened in doors if opened.name == "kafka"}
+        http = next((_told(opened) for opened in doors if opened.name == "http"), "")
         record = NodeRecord(
             folder_id=self._me.folder_id,
             rack=self._config.rack,
             version=goqueue.__version__,
-            peer=str(self._config.peer_advertised or at["peer"]),
-            kafka=str(self._kafka_advertised or at.get("kafka", "")),
-            http=str(self._config.http_advertised or at.get("http", "")),
+            peer=str(self._config.peer_advertised or _told(peer_door)),
+            kafka=next(iter(listeners.values()), ""),
+            http=str(self._config.http_advertised or http),
+            kafka_listeners=listeners if len(listeners) > 1 else {},
         )
         await self._member.enter(record)
         return peer_door
@@ -149,6 +156,8 @@ async def _is_refused(host: str, port: int, wait_s: float) -> bool:
     return False
 
 
-def _reached_at(listened: Address) -> str:
-    """Where others reach a door that listens there: by the machine's name, where it listens everywhere."""
-    return str(Address(socket.gethostname(), listened.port) if listened.is_anywhere else listened)
+def _told(opened: OpenDoor) -> str:
+    """Where others reach a door: as it says, or by the machine's name, where it listens everywhere."""
+    listened = opened.address
+    reached = Address(socket.gethostname(), listened.port) if listened.is_anywhere else listened
+    return str(opened.advertised or reached)

@@ -28,6 +28,7 @@ from goqueue.model.settings import (
     WorkshopConfig,
 )
 from goqueue.node import config_table as table
+from goqueue.node.config_doors import ListenerConfig, TlsWish, read_listeners, read_tls
 from goqueue.node.config_sources import Given, read_sources
 from goqueue.node.config_table import Setting
 from goqueue.node.config_values import Address
@@ -51,6 +52,8 @@ class ClusterConfig:
     quorum: int
     secret: str
     replica_lag_ms: int
+    tls: TlsWish | None = None
+    """None: nodes talk to each other in the clear."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,19 +68,15 @@ class NodeConfig:
     workshop: WorkshopConfig
     """A loop that has not turned for so long ends the process; 0: it does not."""
     broker: BrokerConfig
-    kafka_listener: Address | None
+    kafka_listeners: tuple[ListenerConfig, ...]
     kafka: KafkaConfig
-    http_listener: Address | None
+    http_listeners: tuple[ListenerConfig, ...]
     http: HttpConfig
+    tls: TlsWish | None
+    """None: no listener of Kafka or HTTP speaks TLS."""
     trace_export: TraceExportConfig
     cluster: ClusterConfig | None = None
     """None: this node is alone."""
-
-    @property
-    def kafka_address(self) -> Address | None:
-        """Where Kafka clients are told to connect, where that is not where the door listens."""
-        host, port = self.kafka.advertised_host, self.kafka.advertised_port
-        return None if host is None or port is None else Address(host, port)
 
 
 class ConfigProblems(Exception):
@@ -140,7 +139,8 @@ class _Reader:
 
 def _build(reader: _Reader) -> NodeConfig:
     broker = _broker(reader)
-    kafka_listener, http_listener = _listeners(reader)
+    kafka_listeners, http_listeners = read_listeners(reader)
+    listeners = (*kafka_listeners, *http_listeners)
     return NodeConfig(
         data_folder=_data_folder(reader),
         logging_level=reader(table.LOGGING_LEVEL),
@@ -149,12 +149,13 @@ def _build(reader: _Reader) -> NodeConfig:
         loop_stuck_ms=reader(table.LOOP_STUCK_MS),
         workshop=_workshop(reader),
         broker=broker,
-        kafka_listener=kafka_listener,
+        kafka_listeners=kafka_listeners,
         kafka=_kafka(reader, broker.limits),
-        http_listener=http_listener,
+        http_listeners=http_listeners,
         http=_http(reader, broker.limits),
         trace_export=_trace_export(reader),
-        cluster=_cluster(reader, kafka_listener, http_listener),
+        tls=read_tls(reader, table.TLS, is_needed=any(listener.protocol.has_tls for listener in listeners)),
+        cluster=_cluster(reader, [listener.address for listener in listeners]),
     )
 
 
@@ -335,19 +336,7 @@ def _trace_export(reader: _Reader) -> TraceExportConfig:
     )
 
 
-def _listeners(reader: _Reader) -> tuple[Address | None, Address | None]:
-    kafka, http = reader(table.KAFKA_LISTENER), reader(table.HTTP_LISTENER)
-    if kafka is None and http is None:
-        reader.note(table.KAFKA_LISTENER, "a broker needs a door; leave at least one listener on")
-    if kafka is not None and http is not None and kafka.clashes_with(http):
-        reader.note(
-            table.HTTP_LISTENER,
-            f"{http} is taken by {table.KAFKA_LISTENER.variable}={kafka}; give each door its own port",
-        )
-    return kafka, http
-
-
-def _cluster(reader: _Reader, *others: Address | None) -> ClusterConfig | None:
+def _cluster(reader: _Reader, others: Sequence[Address]) -> ClusterConfig | None:
     peers = reader(table.PEER_LISTENER)
     reader(table.CLUSTER_PEERS)  # only checked: nodes find each other through the store
     config = ClusterConfig(
@@ -361,11 +350,22 @@ def _cluster(reader: _Reader, *others: Address | None) -> ClusterConfig | None:
         quorum=reader(table.CLUSTER_QUORUM),
         secret=reader(table.CLUSTER_SECRET),
         replica_lag_ms=reader(table.CLUSTER_REPLICA_LAG_MS),
+        tls=read_tls(
+            reader,
+            table.CLUSTER_TLS,
+            is_needed=reader(table.CLUSTER_ENABLED) and reader(table.CLUSTER_TLS.enabled),
+        ),
     )
     if not reader(table.CLUSTER_ENABLED):
         return None
+    if reader(table.CLUSTER_TLS.self_signed):
+        reader.note(
+            table.CLUSTER_TLS.self_signed,
+            "nodes cannot check each other's certificates then; have them made by one authority, and name it "
+            f"with {table.CLUSTER_TLS.ca_file.variable}",
+        )
     for other in others:
-        if other is not None and peers.clashes_with(other):
+        if peers.clashes_with(other):
             reader.note(table.PEER_LISTENER, f"{peers} is taken by another door; give each its own port")
     if config.secret and len(config.secret) < SECRET_CHARACTERS_MIN:
         reader.note(table.CLUSTER_SECRET, f"it has fewer than {SECRET_CHARACTERS_MIN} characters")
@@ -409,12 +409,9 @@ def _connections(reader: _Reader, in_all: Setting[int]) -> ConnectionLimits:
 
 
 def _kafka(reader: _Reader, limits: Limits) -> KafkaConfig:
-    advertised = reader(table.KAFKA_ADVERTISED)
     return reader.built(
         lambda: KafkaConfig(
             limits=limits,
-            advertised_host=advertised.host if advertised else None,
-            advertised_port=advertised.port if advertised else None,
             held_bytes_max=reader(table.KAFKA_MEMORY_BYTES),
             connections=_connections(reader, table.KAFKA_CONNECTIONS),
             idle_ms=reader(table.KAFKA_IDLE_MS) or None,

@@ -100,7 +100,7 @@ def _flag_parser() -> argparse.ArgumentParser:
             *spellings,
             dest=setting.name,
             nargs="?",
-            const=_NO_VALUE,
+            const="true" if setting.is_bare else _NO_VALUE,
             metavar="VALUE",
             help=f"{setting.help} [{setting.variable}, default: {setting.default or 'none'}]".replace(
                 "%", "%%"

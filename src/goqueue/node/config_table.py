@@ -9,17 +9,23 @@ for TLS or for authentication would leave a door open that its owner believes sh
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from ssl import TLSVersion
 from typing import Generic, TypeVar
 
+from goqueue.edge.principal_rules import PrincipalRules
+from goqueue.edge.tls import ClientAuth
 from goqueue.model.settings import KiB
 from goqueue.node.config_values import (
     Address,
+    Listening,
     address,
     addresses,
     advertised,
+    client_auth,
+    file_path,
     folder,
     host_names,
-    listener,
+    listeners,
     logging_level,
     node_id,
     off_or_whole_number,
@@ -30,6 +36,7 @@ from goqueue.node.config_values import (
     size,
     store_endpoints,
     switch,
+    tls_version,
     whole_number,
 )
 from goqueue.node.tracing import config as export_config
@@ -51,6 +58,8 @@ class Setting(Generic[T_co]):
     help: str
     flag_alias: str | None = None
     """Another spelling of the flag, which people know from elsewhere."""
+    is_bare: bool = False
+    """The flag alone, without a value, is enough."""
 
     @property
     def variable(self) -> str:
@@ -100,18 +109,26 @@ NODE_ID: Setting[str] = Setting(
     read=node_id,
     help="The name of this node. The number in it is the node id that Kafka clients see.",
 )
-KAFKA_LISTENER: Setting[Address | None] = Setting(
+KAFKA_LISTENERS: Setting[tuple[Listening, ...]] = Setting(
     name="LISTENERS_KAFKA",
     default="127.0.0.1:9092",
-    read=listener,
+    read=listeners,
     help="Where Kafka clients connect, host:port. `:9092` is every interface, port 0 any free port, "
-    "`off` no such door.",
+    "`off` no such door. Several are separated by commas, each with its protocol and, behind an @, where "
+    "clients are told to come back: `PLAINTEXT://127.0.0.1:9092,SSL://:9093@broker.example:9093`.",
 )
-HTTP_LISTENER: Setting[Address | None] = Setting(
+HTTP_LISTENERS: Setting[tuple[Listening, ...]] = Setting(
     name="LISTENERS_HTTP",
     default="127.0.0.1:8080",
-    read=listener,
-    help="Where the HTTP API is served, host:port, or `off`.",
+    read=listeners,
+    help="Where the HTTP API is served, host:port, or `off`; in the same form.",
+)
+INSECURE: Setting[bool] = Setting(
+    name="INSECURE",
+    default="false",
+    read=switch,
+    help="Whether doors may be open to other machines that use neither TLS nor authentication.",
+    is_bare=True,
 )
 KAFKA_ADVERTISED: Setting[Address | None] = Setting(
     name="KAFKA_ADVERTISED",
@@ -670,11 +687,95 @@ CLUSTER_REPLICA_LAG_MS: Setting[int] = Setting(
     "replica.lag.time.max.ms).",
 )
 
+
+class TlsTable:
+    """The settings of the certificate of some doors."""
+
+    def __init__(self, prefix: str, whose: str, checks: str) -> None:
+        self.enabled: Setting[bool] = Setting(
+            name=f"{prefix}_ENABLED",
+            default="false",
+            read=switch,
+            help=f"Whether TLS is spoken {whose}.",
+        )
+        self.cert_file: Setting[Path | None] = Setting(
+            name=f"{prefix}_CERT_FILE",
+            default="",
+            read=file_path,
+            help="The certificate that is shown there, in PEM form, with those between it and its root. It "
+            "is read anew when it changes, and on SIGHUP.",
+        )
+        self.key_file: Setting[Path | None] = Setting(
+            name=f"{prefix}_KEY_FILE", default="", read=file_path, help="Its key, without a password."
+        )
+        self.ca_file: Setting[Path | None] = Setting(
+            name=f"{prefix}_CA_FILE",
+            default="",
+            read=file_path,
+            help=f"Who vouches for {checks}: certificates in PEM form.",
+        )
+        self.self_signed: Setting[bool] = Setting(
+            name=f"{prefix}_SELF_SIGNED",
+            default="false",
+            read=switch,
+            help="Whether the broker makes a certificate for itself, in `tls/` of the data folder. Its "
+            "fingerprint is printed at the start."
+            if prefix == "TLS"
+            else "Not served: nodes could not tell such certificates from those of others.",
+        )
+        self.client_auth: Setting[ClientAuth] = Setting(
+            name=f"{prefix}_CLIENT_AUTH",
+            default="none" if prefix == "TLS" else "require",
+            read=client_auth,
+            help=f"Whether {checks} show certificates: `none`, `request` or `verify` (who shows one is "
+            "checked), `require` or `require-verify` (all must).",
+        )
+        self.min_version: Setting[TLSVersion] = Setting(
+            name=f"{prefix}_MIN_VERSION",
+            default="1.2",
+            read=tls_version,
+            help="The oldest TLS that is spoken there: 1.2 or 1.3.",
+        )
+
+    @property
+    def all(self) -> tuple[Setting[object], ...]:
+        return (
+            self.enabled,
+            self.cert_file,
+            self.key_file,
+            self.ca_file,
+            self.self_signed,
+            self.client_auth,
+            self.min_version,
+        )
+
+
+TLS = TlsTable("TLS", "by listeners of Kafka and HTTP that name no protocol", "clients")
+CLUSTER_TLS = TlsTable("CLUSTER_TLS", "between nodes", "other nodes")
+TLS_HANDSHAKE_MS: Setting[int] = Setting(
+    name="TLS_HANDSHAKE_MS",
+    default="10000",
+    read=whole_number(least=100, most=600_000),
+    help="A handshake that is not done after this is given up.",
+)
+TLS_PRINCIPAL_RULES: Setting[PrincipalRules] = Setting(
+    name="TLS_PRINCIPAL_RULES",
+    default="DEFAULT",
+    read=PrincipalRules,
+    help="What the owner of a certificate is called, as Kafka's ssl.principal.mapping.rules say it: "
+    "`RULE:pattern/replacement/` with `L` or `U` behind it, and `DEFAULT`, separated by commas.",
+)
+
 SETTINGS: tuple[Setting[object], ...] = (
     DATA_FOLDER,
     NODE_ID,
-    KAFKA_LISTENER,
-    HTTP_LISTENER,
+    KAFKA_LISTENERS,
+    HTTP_LISTENERS,
+    INSECURE,
+    *TLS.all,
+    TLS_HANDSHAKE_MS,
+    TLS_PRINCIPAL_RULES,
+    *CLUSTER_TLS.all,
     KAFKA_ADVERTISED,
     HTTP_HOSTS,
     HTTP_CORS_ORIGINS,
@@ -767,26 +868,12 @@ SETTINGS: tuple[Setting[object], ...] = (
 )
 
 _FALSE_WORDS = frozenset({"", "false", "no", "off", "0"})
-_TLS = (
-    ("ENABLED", _FALSE_WORDS),
-    ("CERT_FILE", frozenset({""})),
-    ("KEY_FILE", frozenset({""})),
-    ("CA_FILE", frozenset({""})),
-    ("SELF_SIGNED", _FALSE_WORDS),
-    ("CLIENT_AUTH", frozenset({"", "none"})),
-    ("MIN_VERSION", frozenset({"", "1.2"})),
-)
 
 UNSERVED: tuple[Unserved, ...] = (
     Unserved(
         name="LISTENERS_GRPC", what="the gRPC door", off_values=frozenset({"", "off", "127.0.0.1:9000"})
     ),
     Unserved(name="GRPC_REFLECTION", what="the gRPC door", off_values=_FALSE_WORDS),
-    *(Unserved(name=f"TLS_{suffix}", what="TLS", off_values=off) for suffix, off in _TLS),
-    *(
-        Unserved(name=f"CLUSTER_TLS_{suffix}", what="TLS in a cluster", off_values=off)
-        for suffix, off in _TLS
-    ),
     Unserved(name="AUTH_ENABLED", what="authentication", off_values=_FALSE_WORDS),
     Unserved(name="API_ROOT_KEY", what="authentication"),
     Unserved(

@@ -7,10 +7,13 @@ that says what to write instead. It never names the setting: the caller knows wh
 import ipaddress
 import logging
 import re
+import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from goqueue.edge.listening import SecurityProtocol
+from goqueue.edge.tls import ClientAuth
 from goqueue.model.settings import KiB, MiB
 
 GiB = 1024 * MiB
@@ -117,9 +120,52 @@ def address(text: str) -> Address:
     return Address(_host(host), int(port_text))
 
 
-def listener(text: str) -> Address | None:
-    """Where a door listens; `off` leaves the door out."""
-    return None if text.strip().lower() == OFF else address(text)
+class Listening(NamedTuple):
+    """An address at which a door listens, as it was written."""
+
+    address: Address
+    protocol: SecurityProtocol | None = None
+    """None: as TLS and authentication are switched on for the whole node."""
+    name: str = ""
+    """Empty: called by its protocol."""
+    advertised: Address | None = None
+
+
+def listeners(text: str) -> tuple[Listening, ...]:
+    """A comma list of `host:port`, each with `PROTOCOL://` or `name=PROTOCOL://` before it if need be.
+
+    Behind it may stand where clients are told to come back, `@host:port`. `off` is no listener.
+    """
+    if text.strip().lower() == OFF:
+        return ()
+    found = tuple(_listening(word.strip()) for word in text.split(","))
+    for position, one in enumerate(found):
+        for other in found[:position]:
+            if one.address.clashes_with(other.address):
+                raise ValueError(f"{one.address} is named twice; give each listener its own port")
+            if (one.name, one.protocol) == (other.name, other.protocol):
+                raise ValueError(
+                    f"{one.address} is called as {other.address} is; write name=PROTOCOL://host:port"
+                )
+    return found
+
+
+def _listening(text: str) -> Listening:
+    before, mark, rest = text.rpartition("://")
+    place, at, told = rest.partition("@")
+    name, _, word = before.rpartition("=")
+    if mark and word.upper() not in SecurityProtocol.__members__:
+        raise ValueError(f"{word!r} is no protocol; use {', '.join(SecurityProtocol.__members__)}")
+    if name:
+        short_name(name)
+    elif before.startswith("="):
+        raise ValueError(f"{text!r} has no name before the =")
+    return Listening(
+        address(place),
+        SecurityProtocol[word.upper()] if mark else None,
+        name,
+        advertised(told) if at else None,
+    )
 
 
 def advertised(text: str) -> Address | None:
@@ -197,6 +243,19 @@ def one_of(*words: str) -> Callable[[str], str]:
         return word
 
     return read
+
+
+def client_auth(text: str) -> ClientAuth:
+    return ClientAuth(one_of(*(kind.value for kind in ClientAuth))(text or ClientAuth.NONE.value))
+
+
+def tls_version(text: str) -> ssl.TLSVersion:
+    return {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}[one_of("1.2", "1.3")(text or "1.2")]
+
+
+def file_path(text: str) -> Path | None:
+    """A file; nothing is none."""
+    return Path(text) if text.strip() else None
 
 
 def logging_level(text: str) -> int:

@@ -21,6 +21,7 @@ from goqueue.broker.health.scrub import keep_scrubbing
 from goqueue.broker.opening import close_broker, open_broker
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ports import Disk, Store, Threads, Workshop
+from goqueue.node.certificates import CertificateWatch, server_tls
 from goqueue.node.clock import SystemClock
 from goqueue.node.config import NodeConfig
 from goqueue.node.disk import FolderDisk
@@ -69,6 +70,7 @@ async def _serve(config: NodeConfig) -> None:
 async def _serve_folder(
     config: NodeConfig, stop: asyncio.Event, disk: Disk, threads: Threads, cluster: "ClusterNode | None"
 ) -> None:
+    tls = None if config.tls is None else server_tls(config.tls, config)
     workshop = WorkshopProcesses(config.workshop, threads)
     shared = None if cluster is None else cluster.local
     broker = await _opened_broker(config, disk, threads, workshop, shared)
@@ -80,13 +82,17 @@ async def _serve_folder(
         async with watched_loop(stuck_ms=config.loop_stuck_ms):
             if cluster is not None:
                 await cluster.prepare(broker)
-            doors = await open_doors(broker, config)
+            doors = await open_doors(broker, config, tls)
+            shown = [] if tls is None else [tls]
+            watch = CertificateWatch(shown if cluster is None else [*shown, *cluster.certificates])
+            watch.start()
             _freeze_memory()  # it holds the loop: before others count on this node
             for opened in doors if cluster is None else await _enter(cluster, doors):
-                print(f"{opened.name:6} listening on {opened.address}")
+                print(f"{opened.name:6} listening on {opened.address}{_told_protocol(opened)}")
             print("ready", flush=True)
             failure = await _stop_or_failure(stop, broker)
             logger.info("stopping")
+            watch.stop()
             if cluster is not None:
                 await cluster.leave()
             await workshop.close()  # first: the doors wait for replies, and those for jobs
@@ -103,6 +109,10 @@ async def _serve_folder(
     if failure is not None:
         raise failure
     logger.info("stopped")
+
+
+def _told_protocol(opened: OpenDoor) -> str:
+    return f" ({opened.listener})" if opened.listener not in ("", "plaintext") else ""
 
 
 async def _enter(cluster: "ClusterNode", doors: list[OpenDoor]) -> list[OpenDoor]:

@@ -13,6 +13,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.opening import close_broker, open_broker
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.door import HttpDoor
+from goqueue.edge.listening import PLAIN_LISTENER, Listener
 from goqueue.model.settings import BrokerConfig
 from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
@@ -27,11 +28,17 @@ class RunningDoor:
     """Opened by `with`; `client` speaks to the port that was bound."""
 
     def __init__(
-        self, folder: Path, config: HttpConfig | None = None, broker_config: BrokerConfig | None = None
+        self,
+        folder: Path,
+        config: HttpConfig | None = None,
+        broker_config: BrokerConfig | None = None,
+        *,
+        listener: Listener = PLAIN_LISTENER,
     ) -> None:
         self.folder = folder
         self._config = config or HttpConfig()
         self._broker_config = broker_config or BrokerConfig()
+        self._listener = listener
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._workers = WorkerThreads()
@@ -57,7 +64,8 @@ class RunningDoor:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        scheme = "https" if self._listener.protocol.has_tls else "http"
+        return f"{scheme}://127.0.0.1:{self.port}"
 
     def run(self, coroutine: Coroutine[object, object, T]) -> T:
         """Do something inside the loop and give what it gives."""
@@ -76,7 +84,7 @@ class RunningDoor:
             workshop=WorkshopAtHand(),
         )
         self.door = HttpDoor(self.broker, self._config)
-        self.port = await self.door.start("127.0.0.1", 0)
+        self.port = await self.door.start("127.0.0.1", 0, self._listener)
 
     async def _close(self) -> None:
         await self.door.stop()

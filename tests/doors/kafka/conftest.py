@@ -8,6 +8,7 @@ import pytest
 
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.edge.kafka.config import KafkaConfig
+from goqueue.edge.listening import PLAIN_LISTENER, Listener
 from goqueue.model.settings import BrokerConfig
 from goqueue.model.topics import CreateTopic, TopicView
 from tests.doors.kafka.door_thread import HOST, DoorThread
@@ -34,11 +35,12 @@ def open_door(tmp_path: Path) -> Iterator[OpenDoor]:
         broker_config: BrokerConfig | None = None,
         kafka_config: KafkaConfig | None = None,
         host: str = HOST,
+        listener: Listener = PLAIN_LISTENER,
     ) -> DoorThread:
         folder = tmp_path / f"data-{len(opened)}"
         folder.mkdir()
         configs = (broker_config or BrokerConfig(), kafka_config or KafkaConfig())
-        opened.append(DoorThread(folder, *configs, host=host))
+        opened.append(DoorThread(folder, *configs, host=host, listener=listener))
         return opened[-1]
 
     yield open_one

@@ -13,6 +13,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.opening import close_broker, open_broker
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.edge.kafka.door import KafkaDoor
+from goqueue.edge.listening import PLAIN_LISTENER, Listener
 from goqueue.model.settings import BrokerConfig
 from goqueue.node.clock import SystemClock
 from goqueue.node.disk import FolderDisk
@@ -29,14 +30,21 @@ class DoorThread:
     """Opened by the constructor, closed by `close`. `port` is where clients connect."""
 
     def __init__(
-        self, folder: Path, broker_config: BrokerConfig, kafka_config: KafkaConfig, *, host: str = HOST
+        self,
+        folder: Path,
+        broker_config: BrokerConfig,
+        kafka_config: KafkaConfig,
+        *,
+        host: str = HOST,
+        listener: Listener = PLAIN_LISTENER,
     ) -> None:
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="kafka-door")
         self._thread.start()
         self.broker: Broker
         self.door: KafkaDoor
-        self.port = self.run(self._open(folder, broker_config, kafka_config, host))
+        self.run(self._open(folder, broker_config, kafka_config))
+        self.port = self.listen(listener, host)
 
     @property
     def address(self) -> str:
@@ -46,6 +54,10 @@ class DoorThread:
         """Run something on the broker's loop and wait for it."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(PATIENCE_S)
 
+    def listen(self, listener: Listener, host: str = HOST) -> int:
+        """Open one more listener; gives its port."""
+        return self.run(self.door.start(host, 0, listener))
+
     def close(self) -> None:
         try:
             self.run(self._close())
@@ -54,9 +66,7 @@ class DoorThread:
             self._thread.join(PATIENCE_S)
             self._loop.close()
 
-    async def _open(
-        self, folder: Path, broker_config: BrokerConfig, kafka_config: KafkaConfig, host: str
-    ) -> int:
+    async def _open(self, folder: Path, broker_config: BrokerConfig, kafka_config: KafkaConfig) -> None:
         self.broker = await open_broker(
             config=broker_config,
             disk=FolderDisk(folder),
@@ -65,7 +75,6 @@ class DoorThread:
             workshop=WorkshopAtHand(),
         )
         self.door = KafkaDoor(self.broker, kafka_config)
-        return await self.door.start(host, 0)
 
     async def _close(self) -> None:
         await self.door.stop()

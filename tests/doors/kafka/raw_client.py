@@ -3,6 +3,7 @@
 import io
 import itertools
 import socket
+import ssl
 import struct
 import time
 from types import SimpleNamespace, TracebackType
@@ -22,13 +23,19 @@ RECENT_MS = int(time.time() * 1_000) - 60_000
 class RawClient:
     """Requests are objects with the fields of all versions; each version takes those it knows."""
 
-    def __init__(self, port: int, *, receive_buffer_bytes: int | None = None) -> None:
+    def __init__(
+        self, port: int, *, receive_buffer_bytes: int | None = None, over: ssl.SSLSocket | None = None
+    ) -> None:
+        """`over`: a connection that is made already."""
+        self._correlation_ids = itertools.count(1)
+        if over is not None:
+            self.socket: socket.socket = over
+            return
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         if receive_buffer_bytes is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         self.socket.settimeout(PATIENCE_S)
         self.socket.connect(("127.0.0.1", port))
-        self._correlation_ids = itertools.count(1)
 
     def __enter__(self) -> Self:
         return self

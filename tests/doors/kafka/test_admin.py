@@ -7,7 +7,7 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from goqueue.edge.kafka.apis import ApiKey
-from goqueue.edge.kafka.config import KafkaConfig
+from goqueue.edge.listening import Listener
 from goqueue.model.settings import BrokerConfig
 from tests.doors.kafka import requests
 from tests.doors.kafka.conftest import NewTopic, OpenDoor
@@ -191,7 +191,7 @@ def test_a_time_that_is_none_is_refused(raw: RawClient, new_topic: NewTopic) -> 
 
 
 def test_a_node_is_known_by_the_name_it_advertises(open_door: OpenDoor) -> None:
-    door = open_door(kafka_config=KafkaConfig(advertised_host="queue.example.org", advertised_port=9_999))
+    door = open_door(listener=Listener(advertised_host="queue.example.org", advertised_port=9_999))
 
     with RawClient(door.port) as raw:
         reply = raw.ask(ApiKey.METADATA, 12, **requests.metadata())

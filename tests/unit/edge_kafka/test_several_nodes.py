@@ -65,7 +65,9 @@ def test_a_partition_without_a_leader_says_so() -> None:
     assert told.error_code is ErrorCode.leader_not_available
 
 
-LEADER = CurrentLeader(node_at(TWO, NodeRecord(folder_id="f", kafka="two.example:9093", rack="r2")), 9)
+LEADER = CurrentLeader(
+    node_at(TWO, NodeRecord(folder_id="f", kafka="two.example:9093", rack="r2"), "plaintext"), 9
+)
 
 
 @pytest.mark.parametrize("version", [9, 10, 12])
@@ -118,7 +120,7 @@ def decoded(module: str, name: str, body: bytes) -> Any:
 
 
 def test_a_node_is_where_it_says() -> None:
-    node = node_at(TWO, NodeRecord(folder_id=str(UUID(int=1)), kafka="[::1]:9092", rack="r1"))
+    node = node_at(TWO, NodeRecord(folder_id=str(UUID(int=1)), kafka="[::1]:9092", rack="r1"), "plaintext")
 
     assert (node.node_id, node.host, node.port, node.rack) == (2, "::1", 9092, "r1")
-    assert node_at(TWO, NodeRecord(folder_id="f", kafka="h:1")).rack is None
+    assert node_at(TWO, NodeRecord(folder_id="f", kafka="h:1"), "plaintext").rack is None

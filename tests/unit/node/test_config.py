@@ -11,6 +11,7 @@ from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.model.settings import BrokerConfig, MiB
 from goqueue.node import config_table
 from goqueue.node.config import ConfigProblems, NodeConfig, load_config
+from goqueue.node.config_doors import ListenerConfig
 from goqueue.node.config_table import NOT_THE_BROKERS, SETTINGS, UNSERVED, Setting, Unserved
 from goqueue.node.config_values import Address
 
@@ -45,8 +46,9 @@ def test_without_settings_a_node_has_the_defaults_of_the_house() -> None:
     assert config.kafka == KafkaConfig()
     assert config.http == HttpConfig()
     assert config.data_folder == Path("data")
-    assert config.kafka_listener == Address("127.0.0.1", 9092)
-    assert config.http_listener == Address("127.0.0.1", 8080)
+    assert config.kafka_listeners == (ListenerConfig(name="plaintext", address=Address("127.0.0.1", 9092)),)
+    assert config.http_listeners == (ListenerConfig(name="plaintext", address=Address("127.0.0.1", 8080)),)
+    assert config.tls is None
     assert config.logging_level == logging.INFO
 
 
@@ -98,8 +100,9 @@ def test_a_message_limit_holds_for_new_topics_and_for_the_doors() -> None:
 def test_kafka_clients_can_be_told_another_address() -> None:
     config = configured("--kafka-advertised", "broker.example.org:19092")
 
-    assert config.kafka.advertised_host == "broker.example.org"
-    assert config.kafka.advertised_port == 19_092
+    assert [listener.advertised for listener in config.kafka_listeners] == [
+        Address("broker.example.org", 19_092)
+    ]
 
 
 def test_a_negative_number_can_be_given_to_a_flag() -> None:
@@ -225,13 +228,13 @@ def test_what_a_cluster_cannot_be_made_with_is_a_problem(flags: list[str], probl
 
 
 def test_two_doors_cannot_share_a_port() -> None:
-    (problem,) = problems_of("--listeners-http", ":9092")
+    (problem,) = problems_of("--listeners-http", ":9092", "--insecure")
 
     assert "taken by GOQUEUE_LISTENERS_KAFKA=127.0.0.1:9092" in problem
 
 
 def test_a_door_can_be_left_out_but_not_every_door() -> None:
-    assert configured("--listeners-http", "off").http_listener is None
+    assert configured("--listeners-http", "off").http_listeners == ()
     (problem,) = problems_of("--listeners-http", "off", "--listeners-kafka", "off")
     assert "a broker needs a door" in problem
 

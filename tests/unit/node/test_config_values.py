@@ -4,13 +4,15 @@ import logging
 
 import pytest
 
+from goqueue.edge.listening import SecurityProtocol
 from goqueue.model.settings import KiB, MiB
 from goqueue.node.config_values import (
     Address,
+    Listening,
     address,
     advertised,
     folder,
-    listener,
+    listeners,
     logging_level,
     node_id,
     off_or_whole_number,
@@ -126,7 +128,37 @@ def test_an_address_reads_back_as_it_was_written() -> None:
 
 
 def test_a_listener_can_be_off() -> None:
-    assert listener("off") is None
+    assert listeners("off") == ()
+
+
+def test_a_door_has_several_listeners_with_their_protocols_and_where_clients_come_back() -> None:
+    text = "127.0.0.1:9092, ssl://:9093@broker.example:19093, inside=SSL://10.0.0.1:9094"
+
+    assert listeners(text) == (
+        Listening(Address("127.0.0.1", 9092)),
+        Listening(
+            Address("0.0.0.0", 9093), SecurityProtocol.SSL, advertised=Address("broker.example", 19_093)
+        ),
+        Listening(Address("10.0.0.1", 9094), SecurityProtocol.SSL, "inside"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("TLS://:9092", "'TLS' is no protocol"),
+        ("127.0.0.1:9092,:9092", "named twice"),
+        ("SSL://:9092,SSL://:9093", "is called as 0.0.0.0:9092 is"),
+        ("SSL://:9092@:9093", "a client can connect to"),
+        ("=SSL://:9092", "no name before the ="),
+        ("two words=SSL://:9092", "is not a name"),
+        ("", "has no port"),
+        (":9092,", "has no port"),
+    ],
+)
+def test_what_are_no_listeners_is_refused_with_the_reason(text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        listeners(text)
 
 
 def test_an_advertised_address_must_be_one_a_client_can_use() -> None:

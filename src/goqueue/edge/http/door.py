@@ -21,6 +21,7 @@ from goqueue.edge.http.transport.body_memory import BodyMemory
 from goqueue.edge.http.transport.connection import GuardedConnection
 from goqueue.edge.http.transport.page_rules import PageRules
 from goqueue.edge.limited_log import LimitedLog
+from goqueue.edge.listening import PLAIN_LISTENER, Listener
 
 logger = logging.getLogger("goqueue.edge.http")
 
@@ -54,24 +55,32 @@ class HttpDoor:
             timeout_keep_alive=config.idle_timeout_s,  # type: ignore[arg-type]  # handed to call_later as it is
         )
         self._uvicorn.load()
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
         self._date: asyncio.TimerHandle | None = None
 
-    async def start(self, host: str, port: int) -> int:
-        """Listen; port 0 takes a free one. The port that was bound. OSError when it cannot be had."""
-        self._rules.listen_on(host)
-        self._server = await asyncio.get_running_loop().create_server(
-            self._connect, host, port, backlog=self._config.backlog
+    async def start(self, host: str, port: int, listener: Listener = PLAIN_LISTENER) -> int:
+        """Listen, at one more address; port 0 takes a free one. The port that was bound. Raises OSError."""
+        self._rules.listen_on(host, listener.advertised_host)
+        server = await asyncio.get_running_loop().create_server(
+            lambda: GuardedConnection(self._uvicorn, self._state, self._config, self, listener),
+            host,
+            port,
+            backlog=self._config.backlog,
+            ssl=listener.context,
+            ssl_handshake_timeout=listener.handshake_s,
         )
-        self._tell_date()
-        self._broker.counters.connections["http"] = lambda: len(self._state.connections)
-        return int(self._server.sockets[0].getsockname()[1])
+        if not self._servers:
+            self._tell_date()
+            self._broker.counters.connections["http"] = lambda: len(self._state.connections)
+        self._servers.append(server)
+        return int(server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
         """Take no new work, answer what is in flight, wake every long poll, then close."""
-        if self._server is None:
+        if not self._servers:
             return
-        self._server.close()
+        for server in self._servers:
+            server.close()
         self._long_polls.end()
         for connection in list(self._state.connections):
             connection.shutdown()
@@ -85,7 +94,7 @@ class HttpDoor:
         if self._date is not None:
             self._date.cancel()
         self._log.tell_suppressed()
-        self._server = None
+        self._servers.clear()
 
     def admit(self, address: str) -> bool:
         """Whether there is room for one more."""
@@ -98,9 +107,6 @@ class HttpDoor:
     def leave(self, address: str) -> None:
         """One that was let in is gone."""
         self._admission.leave(address)
-
-    def _connect(self) -> GuardedConnection:
-        return GuardedConnection(self._uvicorn, self._state, self._config, self)
 
     def _tell_date(self) -> None:
         """Keep the Date header, which is the same for all replies of a second."""

@@ -1,4 +1,4 @@
-"""What the Kafka door needs to know: what to call itself, and how much it takes in."""
+"""What the Kafka door needs to know: how much it takes in."""
 
 from dataclasses import dataclass, field
 
@@ -12,9 +12,6 @@ class KafkaConfig:
     """Settings of the Kafka door. Whatever a client can fill has its bound here or in `limits`."""
 
     limits: Limits = field(default_factory=Limits)
-    advertised_host: str | None = None
-    """Where clients are told to connect. None: where it listens, or for a wildcard where the client came."""
-    advertised_port: int | None = None
     plain_request_bytes_max: int = 8 * MiB
     """A request without batches: all but Produce. Nothing that is said of topics and groups needs more."""
     held_bytes_max: int = HELD_BYTES_MAX
@@ -43,10 +40,6 @@ class KafkaConfig:
             self.idle_ms is None or self.idle_ms > 0, "the idle time of a Kafka connection must be above 0"
         )
         require(self.stop_ms >= 0, "the time to stop the Kafka door must be 0 or more")
-        require(
-            self.advertised_port is None or 0 < self.advertised_port < 65_536,
-            "the advertised Kafka port must be between 1 and 65535",
-        )
 
     @property
     def unanswered_bytes_max(self) -> int:

@@ -6,6 +6,7 @@ from goqueue.broker.broker import Broker
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.edge.kafka.share_sessions import ShareSessions
 from goqueue.edge.kafka.throttle import Throttle
+from goqueue.model.identity import ANONYMOUS, Principal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +17,10 @@ class Context:
     config: KafkaConfig
     host: str
     port: int
+    listener: str = "plaintext"
+    """The name of the listener that the client came through."""
+    principal: Principal = ANONYMOUS
+    """Who the client is, as far as is known."""
     client_host: str = ""
     client_id: str = ""
     share_sessions: ShareSessions = field(default_factory=ShareSessions)

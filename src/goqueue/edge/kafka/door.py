@@ -1,4 +1,4 @@
-"""The Kafka door: listens, lets clients in, and closes in good order."""
+"""The Kafka door: listens, at one address or several, lets clients in, and closes in good order."""
 
 import asyncio
 import logging
@@ -11,6 +11,8 @@ from goqueue.edge.kafka.frame_memory import FrameMemory
 from goqueue.edge.kafka.protocol import KafkaProtocol
 from goqueue.edge.kafka.share_sessions import ShareSessions
 from goqueue.edge.limited_log import LimitedLog
+from goqueue.edge.listening import PLAIN_LISTENER, Listener
+from goqueue.model.identity import ANONYMOUS
 
 logger = logging.getLogger(__name__)
 
@@ -32,31 +34,36 @@ class KafkaDoor:
         self.log = LimitedLog(logger)
         self._clients: set[KafkaProtocol] = set()
         self._admission = Admission(config.connections, "kafka", broker.counters.connections_refused)
-        self._server: asyncio.Server | None = None
-        self._host = ""
-        self._port = 0
+        self._servers: list[asyncio.Server] = []
         self._is_stopping = False
         self._all_left = asyncio.Event()
         self._look: asyncio.TimerHandle | None = None
 
-    async def start(self, host: str, port: int) -> int:
-        """Listen; gives the port that was bound. Raises OSError."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            lambda: KafkaProtocol(self), host or None, port, backlog=_BACKLOG
+    async def start(self, host: str, port: int, listener: Listener = PLAIN_LISTENER) -> int:
+        """Listen, at one more address; gives the port that was bound. Raises OSError."""
+        entrance = Entrance(self, listener, host)
+        server = await asyncio.get_running_loop().create_server(
+            lambda: KafkaProtocol(entrance),
+            host or None,
+            port,
+            backlog=_BACKLOG,
+            ssl=listener.context,
+            ssl_handshake_timeout=listener.handshake_s,
         )
-        self._host = host
-        self._port = int(self._server.sockets[0].getsockname()[1])
-        self._look_later()
-        self._broker.counters.connections["kafka"] = lambda: self.client_count
-        return self._port
+        entrance.port = int(server.sockets[0].getsockname()[1])
+        if not self._servers:
+            self._look_later()
+            self._broker.counters.connections["kafka"] = lambda: self.client_count
+        self._servers.append(server)
+        return entrance.port
 
     async def stop(self) -> None:
         """Let nobody in, begin nothing, send the replies under way within the time set, close."""
-        if self._server is None:
+        if not self._servers:
             return
         self._is_stopping = True
-        self._server.close()
+        for server in self._servers:
+            server.close()
         if self._look is not None:
             self._look.cancel()
         for client in list(self._clients):
@@ -69,8 +76,9 @@ class KafkaDoor:
                     client.abort("kafka_connection_cut", "stopping")
                 await self._all_left.wait()
         self.log.tell_suppressed()
-        await self._server.wait_closed()
-        self._server = None
+        for server in self._servers:
+            await server.wait_closed()
+        self._servers.clear()
 
     @property
     def client_count(self) -> int:
@@ -90,13 +98,18 @@ class KafkaDoor:
         self._clients.add(client)
         return None
 
-    def context_for(self, transport: asyncio.Transport) -> Context:
+    def context_for(
+        self, transport: asyncio.Transport, listener: Listener, reached: tuple[str, int]
+    ) -> Context:
         """What this client's requests may look at."""
+        host, port = reached
         return Context(
             broker=self._broker,
             config=self._config,
-            host=self._config.advertised_host or self._reached_at(transport),
-            port=self._config.advertised_port or self._port,
+            host=listener.advertised_host or host,
+            port=listener.advertised_port or port,
+            listener=listener.name,
+            principal=listener.principal(transport) or ANONYMOUS,
             client_host=str((transport.get_extra_info("peername") or ("",))[0]),
             share_sessions=self._share_sessions,
         )
@@ -108,14 +121,6 @@ class KafkaDoor:
             self._admission.leave(client.address)
         if self._is_stopping and not self._clients:
             self._all_left.set()
-
-    def _reached_at(self, transport: asyncio.Transport) -> str:
-        """By which address this client knows us. A wildcard is not one that it could connect to."""
-        if self._host not in _WILDCARDS:
-            return self._host
-        # A client that is gone again before we looked has no address left, and no use for one.
-        reached: tuple[object, ...] = transport.get_extra_info("sockname") or ("localhost",)
-        return str(reached[0])
 
     def _look_later(self) -> None:
         seconds = _LOOK_INTERVAL_S
@@ -131,3 +136,38 @@ class KafkaDoor:
                 client.abort("kafka_connection_idle", f"no request for {self._config.idle_ms} ms")
         self.log.tell_suppressed()
         self._look_later()
+
+
+class Entrance:
+    """One of the addresses at which the door listens: the lobby of whoever comes there."""
+
+    port = 0
+
+    def __init__(self, door: KafkaDoor, listener: Listener, host: str) -> None:
+        self.memory = door.memory
+        self.log = door.log
+        self._door = door
+        self._listener = listener
+        self._host = host
+
+    def admit(self, client: KafkaProtocol) -> str | None:
+        """Let one more in; why not, if there is no room for it, or it is nobody's."""
+        if self._listener.principal(client.transport) is None:
+            return "no rule names the owner of its certificate"
+        return self._door.admit(client)
+
+    def context_for(self, transport: asyncio.Transport) -> Context:
+        """What this client's requests may look at."""
+        return self._door.context_for(transport, self._listener, (self._reached_at(transport), self.port))
+
+    def leave(self, client: KafkaProtocol) -> None:
+        """A client is gone."""
+        self._door.leave(client)
+
+    def _reached_at(self, transport: asyncio.Transport) -> str:
+        """By which address this client knows us. A wildcard is not one that it could connect to."""
+        if self._host not in _WILDCARDS:
+            return self._host
+        # A client that is gone again before we looked has no address left, and no use for one.
+        reached: tuple[object, ...] = transport.get_extra_info("sockname") or ("localhost",)
+        return str(reached[0])

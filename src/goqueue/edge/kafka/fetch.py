@@ -224,7 +224,7 @@ async def encode_fetched(
                 packed.clear()
             leader = None
             if flexible and isinstance(reply, PartitionReadFailed) and isinstance(reply.error, NotLeader):
-                leader = leader_now(context.broker, wanted.source)
+                leader = leader_now(context, wanted.source)
             if leader is None:
                 packed += encode.end
             else:

@@ -6,7 +6,7 @@ It goes straight to the new leader then, and need not refresh its metadata first
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from goqueue.broker.broker import Broker
+from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.handlers.cluster import Node, node_at
 from goqueue.edge.kafka.wire import INT32, NO_TAGS, count, string, varint
 from goqueue.model.ids import TopicPartition
@@ -17,17 +17,18 @@ class CurrentLeader(NamedTuple):
     epoch: int
 
 
-def leader_now(broker: Broker, source: TopicPartition) -> CurrentLeader | None:
-    """Who leads a partition, and where; None when nobody is known to."""
+def leader_now(context: Context, source: TopicPartition) -> CurrentLeader | None:
+    """Who leads a partition, and where for this client; None when nobody is known to."""
+    broker = context.broker
     image = broker.metadata
     topic = image.topics.get(source.topic)
     if topic is None or not broker.is_one_of_several or not 0 <= source.partition < topic.partitions:
         return None
     record = image.record(topic, source.partition)
     node = None if record.leader is None else image.nodes.get(record.leader)
-    if record.leader is None or node is None or not node.kafka:
+    if record.leader is None or node is None or not node.kafka_at(context.listener):
         return None
-    return CurrentLeader(node_at(record.leader, node), record.epoch)
+    return CurrentLeader(node_at(record.leader, node, context.listener), record.epoch)
 
 
 def leader_tags(tag: int, leader: CurrentLeader) -> bytes:

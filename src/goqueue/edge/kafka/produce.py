@@ -268,7 +268,7 @@ def _refuse(context: Context, command: Append, outcome: PartitionOutcome, error:
     outcome.fail(error)
     broker = context.broker
     if isinstance(error, NotLeader):
-        outcome.leader = leader_now(broker, command.target)
+        outcome.leader = leader_now(context, command.target)
     broker.telemetry.refused(command.target.topic, error.code, str(error), time_us=broker.clock.wall_us())
 
 

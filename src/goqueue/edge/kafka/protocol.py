@@ -171,6 +171,10 @@ class KafkaProtocol(asyncio.BufferedProtocol):
         self._transport.abort()
 
     @property
+    def transport(self) -> asyncio.Transport:
+        return self._transport
+
+    @property
     def address(self) -> str:
         """The host that the client comes from."""
         return str((self._transport.get_extra_info("peername") or ("unknown",))[0])

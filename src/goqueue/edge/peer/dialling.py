@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 from random import Random
+from ssl import SSLContext
 
 from goqueue.edge.peer.link import PeerLink
 from goqueue.edge.peer.protocol import PeerProtocol
@@ -31,6 +32,7 @@ class Dialler:
         pauses_ms: tuple[int, int],
         greeting_ms: int,
         chance: Random,
+        tls: Callable[[], SSLContext] | None = None,
     ) -> None:
         self.node = node
         self.neighbour = neighbour
@@ -41,6 +43,8 @@ class Dialler:
         self._pauses_ms = pauses_ms
         self._greeting_ms = greeting_ms
         self._chance = chance
+        self._tls = tls
+        """With what it greets, as it is when it dials. None: in the clear."""
         self.link: PeerLink | None = None
         self.tried = asyncio.Event()
         """Set while there is a connection, or an attempt to make one has failed since the last."""
@@ -99,7 +103,10 @@ class Dialler:
         link = self._make_link()
         try:
             await asyncio.get_running_loop().create_connection(
-                lambda: PeerProtocol(link), self.neighbour.host, self.neighbour.port
+                lambda: PeerProtocol(link),
+                self.neighbour.host,
+                self.neighbour.port,
+                ssl=None if self._tls is None else self._tls(),
             )
             return link, await link.greeted
         except asyncio.CancelledError:

@@ -18,6 +18,7 @@ from goqueue.edge.peer.dialling import Dialler
 from goqueue.edge.peer.hello import NONCE_BYTES, Greeting
 from goqueue.edge.peer.link import PeerLink
 from goqueue.edge.peer.protocol import PeerProtocol
+from goqueue.edge.tls import ServerTls
 from goqueue.model.cluster import Incarnation, NodeId
 from goqueue.model.errors import NodeUnreachable
 from goqueue.model.peers import Answered, Loss, Neighbour, Pace, Peer
@@ -40,8 +41,9 @@ class PeerDoor:
     me: Peer
     user: PeerUser
 
-    def __init__(self, config: PeerConfig, codec: CallCodec) -> None:
+    def __init__(self, config: PeerConfig, codec: CallCodec, tls: ServerTls | None = None) -> None:
         self.config = config
+        self._tls = tls
         self.codec = codec
         self.log = LimitedLog(logger)
         self._secret = config.secret.encode()
@@ -62,7 +64,13 @@ class PeerDoor:
         """Listen; gives the port that was bound. Nobody is let in before `serve`. Raises OSError."""
         check_listener(self.config, host)
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._accept, host or None, port)
+        self._server = await loop.create_server(
+            self._accept,
+            host or None,
+            port,
+            ssl=None if self._tls is None else self._tls.context,
+            ssl_handshake_timeout=None if self._tls is None else self._tls.handshake_s,
+        )
         self._look_later()
         return int(self._server.sockets[0].getsockname()[1])
 
@@ -222,6 +230,7 @@ class PeerDoor:
             pauses_ms=(self.config.pause_ms, self.config.pause_ms_max),
             greeting_ms=self.config.greeting_ms,
             chance=self._chance,
+            tls=None if self._tls is None else self._tls.greeting,
         )
 
     def _made(self, link: PeerLink) -> None:

@@ -30,6 +30,7 @@ from goqueue.edge.http.transport.cycle import Cycle
 from goqueue.edge.http.transport.flow import Flow, LazyEvent, Pipeline
 from goqueue.edge.http.transport.leaving import PoliteTransport
 from goqueue.edge.http.transport.request_ids import HEADER, REQUEST_ID, request_id_for
+from goqueue.edge.listening import Listener
 from goqueue.model.errors import Unavailable
 from goqueue.model.settings import KiB
 
@@ -39,6 +40,8 @@ _NO_STATE: dict[str, object] = {}
 _ASGI: ASGIVersions = {"version": "3.0", "spec_version": "2.3"}
 """The same for all: uvicorn makes one for each request."""
 _RETRY_SOON = b"retry-after: 1\r\n"
+PRINCIPAL = "goqueue.principal"
+"""Where a connection puts who its client is into the scope of each of its requests."""
 _READ_AHEAD_BYTES = 64 * KiB
 """So much of a body may lie here before whoever serves the request has asked for it."""
 
@@ -73,18 +76,23 @@ class GuardedConnection(HttpToolsProtocol):
         "_is_leaving",
         "_is_repeating_head",
         "_is_whole",
+        "_listener",
+        "_principal",
         "_served",
         "_stall",
         "_stall_bytes",
     )
 
-    def __init__(self, config: Config, state: ServerState, bounds: HttpConfig, gate: Gate) -> None:
+    def __init__(
+        self, config: Config, state: ServerState, bounds: HttpConfig, gate: Gate, listener: Listener
+    ) -> None:
         super().__init__(config, state, _NO_STATE)
         self.access_log = False  # a line a request would cost more than the request
         self.pipeline = Pipeline()  # type: ignore[assignment]  # see `flow`: all that uvicorn asks of it
         self._served: RequestResponseCycle | None = None
         self._bounds = bounds
         self._gate = gate
+        self._listener = listener
         self._bodies = gate.bodies
         self._body_bytes = 0
         """Of bodies that are not answered for yet."""
@@ -107,7 +115,8 @@ class GuardedConnection(HttpToolsProtocol):
         super().connection_made(transport)
         self.transport = PoliteTransport(transport, self._leave)  # type: ignore[assignment]  # all that uvicorn uses
         address = str((transport.get_extra_info("peername") or ("unknown",))[0])
-        if not self._gate.admit(address):
+        self._principal = self._listener.principal(transport)
+        if self._principal is None or not self._gate.admit(address):
             transport.abort()
         else:
             self._address = address
@@ -241,7 +250,7 @@ class GuardedConnection(HttpToolsProtocol):
             "method": self.parser.get_method().decode("ascii"),
             "server": self.server,
             "client": self.client,
-            "scheme": "http",
+            "scheme": self.scheme or "http",
             "root_path": "",
             "path": unquote(path) if "%" in path else path,
             "raw_path": url.path,
@@ -250,6 +259,7 @@ class GuardedConnection(HttpToolsProtocol):
             "state": {},
             CALLER: self._caller,  # type: ignore[misc]  # a key of our own
             REQUEST_ID: request_id,
+            PRINCIPAL: self._principal,
         }
 
     def on_body(self, body: bytes) -> None:

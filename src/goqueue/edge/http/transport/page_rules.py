@@ -55,12 +55,17 @@ class PageRules:
         self._origins = frozenset(origin.lower() for origin in origins)
         self._own_hosts = frozenset({advertised_host.lower()} if advertised_host else ())
         self._is_loopback = False
+        self._has_listener = False
         self.are_hosts_checked = False
 
-    def listen_on(self, host: str) -> None:
-        """On this machine alone every name counts; else only where names are listed."""
-        self._is_loopback = _is_loopback(host)
-        self._own_hosts |= {host.lower()}
+    def listen_on(self, host: str, advertised_host: str | None = None) -> None:
+        """On this machine alone every name counts; else only where names are listed.
+
+        Of several addresses, one that others reach makes the door theirs, too.
+        """
+        self._is_loopback = _is_loopback(host) and (self._is_loopback or not self._has_listener)
+        self._has_listener = True
+        self._own_hosts |= {host.lower(), (advertised_host or host).lower()}
         self.are_hosts_checked = ANY not in self._listed_hosts and (
             self._is_loopback or bool(self._listed_hosts)
         )

@@ -273,15 +273,15 @@ def _nodes(context: Context) -> tuple[Node, ...]:
     if not broker.is_one_of_several:
         return (Node(node_id=broker.node_number, host=context.host, port=context.port),)
     return tuple(
-        node_at(node, record)
+        node_at(node, record, context.listener)
         for node, record in sorted(broker.metadata.nodes.items())
-        if record.state is not NodeState.STARTING and record.kafka
+        if record.state is not NodeState.STARTING and record.kafka_at(context.listener)
     )
 
 
-def node_at(node: NodeId, record: NodeRecord) -> Node:
-    """A node where it says that Kafka's clients reach it."""
-    host, _, port = record.kafka.rpartition(":")
+def node_at(node: NodeId, record: NodeRecord, listener: str) -> Node:
+    """A node where it says that Kafka's clients of a listener reach it."""
+    host, _, port = record.kafka_at(listener).rpartition(":")
     host = host.strip("[]")
     return Node(node_id=node_number(node), host=host, port=int(port), rack=record.rack or None)
 
