@@ -221,6 +221,74 @@ class KeepDelayed:
         return DelayKeeper(TopicPartition(self.topic, self.messages[0][0]))
 
 
+class LaterBatch(NamedTuple):
+    """The delayed messages of a record batch, and what tells the batch when it comes again."""
+
+    producer_id: int
+    producer_epoch: int
+    sequence: int
+    """Of its first message; -1: it is not numbered, and new each time."""
+    length: int
+    trailing: int
+    """So many messages at its end come later."""
+    parted_ms: int
+    """By which time it was told what comes later."""
+    messages: Sequence[Message]
+    is_held: bool = False
+    """It is part of a transaction: until that ends they are due for nobody."""
+
+
+class ProducerMark(NamedTuple):
+    """A batch, or several in a row, of a producer whose delayed messages are kept."""
+
+    producer_id: int
+    producer_epoch: int
+    first: int
+    length: int
+    trailing: int
+    seen_ms: int
+    parted_ms: int
+
+
+class Asker(NamedTuple):
+    """The leader of a partition that messages go to, when it asks the keeper."""
+
+    target: TopicPartition
+    topic_id: UUID
+    leader_epoch: int
+    number: int
+    """Of the question. What this leader asked before, and comes late, counts no more."""
+    revision: int
+    """Of the image in which the topic was seen: the keeper knows it too before it answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedByLeader:
+    """What a partition's leader asks of the keeper."""
+
+    asker: Asker
+
+    @property
+    def place(self) -> DelayKeeper:
+        return DelayKeeper(self.asker.target)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindMarks(AskedByLeader):
+    """Which batches of producers have delayed messages that are kept?"""
+
+    producer_ids: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepBatches(AskedByLeader):
+    """Keep the delayed messages of batches, and with them what tells these. The reply has the number of the
+    first message of each; -1: they are kept already.
+    """
+
+    batches: Sequence[LaterBatch]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteDeliveries:
     """Have in the journal what was delivered to a partition: its own log, which tells it, becomes shorter."""

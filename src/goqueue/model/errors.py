@@ -970,6 +970,17 @@ class NotVerified(Unavailable):
         self.partition = partition
 
 
+class NotKept(Unavailable):
+    """The keeper of the delays did not say whether it has a batch's delayed messages: send it again."""
+
+    code = "not_kept"
+
+    def __init__(self, topic: str, partition: int, reason: str) -> None:
+        super().__init__(f"what comes later to {topic}/{partition} may not be kept: {reason}")
+        self.topic = topic
+        self.partition = partition
+
+
 class TransactionBusy(Busy):
     """The last transaction of this id is still being finished: try again at once."""
 

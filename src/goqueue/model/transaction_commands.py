@@ -42,6 +42,8 @@ class PublishOnce:
     producer: ProducerEpoch
     sequence: int | None = None
     """None: the broker counts, and a message that comes twice is stored twice."""
+    names_time: bool = False
+    """It is to come later, or was: the time that it names may have passed since it came first."""
 
     @property
     def place(self) -> Place:

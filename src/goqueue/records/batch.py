@@ -151,6 +151,8 @@ class DelaySplit(NamedTuple):
     """Of those in the batch."""
     trailing: int
     """How many messages at the end of the batch come later."""
+    parted_ms: int = 0
+    """By which time that was told."""
 
 
 def has_wishes(buffer: memoryview, headers: Sequence[BatchHeader], *, inspect_compressed: bool) -> bool:
@@ -203,7 +205,7 @@ def split_delays(
             now.append(LaneBatch(_rebuild(messages[first:end], header, first, gone), run_lane))
         first = end
     trailing = next((n for n, due_ms in enumerate(reversed(due_times)) if not due_ms), len(due_times))
-    return DelaySplit(now, later, places, trailing)
+    return DelaySplit(now, later, places, trailing, now_ms)
 
 
 def _delayed(message: StoredMessage, lane: Lane, due_ms: int) -> Message:

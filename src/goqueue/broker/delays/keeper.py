@@ -30,6 +30,7 @@ from goqueue.broker.delays.scan import find_deliveries
 from goqueue.broker.delays.stock import FETCH_AHEAD_MS, LOAD_AHEAD_MS, Ready, Stock
 from goqueue.broker.delays.store import DelayStore
 from goqueue.broker.delays.targets import Target
+from goqueue.broker.delays.turns import Turns
 from goqueue.broker.delays.upkeep import DelayUpkeep
 from goqueue.broker.storage.journal import Journal, Submitted
 from goqueue.broker.storage.journal_set import JournalSet
@@ -85,6 +86,7 @@ class DelayKeeper:
         self._store: DelayStore | None = None
         self.stock: Stock
         self._upkeep: DelayUpkeep
+        self.turns = Turns()
         self.received: dict[TopicPartition, Received] = {}
         """What partitions that this node leads have got, when another node is the keeper."""
         self.changing: dict[int, tuple[Change, asyncio.Future[None]]] = {}
@@ -153,6 +155,7 @@ class DelayKeeper:
             task.cancel()
         self._round = None
         self._store = None
+        self.turns.forget_heard()
         self.changing.clear()
 
     async def start(self) -> None:

@@ -91,6 +91,8 @@ class Sequences(NamedTuple):
     first: int
     length: int
     trailing: int
+    parted_ms: int = 0
+    """By when it was told what of it comes later; 0 in what was written by versions that did not say."""
 
 
 class Noted(NamedTuple):
@@ -151,7 +153,7 @@ def decode_record(stored: StoredMessage) -> Record:
         case Kind.CANCELLED:
             return Cancelled(number)
         case Kind.SEQUENCES:
-            return Sequences(_topic_id(topic_id), partition, *_MARK.unpack(rest))
+            return Sequences(_topic_id(topic_id), partition, *_MARK.unpack(rest))._replace(parted_ms=due_ms)
         case Kind.NOTED:
             steps = tuple(Step(*pair) for pair in _STEP.iter_unpack(rest))
             return Noted(_topic_id(topic_id), partition, number, steps)
@@ -179,8 +181,8 @@ def _to_message(record: Record) -> Message:
         case Cancelled(number):
             return Message(None, _HEAD.pack(Kind.CANCELLED, 0, 0, number, _NOBODY, 0, 0))
         case Sequences(topic_id, partition):
-            head = _HEAD.pack(Kind.SEQUENCES, 0, 0, NEW, topic_id.bytes, partition, 0)
-            return Message(None, head + _MARK.pack(*record[2:]))
+            head = _HEAD.pack(Kind.SEQUENCES, 0, record.parted_ms, NEW, topic_id.bytes, partition, 0)
+            return Message(None, head + _MARK.pack(*record[2:-1]))
         case Noted(topic_id, partition, scan_offset, steps):
             head = _HEAD.pack(Kind.NOTED, 0, 0, scan_offset, topic_id.bytes, partition, 0)
             return Message(None, head + b"".join(_STEP.pack(*step) for step in steps))

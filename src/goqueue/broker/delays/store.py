@@ -186,7 +186,7 @@ class DelayStore:
                 self.totals.cancelled += is_new
             case Sequences(topic_id, partition):
                 target = self.targets.at(topic_id, partition)
-                self.marks.apply(Mark(target.index, *record[2:], now_ms))
+                self.marks.apply(Mark(target.index, *record[2:-1], now_ms, record.parted_ms))
             case Noted():
                 pass  # the target knows it already
             case _:
@@ -215,6 +215,18 @@ class DelayStore:
     def note(self, target: Target) -> Noted:
         """What is known of a target's deliveries, for whoever has the journal and no checkpoint."""
         return Noted(target.topic_id, target.partition, target.scan_offset, tuple(target.confirmed.steps))
+
+    def noted_marks(self) -> list[Sequences]:
+        """What producers have numbered, for the same."""
+        return [
+            Sequences(
+                self.targets.all[mark.target].topic_id,
+                self.targets.all[mark.target].partition,
+                *mark[1:6],
+                parted_ms=mark.parted_ms or mark.seen_ms,
+            )
+            for mark in self.marks
+        ]
 
     # Looking.
 

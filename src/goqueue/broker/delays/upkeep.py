@@ -85,7 +85,8 @@ class DelayUpkeep:
         # is no checkpoint at all, a target that it does not speak of is one that has got nothing.
         self._store.journal.submit(*self._store.schedules.whole_state())
         if self._store.is_shared:
-            self._store.journal.submit(*map(self._store.note, self._store.noted_targets()))
+            noted = map(self._store.note, self._store.noted_targets())
+            self._store.journal.submit(*noted, *self._store.noted_marks())
         await self.write_run()
         live_offset = (
             await self._merge(list(self._store.runs)) if self._store.runs else self._store.entries_offset

@@ -12,7 +12,7 @@ from goqueue.broker.access import verbs as access
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays import deliveries, schedules
 from goqueue.broker.delays import verbs as delayed
-from goqueue.broker.delays.keeping import keep_delayed
+from goqueue.broker.delays.keeping import find_marks, keep_batches, keep_delayed
 from goqueue.broker.forwarding import gathering, joining, stories
 from goqueue.broker.forwarding.bulk import append_in_shares
 from goqueue.broker.forwarding.gathering import Gather, at_one_or_everywhere, everywhere
@@ -188,6 +188,8 @@ _SCHEMAS: Mapping[type, Passed] = {
 }
 _DELAYS: Mapping[type, Passed] = {
     delays.KeepDelayed: _once(keep_delayed, list[delays.Postponed]),
+    delays.FindMarks: Passed(find_marks, list[delays.ProducerMark]),
+    delays.KeepBatches: _once(keep_batches, list[int]),
     delays.NoteDeliveries: Passed(deliveries.note_deliveries, None),
     delays.FindDelivered: Passed(deliveries.find_delivered, delays.DeliveredFound),
     delays.DeliverDue: Passed(deliveries.deliver_due, int),

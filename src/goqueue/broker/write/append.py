@@ -1,6 +1,9 @@
 """append: record batches that a client built go into the log as they are."""
 
+from functools import partial
+
 from goqueue.broker.broker import Broker
+from goqueue.broker.delays.asking import Told, Unasked, take_in_told
 from goqueue.broker.schemas.check import Looked, look, look_long
 from goqueue.broker.tenants.quotas import take_batches
 from goqueue.broker.transactions.joining import verify
@@ -15,12 +18,12 @@ def append(broker: Broker, command: Append) -> Appended:
     """Admit, read, check, join, count, take in. Offsets are fixed on return; `committed` may follow.
 
     Raises Unchecked, before anything is done, where the topic's schemas take time to be heard, or another
-    node must be asked of the transaction: then `append_when_checked` does the same.
+    node must be asked of the transaction or the delays: then `append_when_checked` does the same.
     """
     return _append(broker, command, None)
 
 
-def _append(broker: Broker, command: Append, looked: Looked | None) -> Appended:
+def _append(broker: Broker, command: Append, looked: Looked | None, told: Told | None = None) -> Appended:
     partition = admit_partition(broker, command.target, command.acks)
     settings = partition.log.settings
     incoming = read_incoming(command.batches, settings)
@@ -35,9 +38,9 @@ def _append(broker: Broker, command: Append, looked: Looked | None) -> Appended:
         may_join=command.may_join,
         transactional_id=command.transactional_id,
     )
-    if partition.account is not None:
+    if partition.account is not None and told is None:  # else they are counted already
         take_batches(broker, partition.account, incoming.headers, incoming.bodies)
-    return take_in(broker, partition, incoming, command.acks, looked)
+    return take_in(broker, partition, incoming, command.acks, looked, told=told)
 
 
 async def append_when_checked(broker: Broker, command: Append) -> Appended:
@@ -54,3 +57,5 @@ async def append_when_checked(broker: Broker, command: Append) -> Appended:
             return _append(broker, command, looked)
         except Unverified as unverified:
             await verify(broker, unverified)
+        except Unasked as unasked:
+            return await take_in_told(broker, unasked, partial(_append, broker, command, looked))

@@ -5,9 +5,11 @@ Everything is checked before the first batch is stored, so that a bad one leaves
 
 import asyncio
 from collections.abc import Awaitable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.delays.asking import Told, Unasked, take_in_told
 from goqueue.broker.schemas.check import Looked, look_now_or_later, quarantine_for
 from goqueue.broker.schemas.quarantine import open_quarantine
 from goqueue.broker.tenants.quotas import admit_amounts, check_message_sizes
@@ -17,9 +19,11 @@ from goqueue.broker.write.later import part_by_time
 from goqueue.broker.write.refusals import telling_refusals
 from goqueue.broker.write.take_in import take_in
 from goqueue.core.access.account import Account
-from goqueue.model.commands import AppendEntries, EntryPlaced
+from goqueue.core.delays.marks import Marks
+from goqueue.model.commands import Appended, AppendEntries, EntryPlaced
 from goqueue.model.errors import InvalidBatch, InvalidRecord, SchemaMismatch
 from goqueue.model.ids import NO_PRODUCER, TopicPartition
+from goqueue.model.messages import Acks
 from goqueue.model.schemas import SchemaValidation
 from goqueue.model.settings import MiB, TopicSettings
 from goqueue.records.entries import read_entries
@@ -81,7 +85,7 @@ async def _checked(
             await _make_room_aside(broker, target, settings, looked, is_staged=is_staged)
     if incoming.has_wishes:
         in_lanes(incoming)  # which refuses what nobody understands
-        part_by_time(broker, partition, incoming, {})
+        part_by_time(broker, partition, incoming, {}, Told(Marks(), broker.clock.wall_ms()))
     if partition.account is not None:
         check_message_sizes(partition.account, incoming.bodies)
     return CheckedEntry(target, incoming, looked)
@@ -123,7 +127,11 @@ async def append_entries(broker: Broker, command: AppendEntries) -> list[EntryPl
         with telling_refusals(broker, [target.topic]):
             partition = broker.partition(target)
             admit_batches(broker, partition, incoming.headers, may_join=False)
-            stored = take_in(broker, partition, incoming, command.acks, looked)
+            try:
+                stored = take_in(broker, partition, incoming, command.acks, looked)
+            except Unasked as unasked:
+                again = partial(_take_in_told, broker, target, incoming, command.acks, looked)
+                stored = await take_in_told(broker, unasked, again)
         placed.append(
             EntryPlaced(target, stored.base_offset, incoming.message_count, stored.quarantined, stored.later)
         )
@@ -133,3 +141,10 @@ async def append_entries(broker: Broker, command: AppendEntries) -> list[EntryPl
     for committed in waits:
         await committed
     return placed
+
+
+def _take_in_told(
+    broker: Broker, target: TopicPartition, incoming: Incoming, acks: Acks, looked: Looked | None, told: Told
+) -> Appended:
+    """The same after the keeper of the delays was asked."""
+    return take_in(broker, admit_partition(broker, target), incoming, acks, looked, told=told)

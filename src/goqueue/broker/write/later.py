@@ -9,6 +9,7 @@ partition's log, the other by the marks that stand beside the delayed messages.
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import count, repeat
 
 from goqueue.broker.appending import (
@@ -22,13 +23,15 @@ from goqueue.broker.appending import (
     find_stored,
 )
 from goqueue.broker.broker import Broker
-from goqueue.broker.delays.records import NEW, Record, Sequences, Waiting
-from goqueue.broker.delays.targets import Target
+from goqueue.broker.delays.asking import ALONE, Told, Unasked, Unkept
+from goqueue.broker.delays.keeping import submit_batches
 from goqueue.broker.storage.journal import Submitted
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import check_due
 from goqueue.broker.write.incoming import Incoming
+from goqueue.core.delays.marks import Marks
 from goqueue.model.commands import Appended, Later
+from goqueue.model.delays import LaterBatch
 from goqueue.model.errors import DuplicateSequence, OutOfSequence
 from goqueue.model.messages import Acks
 from goqueue.records.batch import DelaySplit, split_delays, split_lanes
@@ -36,71 +39,91 @@ from goqueue.records.layout import NO_SEQUENCE, TRANSACTIONAL, BatchHeader
 
 
 def find_known(
-    broker: Broker, partition: Partition, header: BatchHeader, count: int, numbering: Numbering = STRICT
+    broker: Broker,
+    partition: Partition,
+    header: BatchHeader,
+    count: int,
+    numbering: Numbering = STRICT,
+    told: Told | None = None,
 ) -> int | None:
-    """As `find_stored`, but a gap that delayed messages explain is none."""
+    """As `find_stored`, but a gap that delayed messages explain is none.
+
+    With several nodes the keeper knows of these: raises Unasked where it was not asked.
+    """
     try:
         return find_stored(partition, header, count, numbering)
     except OutOfSequence:
-        if not _explains_gap(broker, partition, header, numbering.first_max):
+        if told is None and broker.is_one_of_several:
+            raise Unasked(partition, [header.producer_id]) from None
+        if not _explains_gap(broker, partition, header, numbering.first_max, told):
             raise
         return None
 
 
-def _explains_gap(broker: Broker, partition: Partition, header: BatchHeader, first_max: int) -> bool:
+def _explains_gap(
+    broker: Broker, partition: Partition, header: BatchHeader, first_max: int, told: Told | None
+) -> bool:
     """Whether all that the log misses before a batch of a producer was delayed."""
-    target = find_target(broker, partition)
-    if target is None:
+    known = known_marks(broker, partition, told)
+    if known is None:
         return False
+    marks, index = known
     producer_id, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
     expected = partition.producers.next_sequence(producer_id, epoch)
     firsts = range(expected, (expected or first_max) + 1)
     return any(
-        broker.delays.store.marks.explains(
-            target.index, producer_id, epoch, expected=first, sequence=sequence
-        )
-        for first in firsts
+        marks.explains(index, producer_id, epoch, expected=first, sequence=sequence) for first in firsts
     )
 
 
-def find_target(broker: Broker, partition: Partition) -> Target | None:
-    """The partition as one that delayed messages go to, if there have been any.
-
-    Several nodes take no delayed messages of producers that number theirs: there are no marks to look at.
-    """
-    if broker.is_one_of_several:
-        return None
+def known_marks(broker: Broker, partition: Partition, told: Told | None) -> tuple[Marks, int] | None:
+    """What producers have delayed, and what stands there for the partition; None: nothing for that."""
+    if told is not None:
+        return told.marks, ALONE
     topic = broker.metadata.topics.get(partition.source.topic)
-    if topic is None:
+    if topic is None or broker.is_one_of_several:
         return None
-    return broker.delays.store.targets.find(topic.topic_id, partition.source.partition)
+    store = broker.delays.store
+    target = store.targets.find(topic.topic_id, partition.source.partition)
+    return None if target is None else (store.marks, target.index)
 
 
 def part_by_time(
-    broker: Broker, partition: Partition, incoming: Incoming, problems: Mapping[int, str]
+    broker: Broker,
+    partition: Partition,
+    incoming: Incoming,
+    problems: Mapping[int, str],
+    told: Told | None = None,
 ) -> list[DelaySplit]:
     """How batches part into what comes now and what comes later; nothing when all comes now.
 
     What does not fit the topic's schemas is in quarantine now, whenever it was to come. Refuses wishes that
-    nobody understands, or for longer than the tenant's messages may wait.
+    nobody understands, or for longer than the tenant's messages may wait. With several nodes the keeper says
+    whether it has them: raises Unasked where it was not asked.
     """
     if not incoming.has_wishes or incoming.is_promised:
         return []
     headers, bodies, lane, _, inspect_compressed, _ = incoming
-    target = find_target(broker, partition)
+    if told is None and broker.is_one_of_several:
+        if not any(map(partial(_names_time, inspect_compressed), bodies, headers)):
+            return []
+        raise Unasked(partition, sorted({header.producer_id for header in headers if _is_numbered(header)}))
     splits = []
     first = 0
     for header, body in zip(headers, bodies, strict=True):
         numbers = range(first, first + header.record_count)
         gone = {number - first for number in problems if number in numbers}
-        split = split_delays(
-            body,
-            header,
-            now_ms=_parted_ms(broker, target, header),
-            inspect_compressed=inspect_compressed,
-            lane=lane,
-            gone=gone,
-        )
+        parted_ms = _parted_ms(broker, partition, header, told)
+        split = None
+        if parted_ms is not None:
+            split = split_delays(
+                body,
+                header,
+                now_ms=parted_ms,
+                inspect_compressed=inspect_compressed,
+                lane=lane,
+                gone=gone,
+            )
         if split is None:
             now = split_lanes(body, header, inspect_compressed=inspect_compressed, lane=lane, gone=gone)
             split = DelaySplit(now, [], [], 0)
@@ -108,23 +131,51 @@ def part_by_time(
         first = numbers.stop
     if not any(split.later for split in splits):
         return []
-    broker.admit_alone("delayed messages in record batches")
+    if broker.is_one_of_several and any(header.attributes & TRANSACTIONAL for header in headers):
+        broker.admit_alone("delayed messages in transactions")
     if partition.account is not None:
         due_ms = max(message.due_ms or 0 for split in splits for message in split.later)
         check_due(broker, partition.source.topic, due_ms)
     return splits
 
 
-def _parted_ms(broker: Broker, target: Target | None, header: BatchHeader) -> int:
-    """The time by which a batch parts: now, or when it came first, lest what was later then comes now too."""
+def _names_time(inspect_compressed: bool, body: memoryview, header: BatchHeader) -> bool:
+    """Whether a message in a batch names a time to come at, which may have passed."""
+    return split_delays(body, header, now_ms=0, inspect_compressed=inspect_compressed) is not None
+
+
+def _is_numbered(header: BatchHeader) -> bool:
+    return header.producer_id >= 0 and header.base_sequence != NO_SEQUENCE
+
+
+def _parted_ms(broker: Broker, partition: Partition, header: BatchHeader, told: Told | None) -> int | None:
+    """The time by which a batch parts: now, or when it came first, lest what was later then comes now too.
+
+    None: all of it came at once, whatever the time is now. The clock may have been set back since, or another
+    node have led by another clock.
+    """
+    known = known_marks(broker, partition, told)
     mark = None
-    if target is not None and header.producer_id >= 0 and header.base_sequence != NO_SEQUENCE:
-        mark = broker.delays.store.marks.find(
-            target.index, header.producer_id, header.producer_epoch, header.base_sequence
-        )
+    if known is not None and _is_numbered(header):
+        marks, index = known
+        mark = marks.find(index, header.producer_id, header.producer_epoch, header.base_sequence)
+    if mark is None and _came_at_once(partition, header, told):
+        return None
     if mark is None:
-        return broker.clock.wall_ms()
-    return 0 if mark.is_whole else mark.seen_ms
+        return broker.clock.wall_ms() if told is None else told.now_ms
+    return 0 if mark.is_whole else mark.parted_ms or mark.seen_ms
+
+
+def _came_at_once(partition: Partition, header: BatchHeader, told: Told | None) -> bool:
+    """Whether the log has a batch of which nothing is kept."""
+    try:
+        return find_stored(partition, header, header.record_count) is not None
+    except DuplicateSequence:
+        # It has some of it at least. One node alone may have lost what was kept of it in a crash; where there
+        # are several that was committed before anything else was written.
+        return told is not None
+    except OutOfSequence:
+        return False
 
 
 def take_parted(
@@ -134,17 +185,19 @@ def take_parted(
     headers: Sequence[BatchHeader],
     acks: Acks,
     numbering: Numbering = STRICT,
+    told: Told | None = None,
 ) -> Appended:
     """Take in batches of which some messages come later.
 
-    The answer names the first message that came now, or where the next one would go.
+    The answer names the first message that came now, or where the next one would go. With several nodes the
+    keeper has got the others by then: raises Unkept where it has not.
     """
     if acks is Acks.ALL:
         partition.admit_all()
     for header in headers:
         with suppress(DuplicateSequence):
-            find_known(broker, partition, header, header.record_count, numbering)
-    later, postponed = _postpone(broker, partition, splits, headers)
+            find_known(broker, partition, header, header.record_count, numbering, told)
+    later, postponed = _postpone(broker, partition, splits, headers, told)
     base_offset = partition.log.end_offset
     if batches := checked([built for split in splits for built in split.now]):
         # Before them are delayed messages, as has been seen: they count upwards, and no more.
@@ -152,56 +205,48 @@ def take_parted(
         base_offset = base_offset if stored_offset == LONG_AGO else stored_offset
     committed = None
     if acks is Acks.ALL:
-        kept = postponed.committed()
+        kept = None if postponed is None else postponed.committed()
         stored = partition.committed(partition.log.end_offset)
         committed = None if kept is stored is None else await_all(kept, stored)
     return Appended(base_offset, partition.log.start_offset, committed, later=later)
 
 
 def _postpone(
-    broker: Broker, partition: Partition, splits: Sequence[DelaySplit], headers: Sequence[BatchHeader]
-) -> tuple[list[Later], Submitted]:
+    broker: Broker,
+    partition: Partition,
+    splits: Sequence[DelaySplit],
+    headers: Sequence[BatchHeader],
+    told: Told | None,
+) -> tuple[list[Later], Submitted | None]:
     """Keep the delayed messages, unless they are kept already; which they are, and what to wait for."""
-    topic, number = partition.source
-    topic_id = broker.metadata.topic(topic).topic_id
-    store = broker.delays.store
-    # Looked for and not made: with the first one that is written, the keeper wakes up.
-    target = store.targets.find(topic_id, number)
-    records: list[Record] = []
-    later: list[Later] = []
-    first, base_offset = 0, store.journal.end_offset
-    for split, header in zip(splits, headers, strict=True):
-        producer_id, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
-        is_numbered = producer_id >= 0 and sequence != NO_SEQUENCE
-        is_kept = (
-            is_numbered
-            and target is not None
-            and store.marks.holds(target.index, producer_id, epoch, sequence)
+    batches = [
+        LaterBatch(
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            header.record_count,
+            split.trailing,
+            split.parted_ms,
+            split.later,
+            bool(header.attributes & TRANSACTIONAL),
         )
-        names = repeat(LONG_AGO) if is_kept else count(base_offset + len(records))
-        for place, message, name in zip(split.places, split.later, names, strict=False):
-            later.append(Later(first + place, name, message.due_ms or 0))
+        for split, header in zip(splits, headers, strict=True)
+        if split.later
+    ]
+    submitted: Submitted | None = None
+    if told is None:
+        numbers, submitted = submit_batches(broker, partition.source, batches)
+    elif told.kept is None:
+        raise Unkept(batches)
+    else:
+        numbers = list(told.kept)
+    later: list[Later] = []
+    first, bases = 0, iter(numbers)
+    for split, header in zip(splits, headers, strict=True):
+        if split.later:
+            base = next(bases)
+            names = repeat(LONG_AGO) if base == LONG_AGO else count(base)
+            for place, message, name in zip(split.places, split.later, names, strict=False):
+                later.append(Later(first + place, name, message.due_ms or 0))
         first += header.record_count
-        if not split.later or is_kept:
-            continue
-        waiting = [Waiting(NEW, message.due_ms or 0, topic_id, number, message) for message in split.later]
-        if header.attributes & TRANSACTIONAL:
-            waiting = [message.held(producer_id, epoch) for message in waiting]
-        records += waiting
-        if is_numbered:
-            records.append(
-                Sequences(topic_id, number, producer_id, epoch, sequence, header.record_count, split.trailing)
-            )
-    if not records:
-        return later, store.journal.submit()
-    submitted = broker.delays.submit(*records)
-    waiting_count = sum(isinstance(record, Waiting) for record in records)
-    telemetry = broker.telemetry
-    telemetry.of(partition.source).postponed(
-        waiting_count,
-        telemetry.delayed,
-        submitted.base_offset,
-        submitted.end_offset,
-        broker.clock.wall_us(),
-    )
     return later, submitted

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from goqueue.broker.appending import LONG_AGO, Numbering
 from goqueue.broker.broker import Broker
+from goqueue.broker.delays.asking import Told, Unasked, take_in_told
 from goqueue.broker.schemas.check import Looked, misfits, quarantine_for
 from goqueue.broker.schemas.quarantine import open_quarantine
 from goqueue.broker.storage.partition import Partition
@@ -18,7 +19,7 @@ from goqueue.broker.transactions.leaders import calls
 from goqueue.broker.transactions.verbs import hear_producer
 from goqueue.broker.transactions.writes import join_transaction
 from goqueue.broker.write.incoming import Incoming, admit_partition
-from goqueue.broker.write.later import find_known, find_target, take_parted
+from goqueue.broker.write.later import find_known, known_marks, take_parted
 from goqueue.broker.write.refusals import telling_refusals
 from goqueue.broker.write.take_in import take_in
 from goqueue.log.partition_log import CheckedBatch
@@ -30,9 +31,9 @@ from goqueue.model.schemas import SchemaValidation
 from goqueue.model.transaction_commands import HearProducer, PublishOnce
 from goqueue.model.transactions import ProducerEpoch, PublishedOnce, TransactionState
 from goqueue.records.batch import DelaySplit, encode, open_batch
-from goqueue.records.layout import NO_SEQUENCE, BatchHeader, read_header, stamp_producer
+from goqueue.records.layout import NO_SEQUENCE, TRANSACTIONAL, BatchHeader, read_header, stamp_producer
 from goqueue.records.partitioners import hash_by
-from goqueue.records.wishes import heed
+from goqueue.records.wishes import due_asked, heed
 
 _FIRST_SEQUENCE_MAX = 1
 """People count from 0 or from 1."""
@@ -69,7 +70,7 @@ async def _publish_once(broker: Broker, command: PublishOnce) -> PublishedOnce:
     batch = _batch_of(broker, command, partition, is_transactional=is_transactional)
     number = partition.source.partition
     try:
-        outcome = _take_in(broker, command, partition, batch, problems)
+        outcome = await _take_in_at_last(broker, command, partition, batch, problems)
     except DuplicateSequence:
         return PublishedOnce(number, LONG_AGO, is_duplicate=True)
     if outcome.committed is not None:
@@ -80,28 +81,49 @@ async def _publish_once(broker: Broker, command: PublishOnce) -> PublishedOnce:
     return PublishedOnce(number, outcome.base_offset, outcome.is_duplicate, is_quarantined)
 
 
-def _take_in(
+async def _take_in_at_last(
     broker: Broker,
     command: PublishOnce,
     partition: Partition,
     batch: CheckedBatch,
     problems: dict[int, str],
 ) -> Appended:
+    """As batches of clients are, when whoever must be asked has answered."""
+    try:
+        return _take_in(broker, command, partition, batch, problems)
+    except Unasked as unasked:
+
+        def again(told: Told) -> Appended:
+            admit_partition(broker, partition.source)
+            return _take_in(broker, command, partition, batch, problems, told)
+
+        return await take_in_told(broker, unasked, again)
+
+
+def _take_in(
+    broker: Broker,
+    command: PublishOnce,
+    partition: Partition,
+    batch: CheckedBatch,
+    problems: dict[int, str],
+    told: Told | None = None,
+) -> Appended:
     """As batches of clients are, but that people count less strictly. Raises DuplicateSequence."""
     header, message = batch.header, command.message
-    _refuse_delayed_before(broker, command, partition, header)
+    _refuse_delayed_before(broker, command, partition, header, told)
     # Where the broker chooses the partition, the producer cannot know how far it has counted there.
     numbering = Numbering(first_max=_FIRST_SEQUENCE_MAX, may_skip=message.partition is None)
-    is_stored = find_known(broker, partition, header, 1, numbering) is not None
+    is_stored = find_known(broker, partition, header, 1, numbering, told) is not None
     if message.due_ms is None or problems or is_stored:
         looked = Looked([batch], [open_batch(batch.body, batch.lane)], problems)
         incoming = Incoming([header], [batch.body], batch.lane)
-        return take_in(broker, partition, incoming, Acks.ALL, looked, numbering)
-    broker.admit_alone("delayed messages of producers that number them")
+        return take_in(broker, partition, incoming, Acks.ALL, looked, numbering, told)
+    if header.attributes & TRANSACTIONAL:
+        broker.admit_alone("delayed messages in transactions")
     later = DelaySplit([], [message], [0], trailing=1)
     if command.sequence is None:
         header = header._replace(base_sequence=NO_SEQUENCE)  # it takes none of the log's
-    return take_parted(broker, partition, [later], [header], Acks.ALL, numbering)
+    return take_parted(broker, partition, [later], [header], Acks.ALL, numbering, told)
 
 
 def home_of(broker: Broker, command: PublishOnce) -> TopicPartition:
@@ -164,14 +186,25 @@ def _check_given(broker: Broker, producer: ProducerEpoch) -> None:
 
 
 def _refuse_delayed_before(
-    broker: Broker, command: PublishOnce, partition: Partition, header: BatchHeader
+    broker: Broker, command: PublishOnce, partition: Partition, header: BatchHeader, told: Told | None
 ) -> None:
-    """A message that was delayed and comes again may be due by now: it is told apart before all else."""
-    target = find_target(broker, partition)
-    if command.sequence is not None and target is not None:
-        marks = broker.delays.store.marks
-        if marks.holds(target.index, header.producer_id, header.producer_epoch, header.base_sequence):
+    """A message that was delayed and comes again may be due by now: it is told apart before all else.
+
+    With several nodes the keeper is asked about what names a time. Raises Unasked.
+    """
+    if told is None and broker.is_one_of_several and _names_time(command):
+        raise Unasked(partition, [] if command.sequence is None else [header.producer_id])
+    known = known_marks(broker, partition, told)
+    if command.sequence is not None and known is not None:
+        marks, index = known
+        if marks.holds(index, header.producer_id, header.producer_epoch, header.base_sequence):
             raise DuplicateSequence(f"sequence {header.base_sequence} was delayed before")
+
+
+def _names_time(command: PublishOnce) -> bool:
+    """Whether the message says when it comes, which may be over."""
+    message = command.message
+    return command.names_time or message.due_ms is not None or due_asked(message.headers, 0, 0) is not None
 
 
 def _batch_of(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from goqueue.broker.appending import STRICT, Numbering, appended, await_all, store
 from goqueue.broker.broker import Broker
+from goqueue.broker.delays.asking import Told
 from goqueue.broker.schemas.check import Looked, keep_misfits, without_misfits
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.write.incoming import Incoming, in_lanes
@@ -26,17 +27,19 @@ def take_in(
     acks: Acks,
     looked: Looked | None = None,
     numbering: Numbering = STRICT,
+    told: Told | None = None,
 ) -> Appended:
     """Store what comes now, keep what comes later, and tell what is left to wait for.
 
-    `looked`: what is wrong with the messages; None: the topic asks nothing of them.
+    `looked`: what is wrong with the messages; None: the topic asks nothing of them. `told`: what the keeper
+    of the delays has said, where that is another node; raises Unasked where it must be asked.
     """
     if looked is not None and looked.problems:
-        return _take_screened(broker, partition, incoming, acks, looked, numbering)
-    if splits := part_by_time(broker, partition, incoming, _NONE):
-        return take_parted(broker, partition, splits, incoming.headers, acks, numbering)
+        return _take_screened(broker, partition, incoming, acks, looked, numbering, told)
+    if splits := part_by_time(broker, partition, incoming, _NONE, told):
+        return take_parted(broker, partition, splits, incoming.headers, acks, numbering, told)
     count = incoming.message_count
-    stored_offset = find_known(broker, partition, incoming.headers[0], count, numbering)
+    stored_offset = find_known(broker, partition, incoming.headers[0], count, numbering, told)
     if stored_offset is not None:
         return appended(partition, stored_offset, count, acks)._replace(is_duplicate=True)
     return store(partition, in_lanes(incoming) if looked is None else looked.batches, count, acks)
@@ -49,6 +52,7 @@ def _take_screened(
     acks: Acks,
     looked: Looked,
     numbering: Numbering,
+    told: Told | None,
 ) -> Appended:
     """The same where some messages do not fit: they are refused, or in quarantine by then.
 
@@ -56,15 +60,15 @@ def _take_screened(
     """
     count, problems = incoming.message_count, looked.problems
     keeps_aside = partition.log.settings.schema_on_invalid is OnInvalid.QUARANTINE
-    splits = part_by_time(broker, partition, incoming, problems)
+    splits = part_by_time(broker, partition, incoming, problems, told)
     stored_offset = None
     if not splits:
-        stored_offset = find_known(broker, partition, incoming.headers[0], count, numbering)
+        stored_offset = find_known(broker, partition, incoming.headers[0], count, numbering, told)
     if not keeps_aside and stored_offset is None:
         raise SchemaMismatch(problems)
     quarantine = keep_misfits(broker, partition, looked) if keeps_aside else None
     if splits:
-        outcome = take_parted(broker, partition, splits, incoming.headers, acks, numbering)
+        outcome = take_parted(broker, partition, splits, incoming.headers, acks, numbering, told)
     elif stored_offset is None:
         outcome = store(partition, without_misfits(looked), count, acks)
     else:

@@ -25,6 +25,8 @@ class Mark(NamedTuple):
     trailing: int
     """So many at its end were delayed: the log knows nothing of these numbers."""
     seen_ms: int
+    parted_ms: int = 0
+    """The time by which it was told what comes later; 0: nobody has written that down."""
 
     @property
     def is_whole(self) -> bool:
@@ -76,6 +78,10 @@ class Marks:
             ):
                 return mark
         return None
+
+    def of_producer(self, target: int, producer_id: int) -> list[Mark]:
+        """What is known of one producer in one partition."""
+        return list(self._marks.get((target, producer_id), ()))
 
     def explains(
         self, target: int, producer_id: int, producer_epoch: int, *, expected: int, sequence: int

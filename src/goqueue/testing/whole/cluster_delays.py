@@ -3,6 +3,9 @@
 Senders ask any node to delay a message, and sometimes to cancel one. What was acknowledged comes once; what
 was refused, or never answered, at most once; what was cancelled, and answered so, never. Clocks of nodes are
 off, so a message may be early by as much, and by no more.
+
+Some senders are producers that number their messages, as Kafka's do: a batch has messages for now and for
+later, and is sent to whoever leads until somebody has taken it, and now and then once more.
 """
 
 import asyncio
@@ -15,15 +18,19 @@ from typing import TypeVar
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays.verbs import cancel_delayed
 from goqueue.broker.forwarding.at_home import at_home
+from goqueue.broker.forwarding.route import route
 from goqueue.broker.topics.verbs import create_topic
+from goqueue.broker.write.append import append_when_checked
 from goqueue.broker.write.publish import publish
-from goqueue.model.commands import Publish
-from goqueue.model.delays import CancelDelayed, Postponed
-from goqueue.model.errors import DelayedNotFound, GoQueueError
-from goqueue.model.ids import TopicName
-from goqueue.model.messages import Message
+from goqueue.model.commands import Append, Publish
+from goqueue.model.delays import DELIVER_AT_HEADER, CancelDelayed, Postponed
+from goqueue.model.errors import Busy, DelayedNotFound, GoQueueError, Unavailable
+from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.messages import Acks, Message
 from goqueue.model.places import Command
 from goqueue.model.topics import CreateTopic
+from goqueue.records.batch import encode
+from goqueue.records.layout import stamp_producer
 from goqueue.testing.whole.cluster_node import ClusterNode
 from goqueue.testing.whole.cluster_simulation import NODES, SKEWS_MS, ClusterSimulation, messages_of
 from goqueue.testing.whole.partition_history import Violation, demand
@@ -36,6 +43,9 @@ SETTINGS = {"retention.ms": "-1"}
 DELAYS_MS = (1, 50, 500, 3_000, 20_000)
 ANSWER_S = 30
 SETTLE_S = 180
+TRY_S = 8
+"""So long a producer waits for an answer before it sends a batch again."""
+TRIES_MAX = 8
 C = TypeVar("C", bound=Command)
 T = TypeVar("T")
 
@@ -51,6 +61,18 @@ class Sent:
     is_cancelled: bool = False
     is_doubtful: bool = False
     """It was to be cancelled, and nobody knows whether it is."""
+    is_taken: bool = False
+    """A batch with it was answered."""
+
+
+@dataclass(slots=True)
+class Counting:
+    """A producer that numbers its messages to one partition."""
+
+    producer_id: int
+    partition: int
+    next_sequence: int = 0
+    is_busy: bool = False
 
 
 def simulate_cluster_delays(seed: int, steps: int, *, tell: Tell | None = None) -> Counter[str]:
@@ -96,10 +118,11 @@ class Senders:
         self._sent: dict[bytes, Sent] = {}
         self._seen: dict[tuple[int, int], bytes] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._counting = [Counting(100 + number, number) for number in range(PARTITIONS)]
 
     def act(self) -> None:
         """Begin something."""
-        steps = {self._send: 6, self._cancel: 2, self._look: 3}
+        steps = {self._send: 4, self._send_numbered: 4, self._cancel: 2, self._look: 3}
         (step,) = self._chance.choices(list(steps), list(steps.values()))
         self._tasks.add(asyncio.get_running_loop().create_task(step()))
 
@@ -136,8 +159,59 @@ class Senders:
         return {
             value
             for value, sent in self._sent.items()
-            if sent.number is not None and not sent.is_cancelled and not sent.is_doubtful
+            if (sent.number is not None or sent.is_taken) and not sent.is_cancelled and not sent.is_doubtful
         }
+
+    async def _send_numbered(self) -> None:
+        """A batch of which some messages come later, as often as it takes and perhaps once more."""
+        idle = [each for each in self._counting if not each.is_busy]
+        if not idle:
+            return
+        counting = self._chance.choice(idle)
+        counting.is_busy = True
+        messages: list[Message] = []
+        for _ in range(self._chance.randrange(1, 4)):
+            value, now_ms = b"later %d" % len(self._sent), self._clock.wall_ms()
+            is_later = self._chance.random() < 0.6
+            due_ms = now_ms + self._chance.choice(DELAYS_MS) if is_later else now_ms
+            self._sent[value] = Sent(counting.partition, due_ms)
+            headers = ((DELIVER_AT_HEADER, b"%d" % due_ms),) if is_later else ()
+            messages.append(Message(value, headers=headers))
+        is_taken = await self._is_taken(counting, messages)
+        if is_taken and self._chance.random() < 0.3:
+            await asyncio.sleep(self._chance.choice(DELAYS_MS) / 1_000)
+            await self._is_taken(counting, messages)
+            self._counts["sent once more"] += 1
+        if is_taken:
+            counting.next_sequence += len(messages)
+            for message in messages:
+                self._sent[message.value or b""].is_taken = True
+            self._counts["numbered"] += len(messages)
+        else:  # what has become of it nobody knows: it goes on as another
+            counting.producer_id += 100
+            counting.next_sequence = 0
+            self._counts["numbered and given up"] += 1
+        counting.is_busy = False
+
+    async def _is_taken(self, counting: Counting, messages: list[Message]) -> bool:
+        target = TopicPartition(LATER, counting.partition)
+        for _ in range(TRIES_MAX):
+            ready = [node for node in self._ready() if LATER in node.broker.topics]
+            try:
+                looked = self._chance.choice(ready)
+                [leader] = route(target, looked.broker.metadata, looked.node)
+                node = next(node for node in ready if node.node == leader)
+            except (IndexError, StopIteration, GoQueueError):
+                await asyncio.sleep(0.3)
+                continue
+            asked = node.life.begin(_put(node.broker, target, counting, messages))
+            done, _ = await asyncio.wait({asked}, timeout=TRY_S)
+            if done and (error := asked.exception()) is None:
+                return True
+            if done:
+                demand(isinstance(error, Busy | Unavailable), f"a batch was refused with {error!r}")
+            await asyncio.sleep(0.1)
+        return False
 
     async def _send(self) -> None:
         value = b"later %d" % len(self._sent)
@@ -209,3 +283,16 @@ class Senders:
             demand(isinstance(error, GoQueueError), f"{type(command).__name__} failed with {error!r}")
             return error
         return asked.result()
+
+
+async def _put(broker: Broker, target: TopicPartition, counting: Counting, messages: list[Message]) -> None:
+    [(body, _)] = encode(messages, now_ms=1)
+    stamp_producer(
+        body,
+        producer_id=counting.producer_id,
+        producer_epoch=0,
+        base_sequence=counting.next_sequence,
+    )
+    appended = await append_when_checked(broker, Append(target, body, Acks.ALL))
+    if appended.committed is not None:
+        await appended.committed

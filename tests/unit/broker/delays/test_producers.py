@@ -213,3 +213,18 @@ def test_a_broker_that_hears_of_delays_from_kafka_alone_clears_up_behind_them() 
         assert broker.delays.store.journal.partition.log.start_offset > 0
 
     World(BrokerConfig(delays=DelayConfig(wasted_bytes_max=100, wasted_entries_max=3))).run(life)
+
+
+def test_a_batch_that_came_at_once_is_not_delayed_when_it_comes_again_and_the_clock_was_set_back() -> None:
+    world = World()
+
+    async def life(broker: Broker) -> None:
+        due = b"%d" % broker.clock.wall_ms()
+        batch = bytes(batch_of([(b"a", ("goqueue-deliver-at", due)), (b"b", None)], sequence=0))
+        assert await send(broker, memoryview(bytearray(batch))) == 0
+        world.clock.step_wall_ms(-5_000)
+        assert await send(broker, memoryview(bytearray(batch))) == 0
+        assert delay_stats(broker, CountDelayed()).pending == 0
+        assert await values(broker) == [b"a", b"b"]
+
+    world.run(life)

@@ -249,6 +249,7 @@ async def publish_once_route(broker: NamedDependency[Broker], body: RawBody) -> 
             message=message_of(given, False, broker.clock.wall_ms()),
             producer=producer,
             sequence=None if sequence == -1 else sequence,
+            names_time=given.delay is not None or given.deliver_at is not None,
         ),
     )
     due_ms = published.due_ms
