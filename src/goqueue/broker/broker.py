@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
-from goqueue.broker.access.gate import Gate
+from goqueue.broker.access.warden import Warden
 from goqueue.broker.backup.store import BackupStore
 from goqueue.broker.delays.keeper import DelayKeeper
 from goqueue.broker.groups.coordinator import Coordinator
@@ -153,11 +153,11 @@ class Broker:
     store: Store
     """What all nodes agree on."""
     agreement: Agreement
-    """The way to change that. `metadata`, `tenants` and the rules of `gate` are its image."""
+    """The way to change that. `metadata`, `tenants` and the rules of `warden` are its image."""
     journal: StateJournal[Any] | None
     """Where one node keeps the store; None: it is one of several, which have it elsewhere."""
     tenants: Tenants
-    gate: Gate
+    warden: Warden
     """Who may do what."""
     sinks: SinkState
     transactions: TransactionJournals = field(init=False)

@@ -4,7 +4,7 @@ import asyncio
 import random
 from typing import Any
 
-from goqueue.broker.access.gate import Gate
+from goqueue.broker.access.warden import Warden
 from goqueue.broker.backup.store import BackupStore
 from goqueue.broker.broker import Broker, OpenTopic, remove_folder
 from goqueue.broker.delays.deliveries import JOURNAL as DELAY_JOURNAL
@@ -198,7 +198,7 @@ def _put_together(
     """A broker with all its rooms, which has read nothing yet."""
     metadata = Metadata(config.node_id)
     tenants = Tenants()
-    gate = Gate(RuleBook(config.access.super_users))
+    warden = Warden(RuleBook(config.access.super_users))
     running = RunningTime(clock)
     counters = Counters(config.metrics)
     commit_log = CommitLog(
@@ -244,10 +244,10 @@ def _put_together(
         shelf=shelf,
         health=Health(clock, reserve),
         store=store,
-        agreement=Agreement(store, metadata, tenants, [RuleImage(gate.book)]),
+        agreement=Agreement(store, metadata, tenants, [RuleImage(warden.book)]),
         journal=None if own is None else own.journal,
         tenants=tenants,
-        gate=gate,
+        warden=warden,
         sinks=SinkState(sinks, disk),
         schemas=SchemaState(
             config.schemas,

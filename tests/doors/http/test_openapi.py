@@ -52,6 +52,12 @@ def test_the_document_names_every_operation(running: RunningDoor) -> None:
         if method != "servers"
     }
     assert operations == {
+        ("GET", "/admin/acls"),
+        ("POST", "/admin/acls"),
+        ("DELETE", "/admin/acls/{rule}"),
+        ("GET", "/admin/roles"),
+        ("POST", "/admin/roles"),
+        ("DELETE", "/admin/roles/{principal}/{role}"),
         ("GET", "/health"),
         ("GET", "/healthz"),
         ("GET", "/readyz"),

@@ -49,12 +49,12 @@ async def unbind_role(broker: Broker, command: UnbindRole) -> None:
 
 def list_rules(broker: Broker, command: ListRules) -> list[Rule]:
     """The rules that a filter means."""
-    return [rule for _, rule in broker.gate.book.found(command.wanted)]
+    return [rule for _, rule in broker.warden.book.found(command.wanted)]
 
 
 def list_bindings(broker: Broker, command: ListBindings) -> list[Binding]:
     """Who has which role, by name."""
-    bindings = broker.gate.book.bindings.values()
+    bindings = broker.warden.book.bindings.values()
     return sorted(bindings, key=lambda each: (each.principal, each.role, each.tenant or ""))
 
 
@@ -64,7 +64,7 @@ async def _put(broker: Broker, items: Sequence[Rule | Binding]) -> None:
     puts = dict(map(entry, items))
 
     def decide() -> Step[None]:
-        book = broker.gate.book
+        book = broker.warden.book
         if len({*book.rules, *book.bindings, *puts}) > RULES_MAX:
             raise InvalidRule(f"there are at most {RULES_MAX} rules: let some of them be about prefixes")
         return Step(None, tuple(sorted(map(broker.metadata.guard, puts))), puts)
@@ -77,7 +77,7 @@ async def _drop(broker: Broker, items: Sequence[T]) -> list[T]:
         raise ShuttingDown
 
     def decide() -> Step[list[T]]:
-        book = broker.gate.book
+        book = broker.warden.book
         there = {key: item for item in items if (key := entry(item)[0]) in book.rules or key in book.bindings}
         guards = tuple(sorted(map(broker.metadata.guard, there)))
         return Step(list(there.values()), guards, {}, tuple(there))

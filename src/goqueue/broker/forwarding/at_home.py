@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import TypeVar, cast
 
-from goqueue.broker.access.gate import ASKING
+from goqueue.broker.access.warden import ASKING
 from goqueue.broker.broker import Broker
 from goqueue.model.places import Command
 
@@ -26,25 +26,25 @@ def at_home(broker: Broker, verb: Callable[[Broker, C], Awaitable[T]], command: 
 
 
 async def _asked(broker: Broker, verb: Callable[[Broker, C], Awaitable[T]], command: C) -> T:
-    broker.gate.admit(command)
+    broker.warden.admit(command)
     forwarding = broker.forwarding
     reply = await (verb(broker, command) if forwarding is None else forwarding.run(verb, command))
-    return broker.gate.shown(command, reply)
+    return broker.warden.shown(command, reply)
 
 
 def here(broker: Broker, verb: Callable[[Broker, C], T], command: C) -> T:
     """What a verb gives that is run at this node, and waited for or not. Raises the same."""
     if ASKING.get() is None:
         return verb(broker, command)
-    broker.gate.admit(command)
+    broker.warden.admit(command)
     reply = verb(broker, command)
     if inspect.isawaitable(reply):
         return cast(T, _shown(broker, command, reply))
-    return broker.gate.shown(command, reply)
+    return broker.warden.shown(command, reply)
 
 
 async def _shown(broker: Broker, command: Command, awaited: Awaitable[object]) -> object:
-    return broker.gate.shown(command, await awaited)
+    return broker.warden.shown(command, await awaited)
 
 
 async def seen_at_home(broker: Broker, verb: Callable[[Broker, C], T], command: C) -> T:

@@ -23,6 +23,11 @@ def entry(item: Rule | Binding) -> tuple[str, bytes]:
     return prefix + blake2b(value, digest_size=_DIGEST_BYTES).hexdigest(), value
 
 
+def rule_id(rule: Rule) -> str:
+    """The name of a rule, by which it is known as long as it is there."""
+    return entry(rule)[0].removeprefix(RULES)
+
+
 class RuleImage:
     """What the store holds of rules, written into a book."""
 

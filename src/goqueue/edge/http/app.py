@@ -10,6 +10,7 @@ from litestar.di import Provide
 from litestar.types import ASGIApp
 
 from goqueue.broker.broker import Broker
+from goqueue.edge.http.access import routes as access
 from goqueue.edge.http.backup import routes as backups
 from goqueue.edge.http.bulk import batches, frames, offsets, sinks
 from goqueue.edge.http.config import HttpConfig
@@ -70,6 +71,7 @@ _NAMED_ROUTES = [
     *backups.ROUTES,
     *reassignments.ROUTES,
     *nodes.ROUTES,
+    *access.ROUTES,
 ]
 # What gives OPTIONS comes first, or Litestar has made its own by the time it comes.
 _API_ROUTES = [*options_of(_NAMED_ROUTES), *_NAMED_ROUTES]

@@ -14,6 +14,7 @@ import msgspec
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Receive, Scope, Send
 
+from goqueue.broker.access.warden import ASKING
 from goqueue.broker.broker import Broker
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.errors import INTERNAL, ErrorBody, answer_to, headers_of, note_failure
@@ -23,8 +24,11 @@ from goqueue.edge.http.parts.long_polls import LongPolls
 from goqueue.edge.http.parts.replies import send_reply
 from goqueue.edge.http.queue.polling import WantedPoll, hold_poll, poll_in_request, traced_reply
 from goqueue.edge.http.queue.settling import ack_messages
+from goqueue.edge.http.transport.connection import PRINCIPAL
 from goqueue.edge.http.transport.shares import Shares
+from goqueue.model.access import Asking
 from goqueue.model.errors import GoQueueError
+from goqueue.model.identity import ANONYMOUS
 from goqueue.model.telemetry import TRACEPARENT
 
 _encoder = msgspec.json.Encoder()
@@ -56,6 +60,10 @@ class FastRoutes:
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         # Not a coroutine itself: thousands of polls wait behind it, and each would hold one more.
         if scope["type"] == ScopeType.HTTP:
+            if self._broker.config.access.is_on:
+                # A request has a task of its own: who it comes from is named there, and forgotten with it.
+                principal = cast(dict[str, Any], scope).get(PRINCIPAL, ANONYMOUS)
+                ASKING.set(Asking(str(principal), (scope["client"] or ("",))[0]))
             path = scope["path"]
             if b"%2" in scope["raw_path"]:
                 pass  # an encoded slash may be in it, which parts nothing

@@ -15,6 +15,7 @@ from kio.schema.errors import ErrorCode
 from goqueue.edge.kafka import fetch, offset_commit, produce
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.handlers import (
+    acls,
     alter_configs,
     cluster,
     configs,
@@ -73,6 +74,9 @@ class ApiKey(IntEnum):
     END_TXN = 26
     WRITE_TXN_MARKERS = 27
     TXN_OFFSET_COMMIT = 28
+    DESCRIBE_ACLS = 29
+    CREATE_ACLS = 30
+    DELETE_ACLS = 31
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
     CREATE_PARTITIONS = 37
@@ -210,6 +214,9 @@ _TABLE = (
     _by_schema(ApiKey.END_TXN, 0, 5, 3, transactions.end_txn),
     _by_schema(ApiKey.WRITE_TXN_MARKERS, 1, 1, 1, transactions_admin.write_txn_markers),
     _by_schema(ApiKey.TXN_OFFSET_COMMIT, 0, 5, 3, transactions.txn_offset_commit),
+    _by_schema(ApiKey.DESCRIBE_ACLS, 1, 3, 2, acls.describe_acls),
+    _by_schema(ApiKey.CREATE_ACLS, 1, 3, 2, acls.create_acls),
+    _by_schema(ApiKey.DELETE_ACLS, 1, 3, 2, acls.delete_acls),
     _by_schema(ApiKey.DESCRIBE_CONFIGS, 1, 4, 4, configs.describe_configs),
     _by_schema(ApiKey.ALTER_CONFIGS, 0, 2, 2, alter_configs.alter_configs),
     _by_schema(ApiKey.CREATE_PARTITIONS, 0, 3, 2, topics.create_partitions),

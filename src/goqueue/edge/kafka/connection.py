@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, Protocol
 
+from goqueue.broker.access.warden import ASKING
 from goqueue.edge.kafka.apis import APIS, UNSUPPORTED_API_VERSIONS, Api, ApiKey, Serve
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.frame_memory import FrameMemory
@@ -183,7 +184,19 @@ class Connection:
             self._running = None
 
     def _advance(self) -> None:
-        """Begin what may begin: requests in order, none while one runs in its task or the client is held."""
+        """Begin what may begin, in the name of the client where that matters."""
+        asking = self._context.asking
+        if asking is None:
+            self._begin_next()
+            return
+        token = ASKING.set(asking)
+        try:
+            self._begin_next()
+        finally:
+            ASKING.reset(token)
+
+    def _begin_next(self) -> None:
+        """Begin requests in order, none while one runs in its task or the client is held."""
         while (
             self._arrived
             and self._running is None

@@ -6,6 +6,7 @@ from goqueue.broker.broker import Broker
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.edge.kafka.share_sessions import ShareSessions
 from goqueue.edge.kafka.throttle import Throttle
+from goqueue.model.access import Asking
 from goqueue.model.identity import ANONYMOUS, Principal
 
 
@@ -27,3 +28,10 @@ class Context:
     """Those of all clients of the door: a share consumer may come back on another connection."""
     throttle: Throttle = field(default_factory=Throttle)
     """How long this client is to be held back."""
+    asking: Asking | None = field(init=False)
+    """Who the client is, where it matters for what it may do."""
+
+    def __post_init__(self) -> None:
+        is_asked = self.broker.config.access.is_on
+        asking = Asking(str(self.principal), self.client_host) if is_asked else None
+        object.__setattr__(self, "asking", asking)

@@ -168,7 +168,7 @@ async def fetch(context: Context, version: int, reader: Reader) -> list[Buffer]:
     throttle_ms = 0
     if context.broker.tenants.accounts:
         wanted, throttle_ms = within_rates(context.broker, LimitReads(wanted))
-    denied = context.broker.gate.denied(Operation.READ, (topic.name for topic, _ in request.topics))
+    denied = context.broker.warden.denied(Operation.READ, (topic.name for topic, _ in request.topics))
     allowed = [one for one in wanted if one.source.topic not in denied] if denied else wanted
     # An error is told at once: the client has to refresh its metadata before it can go on.
     may_wait = all(topic.name for topic, _ in request.topics) and not throttle_ms and not denied

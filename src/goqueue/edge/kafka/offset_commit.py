@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Sequence
 from functools import lru_cache
 from struct import Struct
 
-from goqueue.broker.access.gate import Gate
 from goqueue.broker.access.needs import group_need
+from goqueue.broker.access.warden import Warden
 from goqueue.broker.groups.offsets import CommitBegun, Refusals, begin_commit
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import coordinator_code
@@ -54,10 +54,10 @@ class CommitOutcome:
         self.denied: Refusals = {}
         """What whoever asks may not commit; the rest is committed."""
 
-    def leave_out(self, gate: Gate, command: CommitOffsets) -> CommitOffsets:
+    def leave_out(self, warden: Warden, command: CommitOffsets) -> CommitOffsets:
         """What of it whoever asks may commit. Raises NotAllowed when it is none of their group."""
-        gate.demand([group_need(Operation.READ, command.who.group)])
-        denied = gate.denied(Operation.READ, (commit.topic for commit in command.commits))
+        warden.demand([group_need(Operation.READ, command.who.group)])
+        denied = warden.denied(Operation.READ, (commit.topic for commit in command.commits))
         if not denied:
             return command
         self.denied = {
@@ -99,7 +99,7 @@ def offset_commit(context: Context, version: int, reader: Reader) -> Answer | Aw
     command = decode_commit(version, reader)
     outcome = CommitOutcome(version, command.commits)
     try:
-        command = outcome.leave_out(context.broker.gate, command)
+        command = outcome.leave_out(context.broker.warden, command)
         begun = begin_commit(context.broker, command)
     except GoQueueError as error:
         return _refused(outcome, error)

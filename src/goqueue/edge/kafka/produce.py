@@ -223,7 +223,7 @@ async def _finish(context: Context, produced: Produced, commands: Commands) -> P
     slices = Slices(context.broker.clock)
     for command, outcome in commands:
         try:
-            context.broker.gate.admit(command)
+            context.broker.warden.admit(command)
             appended = await append_when_checked(context.broker, command)
         except GoQueueError as error:
             _refuse(context, command, outcome, error)
@@ -246,7 +246,7 @@ def _throttled(context: Context, produced: Produced) -> Produced:
 def _append(context: Context, command: Append, outcome: PartitionOutcome, waits: list[Wait]) -> bool:
     """Whether it is decided what becomes of the batches; if not they must be checked first."""
     try:
-        context.broker.gate.admit(command)
+        context.broker.warden.admit(command)
         appended = append(context.broker, command)
     except Unchecked:
         return False

@@ -63,6 +63,6 @@ def cluster_operations(context: Context, *, is_asked: bool) -> int:
 
 
 def _operations(context: Context, kind: ResourceKind, name: str) -> int:
-    lets = context.broker.gate.lets
+    lets = context.broker.warden.lets
     allowed = (operation for operation in _OPERATIONS_OF[kind] if lets(Need(operation, kind, name)))
     return sum(1 << OPERATION_NUMBERS[operation] for operation in allowed)

@@ -19,6 +19,7 @@ from goqueue.broker.backup.verbs import (
     list_backups,
 )
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import here
 from goqueue.edge.http.backup.bodies import BackupDeleted, CreateBackupBody, RestoreBody, RestoredBody
 from goqueue.edge.http.parts.decoding import decode_if_any
 from goqueue.edge.http.parts.openapi import BYTES, TakingBytes, errors, takes
@@ -63,7 +64,7 @@ async def create_backup_route(broker: NamedDependency[Broker], body: RawBody) ->
         include_schemas=wanted.include_schemas,
         include_config=wanted.include_config,
     )
-    return _created(await create_backup(broker, command))
+    return _created(await here(broker, create_backup, command))
 
 
 @get(
@@ -84,7 +85,7 @@ async def list_backups_route(broker: NamedDependency[Broker]) -> wire.BackupList
                 len(backup.consumer_groups),
                 len(backup.schemas),
             )
-            for backup_id, backup in await list_backups(broker, ListBackups())
+            for backup_id, backup in await here(broker, list_backups, ListBackups())
         ]
     )
 
@@ -97,7 +98,7 @@ async def list_backups_route(broker: NamedDependency[Broker]) -> wire.BackupList
     responses=errors(400, 404, 500, 503),
 )
 async def describe_backup_route(broker: NamedDependency[Broker], backup_id: _Id) -> wire.Backup[str]:
-    backup = (await get_backup(broker, GetBackup(backup_id=backup_id))).backup
+    backup = (await here(broker, get_backup, GetBackup(backup_id=backup_id))).backup
     return wire.Backup(
         backup_id,
         backup.version,
@@ -119,7 +120,7 @@ async def describe_backup_route(broker: NamedDependency[Broker], backup_id: _Id)
     responses={200: _DOCUMENT} | errors(400, 404, 500, 503),
 )
 async def download_backup_route(broker: NamedDependency[Broker], backup_id: _Id) -> Response[bytes]:
-    return Response(await backup_document(broker, FetchBackup(backup_id=backup_id)), media_type=BYTES)
+    return Response(await here(broker, backup_document, FetchBackup(backup_id=backup_id)), media_type=BYTES)
 
 
 @put(
@@ -134,7 +135,7 @@ async def download_backup_route(broker: NamedDependency[Broker], backup_id: _Id)
 async def upload_backup_route(
     broker: NamedDependency[Broker], backup_id: _Id, body: RawBody
 ) -> wire.BackupCreated[str]:
-    return _created(await bring_backup(broker, BringBackup(backup_id=backup_id, document=body)))
+    return _created(await here(broker, bring_backup, BringBackup(backup_id=backup_id, document=body)))
 
 
 @delete(
@@ -146,7 +147,7 @@ async def upload_backup_route(
     responses=errors(400, 404, 503, 507),
 )
 async def delete_backup_route(broker: NamedDependency[Broker], backup_id: _Id) -> BackupDeleted:
-    await delete_backup(broker, DeleteBackup(backup_id=backup_id))
+    await here(broker, delete_backup, DeleteBackup(backup_id=backup_id))
     return BackupDeleted(backup_id, f"backup {backup_id} is deleted")
 
 
@@ -165,8 +166,9 @@ async def restore_backup_route(
     broker: NamedDependency[Broker], backup_id: _Id, body: RawBody
 ) -> RestoredBody:
     wanted = decode_if_any(_restore_decoder, body)
-    restored = await restore_backup(
+    restored = await here(
         broker,
+        restore_backup,
         RestoreBackup(
             backup_id=backup_id, skip_existing=wanted.skip_existing, data_follows=wanted.data_follows
         ),

@@ -7,11 +7,13 @@ from litestar import get
 from litestar.di import NamedDependency
 from litestar.params import PathParameter
 
+from goqueue.broker.access.needs import cluster_need, topic_need
 from goqueue.broker.broker import Broker
 from goqueue.broker.slices import Slices
 from goqueue.broker.topics.verbs import describe_copy
 from goqueue.core.cluster.metadata import Metadata
 from goqueue.edge.http.parts.openapi import RootOnly, errors
+from goqueue.model.access import Operation
 from goqueue.model.cluster import NodeId, NodeState, PartitionRecord
 from goqueue.model.ids import TopicPartition
 from goqueue.model.topics import CopyView, DescribeCopy
@@ -30,6 +32,7 @@ _RETIRED = "retired"
     operation_class=RootOnly,
 )
 async def cluster_state_route(broker: NamedDependency[Broker]) -> ClusterState:
+    broker.warden.demand([cluster_need(Operation.DESCRIBE)])
     return await _state(broker)
 
 
@@ -41,6 +44,7 @@ async def cluster_state_route(broker: NamedDependency[Broker]) -> ClusterState:
     operation_class=RootOnly,
 )
 async def cluster_health_route(broker: NamedDependency[Broker]) -> ClusterHealth:
+    broker.warden.demand([cluster_need(Operation.DESCRIBE)])
     state = await _state(broker)
     nodes = [node for node in state.nodes if node.status != _RETIRED]
     healthy = sum(node.status == NodeState.READY for node in nodes)
@@ -85,6 +89,7 @@ async def partition_info_route(
     topic: Annotated[str, PathParameter(description="The topic's name.")],
     partition: Annotated[int, PathParameter(description="The partition's number.")],
 ) -> PartitionInfo:
+    broker.warden.demand([topic_need(Operation.DESCRIBE, topic)])
     image, here = broker.metadata, broker.config.node_id
     known = image.topic(topic)
     copy = describe_copy(broker, DescribeCopy(source=TopicPartition(known.name, partition)))

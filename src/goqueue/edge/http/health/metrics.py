@@ -20,6 +20,7 @@ from prometheus_client.openmetrics.exposition import ALLOWUTF8
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
+from goqueue.broker.access.needs import cluster_need
 from goqueue.broker.broker import Broker
 from goqueue.broker.measures.family import Family, Kind
 from goqueue.broker.measures.table import FAMILIES
@@ -27,6 +28,7 @@ from goqueue.broker.measures.view import View
 from goqueue.broker.slices import Slices
 from goqueue.core.telemetry.histogram import Histogram
 from goqueue.edge.http.parts.openapi import RootOnly
+from goqueue.model.access import Operation
 
 _END = b"# EOF\n"
 """What ends a page of OpenMetrics. Families are written one by one, each as a page of its own."""
@@ -50,6 +52,7 @@ class Page(NamedTuple):
 async def metrics_route(
     broker: NamedDependency[Broker], request: Request[None, None, State]
 ) -> Response[bytes]:
+    broker.warden.demand([cluster_need(Operation.DESCRIBE)])
     page = await metrics_page(broker, request.headers.get("accept", ""))
     # By the header itself: Litestar would name the charset of a text a second time.
     return Response(page.content, headers={"content-type": page.content_type})

@@ -9,6 +9,7 @@ from litestar.params import PathParameter, RawBody
 from msgspec import Meta, Struct
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import here
 from goqueue.broker.moving.decommissioning import cancel_decommission, decommission, describe_decommission
 from goqueue.broker.moving.electing import elect_leaders
 from goqueue.edge.http.parts.decoding import decode_if_any
@@ -76,8 +77,9 @@ _elections_decoder = msgspec.json.Decoder(ElectionsBody)
 )
 async def decommission_route(broker: NamedDependency[Broker], node: _Node, body: RawBody) -> wire.Done:
     wanted = decode_if_any(_decommission_decoder, body)
-    await decommission(
+    await here(
         broker,
+        decommission,
         Decommission(
             node=node,
             allows_fewer_copies=wanted.allow_fewer_copies,
@@ -95,7 +97,7 @@ async def decommission_route(broker: NamedDependency[Broker], node: _Node, body:
     responses=errors(400, 404, 503),
 )
 async def describe_decommission_route(broker: NamedDependency[Broker], node: _Node) -> wire.NodeRetirement:
-    view = await describe_decommission(broker, DescribeDecommission(node=node))
+    view = await here(broker, describe_decommission, DescribeDecommission(node=node))
     return wire.NodeRetirement(
         node=view.node,
         state=view.state,
@@ -115,7 +117,7 @@ async def describe_decommission_route(broker: NamedDependency[Broker], node: _No
     responses=errors(400, 404, 503),
 )
 async def cancel_decommission_route(broker: NamedDependency[Broker], node: _Node) -> wire.Done:
-    await cancel_decommission(broker, CancelDecommission(node=node))
+    await here(broker, cancel_decommission, CancelDecommission(node=node))
     return wire.Done(success=True, message=f"node {node} stays")
 
 
@@ -136,7 +138,7 @@ async def elect_leaders_route(broker: NamedDependency[Broker], body: RawBody) ->
         if wanted.partitions is None
         else [TopicPartition(TopicName(place.topic), place.partition) for place in wanted.partitions]
     )
-    elections = await elect_leaders(broker, ElectLeaders(sources=sources, is_unclean=wanted.unclean))
+    elections = await here(broker, elect_leaders, ElectLeaders(sources=sources, is_unclean=wanted.unclean))
     return wire.Elections(results=[_shown(election) for election in elections])
 
 

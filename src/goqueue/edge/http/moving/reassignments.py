@@ -9,6 +9,7 @@ from litestar.params import PathParameter, RawBody
 from msgspec import Meta, Struct
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import here
 from goqueue.broker.moving.reassigning import (
     cancel_reassignment,
     describe_reassignment,
@@ -91,7 +92,7 @@ async def create_reassignment_route(
         throttle_bytes_per_s=wanted.throttle_bytes_per_sec or THROTTLE_DEFAULT,
         timeout_ms=wanted.timeout_per_partition_sec * 1_000 or TIMEOUT_DEFAULT_MS,
     )
-    reassignment_id = await reassign(broker, command)
+    reassignment_id = await here(broker, reassign, command)
     return wire.ReassignmentOrdered(
         success=True, reassignment_id=reassignment_id, message="the reassignment is ordered"
     )
@@ -105,7 +106,7 @@ async def create_reassignment_route(
     responses=errors(503),
 )
 async def list_reassignments_route(broker: NamedDependency[Broker]) -> wire.ReassignmentList[str]:
-    views = [_shown(view) for view in await list_reassignments(broker, ListReassignments())]
+    views = [_shown(view) for view in await here(broker, list_reassignments, ListReassignments())]
     return wire.ReassignmentList(count=len(views), reassignments=views)
 
 
@@ -120,7 +121,7 @@ async def get_reassignment_route(
     broker: NamedDependency[Broker], reassignment_id: _Id
 ) -> wire.Reassignment[str]:
     command = DescribeReassignment(reassignment_id=reassignment_id)
-    return _shown(await describe_reassignment(broker, command))
+    return _shown(await here(broker, describe_reassignment, command))
 
 
 @delete(
@@ -133,7 +134,7 @@ async def get_reassignment_route(
     responses=errors(400, 404, 409, 503),
 )
 async def cancel_reassignment_route(broker: NamedDependency[Broker], reassignment_id: _Id) -> wire.Done:
-    await cancel_reassignment(broker, CancelReassignment(reassignment_id=reassignment_id))
+    await here(broker, cancel_reassignment, CancelReassignment(reassignment_id=reassignment_id))
     return wire.Done(success=True, message=f"{reassignment_id} is being called back")
 
 

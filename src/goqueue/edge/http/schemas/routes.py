@@ -12,8 +12,9 @@ from litestar.di import NamedDependency
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import QueryParameter, RawBody
 
+from goqueue.broker.access.needs import cluster_need
 from goqueue.broker.broker import Broker
-from goqueue.broker.forwarding.at_home import at_home
+from goqueue.broker.forwarding.at_home import at_home, here
 from goqueue.broker.schemas.verbs import (
     delete_schema_version,
     delete_subject,
@@ -52,6 +53,8 @@ from goqueue.edge.http.schemas.parameters import (
     version_of,
 )
 from goqueue.edge.http.schemas.settings import ROUTES as SETTINGS_ROUTES
+from goqueue.model.access import Need, Operation, ResourceKind
+from goqueue.model.errors import SchemaNotFound
 from goqueue.model.schema_commands import (
     CompareSchema,
     DeleteSchemaVersion,
@@ -82,7 +85,7 @@ async def list_subjects_route(
         names = [n for n in registry.subjects(prefix=prefix or "", with_deleted=True) if n not in standing]
     else:
         names = registry.subjects(prefix=prefix or "", with_deleted=is_set(deleted))
-    return page(names, start, length)
+    return page([name for name in names if _sees(broker, name)], start, length)
 
 
 @post(
@@ -103,7 +106,7 @@ async def find_schema_route(
 ) -> SchemaVersionBody:
     schema = await decode(_schema_decoder, body).understood(broker)
     command = FindSchema(subject=subject, schema=schema, with_deleted=is_set(deleted))
-    found = await find_schema(broker, command)
+    found = await here(broker, find_schema, command)
     return await version_body(broker, found, form)
 
 
@@ -163,6 +166,7 @@ async def list_versions_route(
     length: PageLength = -1,
 ) -> list[int]:
     is_alone = is_set(deleted_only) or is_set(deleted_alone)
+    _demand(broker, subject)
 
     def look(registry: Registry) -> list[int]:
         versions = registry.versions(subject, with_deleted=is_alone or is_set(deleted))
@@ -187,6 +191,7 @@ async def get_version_route(
     deleted: Flag = None,
     form: FormWanted = None,
 ) -> SchemaVersionBody:
+    _demand(broker, subject)
     wanted = version_of(version)
     found = await broker.schemas.look_up(
         lambda registry: registry.version(subject, wanted, with_deleted=is_set(deleted))
@@ -222,6 +227,7 @@ async def delete_version_route(
 async def get_version_text_route(
     broker: NamedDependency[Broker], subject: SubjectInPath, version: VersionInPath, deleted: Flag = None
 ) -> str:
+    _demand(broker, subject)
     wanted = version_of(version)
     found = await broker.schemas.look_up(
         lambda registry: registry.version(subject, wanted, with_deleted=is_set(deleted))
@@ -243,6 +249,7 @@ async def referenced_by_route(
     start: PageStart = 0,
     length: PageLength = -1,
 ) -> list[int]:
+    _demand(broker, subject)
     wanted = version_of(version)
 
     def look(registry: Registry) -> list[int]:
@@ -259,6 +266,7 @@ def _by_id(path: str, operation_id: str) -> HTTPRouteHandler:
     async def get_schema_route(
         broker: NamedDependency[Broker], schema_id: IdInPath, form: FormWanted = None
     ) -> SchemaTextBody:
+        await _demand_id(broker, schema_id)
         return await text_body(broker, schema_id, form)
 
     return get_schema_route
@@ -279,6 +287,7 @@ async def get_schema_by_guid_route(
     broker: NamedDependency[Broker], guid: GuidInPath, form: FormWanted = None
 ) -> SchemaTextBody:
     schema_id = await broker.schemas.look_up(lambda registry: registry.id_of_guid(guid))
+    await _demand_id(broker, schema_id)
     return await text_body(broker, schema_id, form)
 
 
@@ -299,7 +308,8 @@ async def subjects_of_schema_route(
     places = await broker.schemas.look_up(
         lambda registry: registry.places(schema_id, with_deleted=is_set(deleted))
     )
-    return page(sorted({place.subject for place in places}), start, length)
+    subjects = {place.subject for place in places if _sees(broker, place.subject)}
+    return page(sorted(subjects), start, length)
 
 
 @get(
@@ -319,7 +329,8 @@ async def versions_of_schema_route(
     places = await broker.schemas.look_up(
         lambda registry: registry.places(schema_id, with_deleted=is_set(deleted))
     )
-    return page([PlaceBody(place.subject, place.version) for place in places], start, length)
+    seen = [PlaceBody(place.subject, place.version) for place in places if _sees(broker, place.subject)]
+    return page(seen, start, length)
 
 
 @get("/schemas/schemas/types", operation_id="listSchemaTypes", summary="The kinds of schemas", tags=_TAGS)
@@ -350,7 +361,9 @@ async def test_version_route(
 ) -> FitReply:
     against = version_of(version)
     schema = await decode(_schema_decoder, body).understood(broker)
-    problems = await schema_problems(broker, CompareSchema(subject=subject, schema=schema, against=against))
+    problems = await here(
+        broker, schema_problems, CompareSchema(subject=subject, schema=schema, against=against)
+    )
     return FitReply(not problems, problems if is_set(verbose) else [])
 
 
@@ -367,13 +380,30 @@ async def test_versions_route(
     broker: NamedDependency[Broker], subject: SubjectInPath, body: RawBody, verbose: Flag = None
 ) -> FitReply:
     schema = await decode(_schema_decoder, body).understood(broker)
-    problems = await schema_problems(broker, CompareSchema(subject=subject, schema=schema))
+    problems = await here(broker, schema_problems, CompareSchema(subject=subject, schema=schema))
     return FitReply(not problems, problems if is_set(verbose) else [])
 
 
 @get("/schemas/stats", operation_id="getSchemaStats", summary="Numbers of the registry", tags=_TAGS)
 async def schema_stats_route(broker: NamedDependency[Broker]) -> RegistryStats:
+    broker.warden.demand([cluster_need(Operation.DESCRIBE)])
     return await stats_body(broker)
+
+
+def _demand(broker: Broker, subject: str) -> None:
+    """Raises NotAllowed unless whoever asks may read a subject."""
+    broker.warden.demand([Need(Operation.READ, ResourceKind.SUBJECT, subject)])
+
+
+def _sees(broker: Broker, subject: str) -> bool:
+    return broker.warden.lets(Need(Operation.READ, ResourceKind.SUBJECT, subject))
+
+
+async def _demand_id(broker: Broker, schema_id: int) -> None:
+    """The same for a schema: some subject that has it must be theirs to read. Else there is none."""
+    places = await broker.schemas.look_up(lambda registry: registry.places(schema_id, with_deleted=True))
+    if places and not any(_sees(broker, place.subject) for place in places):
+        raise SchemaNotFound(f"no schema has the id {schema_id}")
 
 
 ROUTES = [

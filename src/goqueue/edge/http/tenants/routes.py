@@ -8,7 +8,7 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, QueryParameter, RawBody
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.forwarding.at_home import at_home, seen_at_home
+from goqueue.broker.forwarding.at_home import at_home, here, seen_at_home
 from goqueue.broker.tenants.verbs import (
     change_tenant,
     create_tenant,
@@ -112,17 +112,19 @@ async def list_tenants_route(
 ) -> TenantList:
     wanted = None if status is None else TenantStatus(status)
     page = names_in_page(
-        sorted(tenant.tenant_id for tenant in list_tenants(broker, ListTenants(status=wanted))), limit, after
+        sorted(tenant.tenant_id for tenant in here(broker, list_tenants, ListTenants(status=wanted))),
+        limit,
+        after,
     )
     tenants = await shown_in_slices(
-        broker, page.rows, lambda name: shown_tenant(get_tenant(broker, GetTenant(tenant_id=name)))
+        broker, page.rows, lambda name: shown_tenant(here(broker, get_tenant, GetTenant(tenant_id=name)))
     )
     return TenantList(tenants, len(tenants), page.next)
 
 
 @get(_ONE, operation_id="getTenant", summary="A tenant", tags=_TAGS, responses=errors(400, 404))
 async def get_tenant_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantBody[str]:
-    return shown_tenant(get_tenant(broker, GetTenant(tenant_id=tenant_id)))
+    return shown_tenant(here(broker, get_tenant, GetTenant(tenant_id=tenant_id)))
 
 
 @patch(
@@ -225,7 +227,7 @@ async def disable_tenant_route(broker: NamedDependency[Broker], tenant_id: _Tena
     responses=errors(400, 404),
 )
 async def get_quotas_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> QuotasShown:
-    return shown_quotas(get_tenant(broker, GetTenant(tenant_id=tenant_id)).quotas)
+    return shown_quotas(here(broker, get_tenant, GetTenant(tenant_id=tenant_id)).quotas)
 
 
 @put(
@@ -287,7 +289,7 @@ async def get_tenant_stats_route(broker: NamedDependency[Broker], tenant_id: _Te
     responses=errors(400, 404),
 )
 async def list_tenant_topics_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantTopics:
-    topics = tenant_topics(broker, ListTenantTopics(tenant_id=tenant_id))
+    topics = here(broker, tenant_topics, ListTenantTopics(tenant_id=tenant_id))
     return TenantTopics(tenant_id, [*topics], len(topics))
 
 

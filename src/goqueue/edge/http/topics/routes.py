@@ -8,6 +8,7 @@ from litestar import delete, get, post
 from litestar.di import NamedDependency
 from litestar.params import PathParameter, RawBody
 
+from goqueue.broker.access.needs import topic_need
 from goqueue.broker.broker import Broker
 from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.read.show_written import show_written
@@ -25,6 +26,7 @@ from goqueue.edge.http.topics.bodies import (
     TopicDeleted,
     TopicPartitions,
 )
+from goqueue.model.access import Operation
 from goqueue.model.commands import ShowWritten
 from goqueue.model.ids import TopicName, places_of
 from goqueue.model.settings import HOUR_MS
@@ -68,7 +70,9 @@ async def create_topic_route(broker: NamedDependency[Broker], body: RawBody) -> 
 async def list_topics_route(
     broker: NamedDependency[Broker], limit: Limit = ALL, after: After = None
 ) -> TopicList:
-    return TopicList(*names_in_page(sorted(broker.topic_counts), limit, after))
+    denied = broker.warden.denied(Operation.DESCRIBE, broker.topic_counts)
+    seen = [name for name in broker.topic_counts if name not in denied] if denied else broker.topic_counts
+    return TopicList(*names_in_page(sorted(seen), limit, after))
 
 
 @get(
@@ -79,6 +83,7 @@ async def list_topics_route(
     responses=errors(400, 403, 404),
 )
 async def describe_topic_route(broker: NamedDependency[Broker], topic: TopicInPath) -> TopicBody[str]:
+    broker.warden.demand([topic_need(Operation.DESCRIBE, topic)])
     sources = list(places_of(TopicName(topic), range(broker.partition_count(topic))))
     await at_home(broker, show_written, ShowWritten(sources=sources))
     view = await at_home(broker, describe_topic, DescribeTopic(name=topic))
@@ -88,6 +93,7 @@ async def describe_topic_route(broker: NamedDependency[Broker], topic: TopicInPa
     count = len(view.partitions)
     total_messages = message_count_of(view)
     offsets = await slices.each(view.partitions, _offsets)
+    sees_settings = broker.warden.lets(topic_need(Operation.DESCRIBE_CONFIGS, topic))
     return TopicBody(
         name=view.name,
         topic=view.name,
@@ -99,7 +105,9 @@ async def describe_topic_route(broker: NamedDependency[Broker], topic: TopicInPa
         partition_offsets=dict(offsets),
         created_at=format_time(view.created_ms),
         settings={
-            setting.name: setting.value for setting in describe_settings(broker, DescribeSettings(name=topic))
+            setting.name: setting.value
+            for setting in describe_settings(broker, DescribeSettings(name=topic))
+            if sees_settings
         },
         damaged_partitions={
             str(partition.partition): partition.damage for partition in view.partitions if partition.damage
@@ -128,6 +136,7 @@ async def delete_topic_route(broker: NamedDependency[Broker], topic: TopicInPath
     responses=errors(400, 403, 404),
 )
 async def list_partitions_route(broker: NamedDependency[Broker], topic: TopicInPath) -> TopicPartitions:
+    broker.warden.demand([topic_need(Operation.DESCRIBE, topic)])
     known = broker.metadata.topic(topic)
     places = await Slices(broker.clock).each(
         range(broker.partition_count(topic)), partial(_place, broker, known)

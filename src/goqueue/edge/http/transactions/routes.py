@@ -8,7 +8,7 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, QueryParameter, RawBody
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.forwarding.at_home import at_home
+from goqueue.broker.forwarding.at_home import at_home, here
 from goqueue.broker.producers import init_producer
 from goqueue.broker.transactions.verbs import (
     abort_transaction,
@@ -105,7 +105,7 @@ _NUMBER_OF_STATE = {state: str(number) for number, state in enumerate(Transactio
 async def init_producer_route(broker: NamedDependency[Broker], body: RawBody) -> ProducerReply:
     given = decode_if_any(_init_decoder, body)
     if not given.transactional_id:
-        return ProducerReply(await init_producer(broker, TakeProducerId()), 0)
+        return ProducerReply(await here(broker, init_producer, TakeProducerId()), 0)
     command = InitProducer(
         transactional_id=given.transactional_id,
         timeout_ms=given.transaction_timeout_ms or broker.config.transactions.timeout_ms,

@@ -90,7 +90,7 @@ async def _alter(
         if kind != Resource.TOPIC:
             raise NotSupported("only topics have settings that can be changed here")
         # Before the topic is looked at: whether it is there is nobody's business who may not change it.
-        context.broker.gate.demand([topic_need(Rights.ALTER_CONFIGS, name)])
+        context.broker.warden.demand([topic_need(Rights.ALTER_CONFIGS, name)])
         command = AlterSettings(name=name, changes=changes(), validate_only=validate_only)
         await at_home(context.broker, alter_settings, command)
     except GoQueueError as error:

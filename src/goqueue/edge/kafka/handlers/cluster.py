@@ -142,7 +142,7 @@ async def _named_topic(
 async def _ensured(broker: Broker, name: str) -> TopicView:
     """A topic that is there, which every node knows, or one that is made now by whoever decides on that."""
     command = EnsureTopic(name=name)
-    broker.gate.demand([topic_need(Operation.DESCRIBE, name)])
+    broker.warden.demand([topic_need(Operation.DESCRIBE, name)])
     if TopicName(name) in broker.metadata.topics or not broker.config.auto_create_topics:
         return await ensure_topic(broker, command)
     return await at_home(broker, ensure_topic, command)
@@ -253,7 +253,7 @@ def _coordinator(context: Context, journals: TopicName, key: str) -> Coordinator
     broker = context.broker
     kind = ResourceKind.TRANSACTIONAL_ID if journals == TRANSACTIONS_TOPIC else ResourceKind.GROUP
     try:
-        broker.gate.demand([Need(Operation.DESCRIBE, kind, key)] if key else ())
+        broker.warden.demand([Need(Operation.DESCRIBE, kind, key)] if key else ())
     except NotAllowed as error:
         return Coordinator(key=key, node_id=NOBODY, host="", port=NOBODY, error_code=kafka_code(error))
     if not broker.is_one_of_several:

@@ -100,12 +100,12 @@ def _describe(
     kind, name = int(wanted.resource_type), wanted.resource_name
     try:
         if kind == Resource.TOPIC:
-            context.broker.gate.demand([topic_need(Operation.DESCRIBE_CONFIGS, name)])
+            context.broker.warden.demand([topic_need(Operation.DESCRIBE_CONFIGS, name)])
             entries = topic_entries(
                 context.broker, name, with_synonyms=with_synonyms, with_documentation=with_documentation
             )
         elif kind == Resource.BROKER:
-            context.broker.gate.demand([cluster_need(Operation.DESCRIBE_CONFIGS)])
+            context.broker.warden.demand([cluster_need(Operation.DESCRIBE_CONFIGS)])
             entries = _node_entries(context.broker, name)
         else:
             raise NotSupported(f"resources of type {kind} have no settings here")

@@ -90,13 +90,13 @@ async def _committed(
     stable: bool,
 ) -> CommittedGroup:
     wanted = None if topics is None else [(TopicName(t.name), t.partition_indexes) for t in topics]
-    gate = context.broker.gate
-    denied = gate.denied(Operation.DESCRIBE, (topic for topic, _ in wanted or ()))
+    warden = context.broker.warden
+    denied = warden.denied(Operation.DESCRIBE, (topic for topic, _ in wanted or ()))
     try:
-        gate.demand([group_need(Operation.DESCRIBE, group)])
+        warden.demand([group_need(Operation.DESCRIBE, group)])
         seen = None if wanted is None else [row for row in wanted if row[0] not in denied]
         found = await fetch_offsets(context.broker, FetchOffsets(group=group, wanted=seen, who=who))
-        denied |= gate.denied(Operation.DESCRIBE, (commit.topic for commit in found))
+        denied |= warden.denied(Operation.DESCRIBE, (commit.topic for commit in found))
     except GoQueueError as error:
         # The oldest version has room for an error only next to a partition.
         code = coordinator_code(error)
@@ -167,10 +167,12 @@ class OffsetDeleteReply(Reply):
 async def offset_delete(context: Context, request: "OffsetDeleteRequest") -> OffsetDeleteReply:
     """Forget committed offsets of topics that no member reads."""
     unwanted = [(TopicName(t.name), [p.partition_index for p in t.partitions]) for t in request.topics]
-    gate = context.broker.gate
+    warden = context.broker.warden
     try:
-        gate.demand([group_need(Operation.DELETE, request.group_id)])
-        refused = dict[TopicName, GoQueueError](gate.denied(Operation.READ, (topic for topic, _ in unwanted)))
+        warden.demand([group_need(Operation.DELETE, request.group_id)])
+        refused = dict[TopicName, GoQueueError](
+            warden.denied(Operation.READ, (topic for topic, _ in unwanted))
+        )
         allowed = [row for row in unwanted if row[0] not in refused]
         refused |= await delete_offsets(
             context.broker, DeleteOffsets(group=request.group_id, unwanted=allowed)

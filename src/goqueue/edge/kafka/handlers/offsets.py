@@ -67,7 +67,7 @@ async def list_offsets(context: Context, request: "ListOffsetsRequest") -> ListO
     is_committed = getattr(request, "isolation_level", 0) == _READ_COMMITTED
     isolation = Isolation.COMMITTED if is_committed else Isolation.UNCOMMITTED
     # All in one round, where it is needed: each look-up would else ask for one of its own.
-    denied = context.broker.gate.denied(Operation.DESCRIBE, (topic.name for topic in request.topics))
+    denied = context.broker.warden.denied(Operation.DESCRIBE, (topic.name for topic in request.topics))
     asked = [
         source
         for topic in request.topics
@@ -142,7 +142,7 @@ async def offset_for_leader_epoch(
     context: Context, request: "OffsetForLeaderEpochRequest"
 ) -> OffsetForLeaderEpochReply:
     """Where an epoch ended, so that a reader can see whether its log and ours are still the same."""
-    denied = context.broker.gate.denied(Operation.DESCRIBE, (topic.topic for topic in request.topics))
+    denied = context.broker.warden.denied(Operation.DESCRIBE, (topic.topic for topic in request.topics))
     asked = [
         TopicPartition(TopicName(topic.topic), wanted.partition)
         for topic in request.topics

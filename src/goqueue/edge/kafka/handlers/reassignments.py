@@ -148,7 +148,12 @@ async def list_partition_reassignments(
             for topic in request.topics
             for number in topic.partition_indexes
         ]
-    moving = await here(context.broker, list_moving, ListMoving(sources=sources))
+    try:
+        moving = await here(context.broker, list_moving, ListMoving(sources=sources))
+    except GoQueueError as error:
+        return ListReassignmentsReply(
+            topics=(), error_code=kafka_code(error), error_message=kafka_text(error)
+        )
     shown = [
         (
             one.source,
@@ -203,6 +208,8 @@ async def elect_leaders_of(context: Context, request: "ElectLeadersRequest") -> 
         # One node leads everything, as it should.
         elections_of_one = [(source, _not_needed(source)) for source in sources or ()]
         return ElectLeadersReply(replica_election_results=_elected(elections_of_one))
+    except GoQueueError as error:
+        return ElectLeadersReply(replica_election_results=(), error_code=kafka_code(error))
     shown = [
         (
             source,

@@ -59,7 +59,7 @@ async def _create(context: Context, wanted: "CreatableTopic", *, validate_only: 
     try:
         command = _command(context, wanted, validate_only=validate_only)
         view = await at_home(context.broker, create_topic, command)
-        may_see = context.broker.gate.lets(topic_need(Operation.DESCRIBE_CONFIGS, view.name))
+        may_see = context.broker.warden.lets(topic_need(Operation.DESCRIBE_CONFIGS, view.name))
         entries = () if validate_only or not may_see else topic_entries(context.broker, view.name)
     except GoQueueError as error:
         return CreatedTopic(name=wanted.name, error_code=kafka_code(error), error_message=kafka_text(error))

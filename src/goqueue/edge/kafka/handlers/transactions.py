@@ -134,7 +134,7 @@ async def _add(
     *,
     knows_fenced: bool,
 ) -> dict[TopicPartition, ErrorCode]:
-    denied = context.broker.gate.denied(Operation.WRITE, (target.topic for target in targets))
+    denied = context.broker.warden.denied(Operation.WRITE, (target.topic for target in targets))
     if denied:
         return {t: kafka_code(denied[t.topic]) for t in targets if t.topic in denied}
     if missing := await _missing(context, targets):
@@ -302,10 +302,10 @@ async def txn_offset_commit(context: Context, request: "TxnOffsetCommitRequest")
     codes: Mapping[TopicPartition, ErrorCode] = {}
     all_refused = ErrorCode.none
     try:
-        gate = context.broker.gate
-        gate.demand([group_need(Operation.READ, who.group)])
+        warden = context.broker.warden
+        warden.demand([group_need(Operation.READ, who.group)])
         refusals: Refusals = {}
-        if denied := gate.denied(Operation.READ, (commit.topic for commit in commits)):
+        if denied := warden.denied(Operation.READ, (commit.topic for commit in commits)):
             refusals = {
                 TopicPartition(topic, row[0]): denied[topic]
                 for topic, rows in commits

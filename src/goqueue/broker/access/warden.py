@@ -25,7 +25,7 @@ ASKING: Final[ContextVar[Asking | None]] = ContextVar("asking", default=None)
 
 
 @dataclass(slots=True)
-class Gate:
+class Warden:
     book: RuleBook = field(default_factory=RuleBook)
 
     def demand(self, needs: Iterable[Need]) -> None:

@@ -1,0 +1,1 @@
+"""Permissions over HTTP."""

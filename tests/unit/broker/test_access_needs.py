@@ -1,0 +1,90 @@
+"""Each command that a door can ask for says what it needs; those between nodes are named, too."""
+
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+from goqueue import model
+from goqueue.broker.access.needs import NEEDS, SHOWN, needs_of
+from goqueue.broker.access.warden import ASKING, Warden
+from goqueue.core.access.rules import RuleBook
+from goqueue.model.access import Asking, Need, Operation, ResourceKind, Rule
+from goqueue.model.commands import Publish, ReadMessages
+from goqueue.model.delivery import Action, Settle
+from goqueue.model.errors import TopicNotAllowed
+from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.topics import CreateTopic
+
+BETWEEN_NODES = {
+    "AnswersFor", "AppendMoved", "AskedByLeader", "CatchUp", "ConfirmEpoch", "DecideOffsets", "DeliverDue",
+    "DescribeCopies", "FindDelivered", "FindMarks", "FindProducers", "FollowRegistry", "HearOfTraces",
+    "JoinTransaction", "KeepBatches", "KeepDelayed", "MarkTransaction", "NoteDeliveries", "ReadCommitted",
+    "SealTransaction", "TellHoldings", "TellMarks",
+}  # fmt: skip
+"""No door asks for these."""
+SHAPES = {"Command", "GroupCommand", "Later", "ScheduleCommand", "TransactionCommand"}
+"""What commands are made from, and one that has a place and is none."""
+ANN = Asking("User:ann", "10.0.0.1")
+
+
+def all_commands() -> set[type]:
+    modules = [
+        importlib.import_module(f"{model.__name__}.{m.name}") for m in pkgutil.iter_modules(model.__path__)
+    ]
+    return {
+        each
+        for module in modules
+        for each in vars(module).values()
+        if inspect.isclass(each) and each.__module__ == module.__name__ and hasattr(each, "place")
+    }
+
+
+def test_every_command_says_what_it_needs_or_is_said_between_nodes() -> None:
+    named = {command.__name__ for command in NEEDS}
+    assert named | BETWEEN_NODES | SHAPES == {command.__name__ for command in all_commands()}
+    assert not named & BETWEEN_NODES
+    assert set(SHOWN) <= set(NEEDS)
+
+
+def test_a_command_needs_what_it_does() -> None:
+    orders = TopicName("orders")
+    assert list(needs_of(Publish(topic=orders, messages=[]))) == [
+        Need(Operation.WRITE, ResourceKind.TOPIC, "orders")
+    ]
+    receipts = [f"orders:0:{offset}:1:0000000000000001" for offset in range(3)]
+    assert list(needs_of(Settle(action=Action.ACK, receipts=receipts))) == [
+        Need(Operation.READ, ResourceKind.TOPIC, "orders")
+    ]
+
+
+def test_nobody_is_asked_for_what_the_broker_does_for_itself() -> None:
+    warden = Warden(RuleBook())
+    command = ReadMessages(source=TopicPartition(TopicName("orders"), 0))
+    warden.admit(command)
+    assert warden.denied(Operation.READ, ["orders"]) == {}
+    token = ASKING.set(ANN)
+    try:
+        with pytest.raises(TopicNotAllowed):
+            warden.admit(command)
+        assert list(warden.denied(Operation.READ, ["orders", None, "orders"])) == ["orders"]
+    finally:
+        ASKING.reset(token)
+
+
+def test_whoever_may_create_in_the_cluster_may_create_any_topic() -> None:
+    warden = Warden(RuleBook())
+    rule = Rule(
+        principal="User:ann", kind=ResourceKind.CLUSTER, name="kafka-cluster", operation=Operation.CREATE
+    )
+    token = ASKING.set(ANN)
+    try:
+        with pytest.raises(TopicNotAllowed):
+            warden.admit(CreateTopic(name="orders"))
+        warden.book.put("1", rule)
+        warden.admit(CreateTopic(name="orders"))
+        with pytest.raises(TopicNotAllowed):
+            warden.admit(Publish(topic=TopicName("orders"), messages=[]))
+    finally:
+        ASKING.reset(token)
