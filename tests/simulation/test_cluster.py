@@ -6,8 +6,13 @@ from functools import partial
 import pytest
 
 from goqueue.broker.replication import replicated
+from goqueue.broker.topics.folders import Folders
+from goqueue.core.cluster import controller
+from goqueue.core.cluster.elections import Nodes
+from goqueue.core.cluster.moves import finish_move, is_moving
 from goqueue.core.cluster.replica import Replica
 from goqueue.core.cluster.rules import ALL_RULES
+from goqueue.model.cluster import PartitionRecord
 from goqueue.testing.whole.cluster_simulation import simulate_cluster
 from goqueue.testing.whole.partition_history import Violation
 
@@ -16,7 +21,7 @@ ONCE_FAILED = (4, 19, 23, 41, 52)
 
 
 @pytest.mark.parametrize("seed", [*ONCE_FAILED, *range(100, 112)])
-def test_what_was_acknowledged_is_kept_by_three_brokers(seed: int) -> None:
+def test_what_was_acknowledged_is_kept_by_several_brokers(seed: int) -> None:
     assert simulate_cluster(seed, 150)["acknowledged"] > 0
 
 
@@ -25,5 +30,29 @@ def test_brokers_without_a_rule_are_caught(rule: str, monkeypatch: pytest.Monkey
     careless = partial(Replica, rules=replace(ALL_RULES, **{rule: False}))
     monkeypatch.setattr(replicated, "Replica", careless)
     with pytest.raises(Violation):
+        for seed in range(1, 40):
+            simulate_cluster(seed, 150)
+
+
+def test_a_move_that_does_not_wait_for_who_comes_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hasty(record: PartitionRecord, nodes: Nodes, **more: int) -> PartitionRecord:
+        return finish_move(
+            replace(record, isr=record.replicas) if is_moving(record) else record, nodes, **more
+        )
+
+    monkeypatch.setattr(controller, "finish_move", hasty)
+    with pytest.raises(Violation):
+        for seed in range(1, 40):
+            simulate_cluster(seed, 150)
+
+
+def test_folders_that_stay_though_nobody_wants_them_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def leave_them(*_: object) -> None:
+        return
+
+    monkeypatch.setattr(Folders, "sweep", leave_them)
+    with pytest.raises(Violation, match="folders stay"):
         for seed in range(1, 40):
             simulate_cluster(seed, 150)

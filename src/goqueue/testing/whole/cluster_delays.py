@@ -32,7 +32,7 @@ from goqueue.model.topics import CreateTopic
 from goqueue.records.batch import encode
 from goqueue.records.layout import stamp_producer
 from goqueue.testing.whole.cluster_node import ClusterNode
-from goqueue.testing.whole.cluster_simulation import NODES, SKEWS_MS, ClusterSimulation, messages_of
+from goqueue.testing.whole.cluster_simulation import SKEWS_MS, ClusterSimulation, messages_of
 from goqueue.testing.whole.partition_history import Violation, demand
 from goqueue.testing.world.clock import SimulatedClock
 from goqueue.testing.world.machine import Tell, replayed
@@ -94,7 +94,7 @@ class DelaysOfACluster(ClusterSimulation):
     async def _create_topic(self) -> None:
         await super()._create_topic()
         node = self._ready()[0]
-        command = CreateTopic(name=LATER, partitions=PARTITIONS, replication=len(NODES), settings=SETTINGS)
+        command = CreateTopic(name=LATER, partitions=PARTITIONS, replication=self.copies, settings=SETTINGS)
         while not all(LATER in ready.broker.topics for ready in self._ready()):
             try:
                 await asyncio.wait_for(node.life.begin(create_topic(node.broker, command)), ANSWER_S)

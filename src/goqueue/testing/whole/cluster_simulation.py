@@ -1,9 +1,11 @@
-"""Three brokers on one loop, and all that can happen to them: the promises of a cluster, from a seed.
+"""Three to five brokers on one loop, and all that can happen to them: the promises of a cluster, from a seed.
 
 Each node has its own disk, clock and chance; network and store are simulated with their faults. Clients
 publish where they believe a partition to be led, or at any node, and read anywhere; groups take messages and
-commit (`cluster_groups.py`). Nodes lose power, are killed, stopped, cut off, clogged, reset; the store goes
-away or ends sessions; syncs fail; a disk is replaced. In the end all is mended, and must heal.
+commit (`cluster_groups.py`), often of partitions that their coordinator has no copy of; people move
+partitions, elect leaders and retire nodes (`cluster_operators.py`). Nodes lose power, are killed, stopped,
+cut off, clogged, reset; the store goes away or ends sessions; syncs fail; a disk is replaced. In the end all
+is mended, and must heal.
 """
 
 import asyncio
@@ -14,10 +16,11 @@ from random import Random
 from goqueue.broker.broker import Broker
 from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.replication.replicated import Replicated
+from goqueue.broker.storage.data_folder import LOGS_FOLDER
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.write.publish import publish
-from goqueue.core.cluster.values import PARTS, decode_part, parsed_part_key
+from goqueue.core.cluster.values import PARTS, decode_part, parsed_part_key, part_key
 from goqueue.log.reading import from_disk
 from goqueue.model.cluster import NodeId, PartitionRecord
 from goqueue.model.commands import Placed, Publish, Published
@@ -29,6 +32,7 @@ from goqueue.model.topics import CreateTopic
 from goqueue.records.batch import open_batch
 from goqueue.testing.whole.cluster_groups import TOPIC_SETTINGS, ClusterGroups
 from goqueue.testing.whole.cluster_node import SESSION_MS, ClusterNode
+from goqueue.testing.whole.cluster_operators import COPIES_MIN, ClusterOperators, open_orders, retired_by
 from goqueue.testing.whole.partition_history import Violation, demand
 from goqueue.testing.world.clock import SimulatedClock, SkewedClock
 from goqueue.testing.world.disk import SimulatedDisk
@@ -38,10 +42,12 @@ from goqueue.testing.world.machine import Tell, replayed
 from goqueue.testing.world.network import NetworkFaults, SimulatedNetwork
 from goqueue.testing.world.store import SimulatedStore, StoreFaults
 
-NODES = (NodeId("a"), NodeId("b"), NodeId("c"))
+NODES = tuple(map(NodeId, "abcde"))
+COUNTS = (3, 3, 4, 5)
+COPIES = (2, 3, 3)
+"""So many nodes, and so many copies of a partition: one is drawn."""
 TOPIC = TopicName("orders")
 PARTITIONS = 2
-MIN_ISR = 2
 START_S = 60
 HEAL_S = 120
 STOP_S = 60
@@ -68,6 +74,7 @@ ACTIONS = {
     "fail syncs": 0.7,
     "new disk": 0.3,
     "compact": 0.3,
+    "order": 3,
 }
 
 
@@ -87,8 +94,10 @@ class ClusterSimulation:
         self._tell = tell
         self.counts: Counter[str] = Counter()
         self._clock = SimulatedClock()
-        self._disks = {node: SimulatedDisk(Random(f"disk {node} {seed}")) for node in NODES}
-        self._skews_ms = {node: self._random.choice(SKEWS_MS) for node in NODES}
+        self.members = NODES[: self._random.choice(COUNTS)]
+        self.copies = self._random.choice(COPIES)
+        self._disks = {node: SimulatedDisk(Random(f"disk {node} {seed}")) for node in self.members}
+        self._skews_ms = {node: self._random.choice(SKEWS_MS) for node in self.members}
         self._nodes: dict[NodeId, ClusterNode] = {}
         self._lives = 0
         self._acknowledged: dict[tuple[int, int], bytes] = {}
@@ -96,11 +105,22 @@ class ClusterSimulation:
         self._epochs: dict[str, int] = {}
         self._leaders: dict[tuple[str, int], tuple[NodeId, int]] = {}
         self._publishes: set[asyncio.Task[None]] = set()
+        self._operators = ClusterOperators(
+            TOPIC,
+            PARTITIONS,
+            self.members,
+            self.copies,
+            Random(f"operators {seed}"),
+            self._ready,
+            self.counts,
+        )
         self._groups = ClusterGroups(TOPIC, PARTITIONS, Random(f"groups {seed}"), self._ready, self.counts)
         self._number = 0
         self._ends: Counter[int] = Counter()
         """Of each partition, where the last acknowledged message ends."""
         self._shown_ends: Counter[int] = Counter()
+        self._prefix: str | None = None
+        """Of the keys of the topic's partitions."""
         self._spoilt: set[tuple[NodeId, int]] = set()
         """Partitions on nodes whose disks had a sync fail: only of these may bytes be bad, for a turn."""
 
@@ -127,9 +147,9 @@ class ClusterSimulation:
         chance = Random(f"world {self._seed}")
         self._store = SimulatedStore(chance, StoreFaults(lost_questions=0.02, lost_answers=0.02, late_ms=5))
         self._network = SimulatedNetwork(chance, NetworkFaults())
-        for node in NODES:
+        for node in self.members:
             self._start(node)
-        await self._until(lambda: len(self._ready()) == len(NODES), START_S, "the nodes do not start")
+        await self._until(lambda: len(self._ready()) == len(self.members), START_S, "the nodes do not start")
         await self._create_topic()
         actions, weights = list(ACTIONS), list(ACTIONS.values())
         for _ in range(self._steps):
@@ -137,14 +157,16 @@ class ClusterSimulation:
             await self._act(what)
             self._check_nodes()
             self._groups.check()
+            self._operators.check()
             await self._check_records()
         await self._heal()
         await self._groups.finish(self._acknowledged)
+        await self._until(self._have_folders_gone, HEAL_S, "folders stay that nobody wants")
         await self._check_all()
 
     async def _act(self, what: str) -> None:
         chance = self._random
-        node, other = chance.sample(NODES, 2)
+        node, other = chance.sample(self.members, 2)
         match what:
             case "publish":
                 self._begin_publish()
@@ -159,7 +181,9 @@ class ClusterSimulation:
                 self._stop(node, has_power=chance.random() < 0.5)
             case "stop cleanly" if node in self._nodes and self._nodes[node].is_ready:
                 await self._stop_cleanly(node)
-            case "start" if node not in self._nodes:
+            case "order":
+                self._operators.act()
+            case "start" if node in self._wanted() and node not in self._nodes:
                 self._start(node)
             case "cut":
                 self._note(f"cut {node} {other}")
@@ -197,7 +221,7 @@ class ClusterSimulation:
         self._note(f"start {node}")
         config = BrokerConfig(
             node_id=node,
-            replication=len(NODES),
+            replication=self.copies,
             topic_defaults=TopicSettings(segment_bytes=64 * KiB),
         )
         self._nodes[node] = ClusterNode(
@@ -241,11 +265,17 @@ class ClusterSimulation:
 
     async def _replace_disk(self, node: NodeId) -> None:
         """Only one at a time, and when all others have everything: more than that is not promised."""
-        if node in self._nodes and self._records() and self._are_all_in_sync():
+        are_all_there = {ready.node for ready in self._ready()} >= set(self._wanted())
+        if node in self._nodes and are_all_there and self._records() and self._are_all_in_sync():
             self._stop(node, has_power=False)
             self._note(f"new disk for {node}")
             self.counts["new disk"] += 1
             self._disks[node] = SimulatedDisk(Random(f"disk {node} {self._seed} {self._lives}"))
+
+    def _wanted(self) -> list[NodeId]:
+        """All but those that were retired: these may stay, and hold nothing, and never come back."""
+        retired = retired_by(self._store)
+        return [node for node in self.members if node not in retired]
 
     def _ready(self) -> list[ClusterNode]:
         return [node for node in self._nodes.values() if node.is_ready]
@@ -259,7 +289,8 @@ class ClusterSimulation:
             # It could not join, which whoever runs it sees, and starts it again.
             self.counts["not joined"] += 1
             self._stop(node.node, has_power=True)
-            self._start(node.node)
+            if node.node in self._wanted():
+                self._start(node.node)
 
     # Clients.
 
@@ -268,7 +299,7 @@ class ClusterSimulation:
         node = self._ready()[0]
         for _ in range(10):
             command = CreateTopic(
-                name=TOPIC, partitions=PARTITIONS, replication=len(NODES), settings=TOPIC_SETTINGS
+                name=TOPIC, partitions=PARTITIONS, replication=self.copies, settings=TOPIC_SETTINGS
             )
             try:
                 await asyncio.wait_for(node.life.begin(create_topic(node.broker, command)), ANSWER_S)
@@ -363,20 +394,21 @@ class ClusterSimulation:
     # Promises.
 
     def _records(self) -> dict[str, PartitionRecord]:
-        return {
-            key: decode_part(item.value)
-            for key, item in self._store.peek(PARTS).items()
-            if self._is_ours(key)
-        }
+        if self._prefix is None:
+            known = (node.broker.metadata.topics.get(TOPIC) for node in self._ready())
+            topic = next((topic for topic in known if topic is not None), None)
+            if topic is None:
+                return {}
+            self._prefix = part_key(topic.topic_id, 0)[:-1]
+        return {key: decode_part(item.value) for key, item in self._store.peek(self._prefix).items()}
 
     def _are_all_in_sync(self) -> bool:
         """Of all partitions, those that brokers need for themselves with them."""
         records = [decode_part(item.value) for item in self._store.peek(PARTS).values()]
-        return all(record.leader and set(record.isr) == set(NODES) for record in records)
-
-    def _is_ours(self, key: str) -> bool:
-        ready = [node for node in self._ready() if TOPIC in node.broker.metadata.topics]
-        return any(str(node.broker.metadata.topics[TOPIC].topic_id) in key for node in ready)
+        return all(
+            record.leader and set(record.isr) == set(record.replicas) and len(record.isr) >= COPIES_MIN
+            for record in records
+        )
 
     async def _check_records(self) -> None:
         for key, record in self._records().items():
@@ -412,36 +444,57 @@ class ClusterSimulation:
         self._network.heal_all()
         self._store.come_back()
         self._store.faults = StoreFaults(late_ms=5)
-        for node in NODES:
+        for node in self._wanted():
             if node not in self._nodes:
                 self._start(node)
             self._nodes[node].disk.faults.heal()
         if self._publishes:
             await asyncio.wait(set(self._publishes))
         await self._groups.rest()
+        await self._operators.rest()
         await self._until(self._is_whole, HEAL_S, "it does not heal")
 
     def _is_whole(self) -> bool:
-        records = self._records()
-        if len(self._ready()) < len(NODES) or len(records) < PARTITIONS:
+        records = {parsed_part_key(key)[1]: record for key, record in self._records().items()}
+        ready = {node.node: node for node in self._ready()}
+        if not ready.keys() >= set(self._wanted()) or len(records) < PARTITIONS:
             return False
-        if not self._are_all_in_sync():
+        if not self._are_all_in_sync() or open_orders(self._store):
             return False
-        held = [node.broker.topics[TOPIC].partitions for node in self._ready()]
         try:
             return all(
-                partition.commit_mark == partition.log.end_offset == same[0].log.end_offset
-                for same in zip(*held, strict=True)
-                for partition in same
+                self._are_alike(
+                    [ready[holder].broker.topics[TOPIC].partitions[number] for holder in replicas]
+                )
+                for number, replicas in ((number, record.replicas) for number, record in records.items())
             )
         except GoQueueError:
             return False  # one is being cut, or opened anew
+
+    @staticmethod
+    def _are_alike(copies: list[Partition]) -> bool:
+        end_offset = copies[0].log.end_offset
+        return all(copy.commit_mark == copy.log.end_offset == end_offset for copy in copies)
+
+    def _have_folders_gone(self) -> bool:
+        """Whether each node has the folders of what it holds, and no others."""
+        for node in self._ready():
+            held = {
+                str(parsed_part_key(key)[1])
+                for key, record in self._records().items()
+                if node.node in record.replicas
+            }
+            if set(node.disk.list(f"{LOGS_FOLDER}/{TOPIC}")) != held:
+                return False
+        return True
 
     async def _check_all(self) -> None:
         """Every replica holds all that was acknowledged, where it was, and all are alike."""
         for node in self._ready():
             self._read(node)
             for partition in node.broker.topics[TOPIC].partitions:
+                if not partition.is_here:
+                    continue
                 number = partition.source.partition
                 shown = dict(messages_of(partition, partition.commit_mark))
                 for (there, offset), value in self._acknowledged.items():
@@ -464,6 +517,10 @@ class ClusterSimulation:
     def _note(self, what: str) -> None:
         if self._tell is not None:
             self._tell(f"{asyncio.get_running_loop().time():9.3f} {what}")
+
+
+def held_by(node: ClusterNode, number: int) -> Partition:
+    return node.broker.topics[TOPIC].partitions[number]
 
 
 async def _publish_anywhere(broker: Broker, command: Publish) -> Published:

@@ -47,7 +47,7 @@ from goqueue.model.transactions import Marker, ProducerEpoch
 from goqueue.records.batch import encode
 from goqueue.records.layout import stamp_producer
 from goqueue.testing.whole.cluster_node import ClusterNode
-from goqueue.testing.whole.cluster_simulation import NODES, ClusterSimulation
+from goqueue.testing.whole.cluster_simulation import ClusterSimulation
 from goqueue.testing.whole.partition_history import Violation, demand
 from goqueue.testing.world.machine import Tell, replayed
 
@@ -106,7 +106,7 @@ class TransactionsOfACluster(ClusterSimulation):
     async def _create_topic(self) -> None:
         await super()._create_topic()
         node = self._ready()[0]
-        command = CreateTopic(name=LEDGER, partitions=PARTITIONS, replication=len(NODES), settings=SETTINGS)
+        command = CreateTopic(name=LEDGER, partitions=PARTITIONS, replication=self.copies, settings=SETTINGS)
         while not all(LEDGER in ready.broker.topics for ready in self._ready()):
             try:
                 await asyncio.wait_for(node.life.begin(create_topic(node.broker, command)), ANSWER_S)

@@ -13,6 +13,9 @@ from goqueue.broker.storage.store_journal import Keys
 from goqueue.model.cluster import ABSENT, Change, Guard, Item, Loaded
 from goqueue.model.errors import Compacted, Outdated, StoreUnreachable, Unknown
 
+PATIENCE_S = 1.0
+"""So long a question waits for a store that is away."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreFaults:
@@ -64,7 +67,8 @@ class SimulatedStore:
 
     async def follow(self, prefix: str, after: int) -> AsyncIterator[Change]:
         while True:
-            await self._travel()
+            await self._back.wait()
+            await self._take_its_time()
             if after < self._compacted:
                 raise Compacted(after)
             for change in [change for change in self._history if change.revision > after]:
@@ -84,16 +88,17 @@ class SimulatedStore:
         drops: Sequence[str],
         session: "SimulatedSession | None" = None,
     ) -> int:
-        await self._travel()
+        try:
+            await self._travel()
+        except StoreUnreachable as error:
+            raise Unknown(str(error)) from error
         if self._chance.random() < self.faults.lost_questions:
             raise Unknown("the question was lost")
         if session is not None and session.is_lost:
             raise Unknown("the session is over")
         self._keys.check(guards)
         revision = self._make(puts, drops)
-        await self._travel()
-        if self._chance.random() < self.faults.lost_answers:
-            raise Unknown("the answer was lost")
+        await self._answer()
         return revision
 
     async def open_session(self, ttl_ms: int) -> "SimulatedSession":
@@ -109,9 +114,7 @@ class SimulatedStore:
         self._keys.check([Guard(key, revision)])
         for session in [session for session in self._sessions if session.holds(key)]:
             session.end()
-        await self._travel()
-        if self._chance.random() < self.faults.lost_answers:
-            raise Unknown("the answer was lost")
+        await self._answer()
 
     def forget_session(self, session: "SimulatedSession", keys: Sequence[str]) -> None:
         """A session's keys go with it."""
@@ -125,8 +128,25 @@ class SimulatedStore:
         self._news.set()
         return revision
 
+    async def _answer(self) -> None:
+        """Of a change that is made."""
+        try:
+            await self._travel()
+        except StoreUnreachable as error:
+            raise Unknown("it went away behind the change") from error
+        if self._chance.random() < self.faults.lost_answers:
+            raise Unknown("the answer was lost")
+
     async def _travel(self) -> None:
-        await self._back.wait()
+        """Be carried to the store or back. Whoever finds it away does not wait for long, as with etcd."""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await self._back.wait()
+        except TimeoutError:
+            raise StoreUnreachable((), "it is away") from None
+        await self._take_its_time()
+
+    async def _take_its_time(self) -> None:
         late_ms = self._chance.uniform(0, self.faults.late_ms) if self.faults.late_ms else 0
         await asyncio.sleep(late_ms / 1000)
 
