@@ -14,6 +14,7 @@ from goqueue.client.consumer_settings import consumer_settings
 from goqueue.client.messages import Message
 from goqueue.client.methods import shown_as
 from goqueue.client.nouns import (
+    AsyncAccess,
     AsyncAdmin,
     AsyncBackups,
     AsyncCluster,
@@ -81,6 +82,7 @@ class AsyncGoQueue(AsyncMessages):
         self.schemas = AsyncSchemas(self._client)
         self.admin = AsyncAdmin(self._client)
         self.cluster = AsyncCluster(self._client)
+        self.access = AsyncAccess(self._client)
         self.backups = AsyncBackups(self._client)
         self.tenants = AsyncTenants(self._client)
 

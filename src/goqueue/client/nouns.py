@@ -9,6 +9,7 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from goqueue.client.call import Call
 from goqueue.client.calls import (
+    access,
     admin,
     backups,
     cluster,
@@ -291,6 +292,24 @@ class AsyncBackups(AsyncNoun):
     upload = awaited(backups.upload)
     delete = awaited(backups.delete)
     restore = awaited(backups.restore)
+
+
+class Access(Noun):
+    add_rule = carried(access.add_rule)
+    rules = carried(access.rules)
+    remove_rule = carried(access.remove_rule)
+    bind_role = carried(access.bind_role)
+    roles = carried(access.roles)
+    unbind_role = carried(access.unbind_role)
+
+
+class AsyncAccess(AsyncNoun):
+    add_rule = awaited(access.add_rule)
+    rules = awaited(access.rules)
+    remove_rule = awaited(access.remove_rule)
+    bind_role = awaited(access.bind_role)
+    roles = awaited(access.roles)
+    unbind_role = awaited(access.unbind_role)
 
 
 class Tenants(Noun):

@@ -13,6 +13,7 @@ from goqueue.client.consumer_settings import consumer_settings
 from goqueue.client.messages import Message
 from goqueue.client.methods import shown_as
 from goqueue.client.nouns import (
+    Access,
     Admin,
     Backups,
     Cluster,
@@ -89,6 +90,7 @@ class GoQueue(Messages):
         self.schemas = Schemas(self._pool)
         self.admin = Admin(self._pool)
         self.cluster = Cluster(self._pool)
+        self.access = Access(self._pool)
         self.backups = Backups(self._pool)
         self.tenants = Tenants(self._pool)
 

@@ -15,6 +15,7 @@ from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.model.settings import (
     MINUTE_MS,
+    AccessConfig,
     BrokerConfig,
     CommitLogConfig,
     GroupConfig,
@@ -186,6 +187,7 @@ def _broker(reader: _Reader) -> BrokerConfig:
             health=health,
             schemas=_schemas(reader),
             commit_log=commit_log,
+            access=AccessConfig(is_on=reader(table.ACL_ENABLED), super_users=reader(table.ACL_SUPER_USERS)),
             flush_interval_ms=reader(table.FLUSH_INTERVAL_MS),
             upkeep_interval_ms=reader(table.UPKEEP_INTERVAL_MS),
             scrub_bytes_per_s=reader(table.SCRUB_BYTES_PER_S),

@@ -31,6 +31,7 @@ from goqueue.node.config_values import (
     off_or_whole_number,
     one_of,
     origins,
+    principals,
     share,
     short_name,
     size,
@@ -261,6 +262,18 @@ PARTITIONS_MAX: Setting[int] = Setting(
     default="100000",
     read=whole_number(least=1, most=_INT32_MAX),
     help="The most partitions that all topics may have together.",
+)
+ACL_ENABLED: Setting[bool] = Setting(
+    name="ACL_ENABLED",
+    default="false",
+    read=switch,
+    help="Whether it is asked what somebody may do: what no rule and no role allows is refused then.",
+)
+ACL_SUPER_USERS: Setting[tuple[str, ...]] = Setting(
+    name="ACL_SUPER_USERS",
+    default="",
+    read=principals,
+    help="Who may do everything, whatever rules say: a comma list such as User:root,User:ops.",
 )
 AUTO_CREATE: Setting[bool] = Setting(
     name="TOPICS_AUTO_CREATE",
@@ -797,6 +810,8 @@ SETTINGS: tuple[Setting[object], ...] = (
     JSON_BYTES,
     TOPIC_PARTITIONS_MAX,
     PARTITIONS_MAX,
+    ACL_ENABLED,
+    ACL_SUPER_USERS,
     AUTO_CREATE,
     DEFAULT_PARTITIONS,
     PRODUCER_EXPIRY_MS,
@@ -879,7 +894,6 @@ UNSERVED: tuple[Unserved, ...] = (
     Unserved(
         name="AUTH_ALLOW_HEALTH", what="authentication", off_values=frozenset({"", "true", "yes", "on", "1"})
     ),
-    Unserved(name="ACL_ENABLED", what="access control", off_values=_FALSE_WORDS),
     Unserved(name="TRUSTED_PROXIES", what="trust in proxies"),
 )
 

@@ -212,6 +212,15 @@ def host_names(text: str) -> tuple[str, ...]:
     return names
 
 
+def principals(text: str) -> tuple[str, ...]:
+    """A comma list of those who ask, each as `User:name`."""
+    words = tuple(word.strip() for word in text.split(",") if word.strip())
+    for word in words:
+        if not word.startswith("User:") or word in ("User:", "User:*"):
+            raise ValueError(f"{word!r} does not name anybody; write for example User:root")
+    return words
+
+
 def origins(text: str) -> tuple[str, ...]:
     """A comma list of origins of web pages, or `*` for all."""
     words = tuple(word.strip() for word in text.split(",") if word.strip())

@@ -12,6 +12,7 @@ import pytest
 
 from goqueue.client.call import Call, Reply
 from goqueue.client.calls import (
+    access,
     admin,
     backups,
     cluster,
@@ -35,6 +36,7 @@ from goqueue.wire.schemas import SchemaReference
 
 MODULES: tuple[ModuleType, ...] = (
     admin,
+    access,
     backups,
     dead_letters,
     delayed,
@@ -87,6 +89,23 @@ CASES: list[Case] = [
         },
         ONCE,
     ),
+    (
+        access.add_rule("ann", "read", "topic", "orders*", deny=True),
+        "POST /admin/acls",
+        {
+            "principal": "ann",
+            "operation": "read",
+            "resource_type": "topic",
+            "resource_name": "orders*",
+            "effect": "deny",
+        },
+        True,
+    ),
+    (access.rules(), "GET /admin/acls", None, True),
+    (access.remove_rule("r"), "DELETE /admin/acls/r", None, ONCE),
+    (access.bind_role("ann", "viewer"), "POST /admin/roles", {"principal": "ann", "role": "viewer"}, True),
+    (access.roles(), "GET /admin/roles", None, True),
+    (access.unbind_role("ann", "admin", tenant="t"), "DELETE /admin/roles/ann/admin?tenant=t", None, ONCE),
     (backups.list_backups(), "GET /admin/backup", None, True),
     (backups.get("b"), "GET /admin/backup/b", None, True),
     (backups.download("b"), "GET /admin/backup/b/metadata", None, True),
