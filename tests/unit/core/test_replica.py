@@ -316,3 +316,30 @@ def test_a_refused_follower_asks_again_unless_it_has_come_anew_already() -> None
     later = Following(session=asked.message.session, answer=Answer.LATER)
     assert desk.replicas[A].refused(again) == [Send(B, later)]
     assert desk.replicas[A].followers == ()
+
+
+def test_whoever_has_everything_is_at_rest_and_hours_of_that_are_no_lag() -> None:
+    desk = led()
+    desk.append(A, 1)
+    assert not desk.replicas[A].is_at_rest
+    desk.pump(A)
+    desk.flush()
+    desk.replicas[A].tick(now_ms=1_000)
+    assert desk.replicas[A].is_at_rest
+
+    desk.now_ms = 3_600_000  # nobody has told it of time meanwhile
+    desk.replicas[A].wake(now_ms=desk.now_ms)
+    desk.append(A, 2)
+
+    assert not desk.replicas[A].is_at_rest
+    assert desk.replicas[A].tick(now_ms=desk.now_ms + 10_000) == []
+    assert desk.replicas[A].tick(now_ms=desk.now_ms + 10_001) != []
+
+
+def test_a_leader_is_not_at_rest_while_one_in_sync_has_no_session() -> None:
+    desk = led()
+    assert desk.replicas[A].is_at_rest
+
+    desk.replicas[A].disconnected(C)
+
+    assert not desk.replicas[A].is_at_rest

@@ -171,6 +171,8 @@ class Replicated:
         self._senders: dict[NodeId, Sender] = {}
         self._receiver: Receiver | None = None
         self._is_leader = False
+        self._is_at_rest = False
+        """It leads, and time changes nothing: so it is with most of very many, which are not told of time."""
         self._fresh: tuple[int, list[Buffer]] | None = None
         """What was written in this turn, and where it begins: it goes out in the next, in one piece."""
         self._fresh_bytes = 0
@@ -192,6 +194,11 @@ class Replicated:
         return self._is_leader
 
     @property
+    def needs_time(self) -> bool:
+        """Whether it is to be told when time has passed: see `tick`."""
+        return self._is_leader and (not self._is_at_rest or self.partition.is_full)
+
+    @property
     def leader(self) -> NodeId | None:
         return self.machine.leader
 
@@ -202,6 +209,7 @@ class Replicated:
 
     def take_record(self, record: PartitionRecord, revision: int) -> None:
         """The store has this record of the partition."""
+        self._wake()
         had_enough = self.machine.has_enough_replicas
         self._count(record, revision)
         self._carry_out(self.machine.take_record(record, revision, now_ms=self._around.now_ms()))
@@ -226,10 +234,11 @@ class Replicated:
 
     def take_min_isr(self, min_isr: int) -> None:
         """The topic's setting has changed."""
+        self._wake()
         self._carry_out(self.machine.take_min_isr(min_isr))
 
     def tick(self) -> None:
-        """Every second or so."""
+        """Every second or so, while it needs it."""
         self._carry_out(self.machine.tick(now_ms=self._around.now_ms()))
         if self._is_leader:
             self._tell_news()
@@ -237,6 +246,14 @@ class Replicated:
                 self.gone_bad("it leads again, as others were away")
             elif self.partition.is_full:
                 self._hand_over()
+            else:
+                self._is_at_rest = self.machine.is_at_rest
+
+    def _wake(self) -> None:
+        """Something happens to it."""
+        if self._is_at_rest:
+            self._is_at_rest = False
+            self.machine.wake(now_ms=self._around.now_ms())
 
     def _hand_over(self) -> None:
         """Let another lead that may have room; not often, or leadership goes in circles where none has."""
@@ -304,6 +321,8 @@ class Replicated:
         return waiter
 
     def written(self, base_offset: int, end_offset: int, buffers: Sequence[Buffer]) -> None:
+        if self._is_at_rest:
+            self._wake()
         if not self._senders:
             self._carry_out(self.machine.log_moved())
             return
@@ -347,6 +366,7 @@ class Replicated:
                 yield node, max(0, end_offset - has)
 
     def gone_bad(self, reason: str) -> None:
+        self._wake()
         record, me = self.machine.record, self._me.node
         if self._is_closed or record is None:
             return
@@ -393,6 +413,7 @@ class Replicated:
 
     def followed(self, stream: Stream, message: Follow) -> Sender | None:
         """Another node asks to follow."""
+        self._wake()
         sender = Sender(self, stream, self._around.threads, self._around.throttle)
         effects = self.machine.follow(
             stream.peer.node, stream.peer.incarnation, message, now_ms=self._around.now_ms()
@@ -421,6 +442,7 @@ class Replicated:
 
     def lost_follower(self, sender: Sender) -> None:
         if self._senders.get(sender.node) is sender:
+            self._wake()
             del self._senders[sender.node]
             self._carry_out(self.machine.disconnected(sender.node))
 

@@ -87,6 +87,10 @@ class Replication:
     def find(self, topic_id: UUID, number: int) -> Replicated | None:
         return self._replicas.get((topic_id, number))
 
+    def holds(self, partition: Partition) -> bool:
+        """Whether it was taken in."""
+        return (partition.topic_id, partition.source.partition) in self._replicas
+
     def add(self, partition: Partition, *, min_isr: int, min_isr_asked: int = 0) -> Replicated:
         """Take a partition in: it follows nobody, and leads nothing, until a record says more.
 
@@ -142,15 +146,30 @@ class Replication:
         return None if replica is None else replica.followed(stream, message)
 
     def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
+        self._fall_silent()
         for replica in self._replicas.values():
             replica.close()
-        self._proposals.close()
         self._links.close()
+
+    async def close_in_turn(self) -> None:
+        """The same with pauses, for a node that goes on in another registration and has a session to keep."""
+        self._fall_silent()
+        slices = Slices(self._around.clock)
+        while self._replicas:
+            replica = self._replicas.popitem()[1]
+            replica.close()
+            self._ending += replica.disk_work
+            await slices.pause()
+        self._links.close()
+
+    def _fall_silent(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        self._proposals.close()
 
     async def drain(self) -> None:
         """Closed, and the disk is at rest."""
+        await self.quiet()
         for replica in tuple(self._replicas.values()):
             await replica.drain()
 
@@ -194,7 +213,7 @@ class Replication:
             await asyncio.sleep(_TICK_S)
             slices = Slices(self._around.clock)
             for replica in tuple(self._replicas.values()):
-                if replica.is_leader:  # most are not, and have nothing to do with time
+                if replica.needs_time:  # most do not lead, or are at rest
                     replica.tick()
                     if slices.is_over:
                         await slices.pause()

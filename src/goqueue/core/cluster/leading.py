@@ -187,6 +187,25 @@ class Leading:
                 lagging.append(node)
         return sorted(lagging)
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether all in sync have all there is, and it counts: so it stays until something comes."""
+        end_offset = self._log.end_offset
+        if self._proposed is not None or self.commit_mark < end_offset:
+            return False
+        for node in self.record.isr:
+            follower = self.followers.get(node)
+            if node != self._me and (follower is None or follower.durable_offset < end_offset):
+                return False
+        return True
+
+    def wake(self, *, now_ms: int) -> None:
+        """It was at rest until now: so long all that were in sync had everything."""
+        for node in self.record.isr:
+            follower = self.followers.get(node)
+            if follower is not None:
+                self._paces[node] = Pace(now_ms, follower.durable_offset, now_ms)
+
     def leaves_enough(self, nodes: Iterable[NodeId]) -> bool:
         """Whether enough would be in sync without some."""
         return len(set(self.record.isr).difference(nodes)) >= self._min_isr

@@ -285,8 +285,18 @@ class Replica:
             return [*self._leading.drop_behind_start(), *self._noted(self._leading.advance())]
         return [*self._moved_mark(), *self._ack()]
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether there is no need to tell it of time, until something happens to it or to its log."""
+        return self._leading is None or self._leading.is_at_rest
+
+    def wake(self, *, now_ms: int) -> None:
+        """It was at rest, and was not told of time; something happens now."""
+        if self._leading is not None:
+            self._leading.wake(now_ms=now_ms)
+
     def tick(self, *, now_ms: int) -> list[Effect]:
-        """Every second or so: whoever has not kept up leaves the ISR, or the leader resigns.
+        """Every second or so, but at rest: whoever has not kept up leaves the ISR, or the leader resigns.
 
         It resigns where too few would be left: it may be its own network that does not work.
         """

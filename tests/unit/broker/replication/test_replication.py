@@ -194,6 +194,24 @@ def test_a_slow_follower_leaves_and_comes_back() -> None:
     live(story)
 
 
+def test_a_leader_at_rest_is_not_told_of_time_and_still_misses_who_is_gone() -> None:
+    async def story(village: Village) -> None:
+        await three(village)
+        await village[A].publish(b"0")
+        await until(lambda: not village[A].replica.needs_time)
+        await asyncio.sleep(100)  # far more than a follower may be behind
+        assert not village[A].replica.needs_time
+
+        await village[A].publish(b"1")
+        assert set((await village.record()).isr) == {A, B, C}
+        await until(lambda: not village[A].replica.needs_time)
+        village.part(A, C)
+
+        await village.in_sync(A, B)
+
+    live(story)
+
+
 def test_a_leader_that_reaches_nobody_resigns_where_too_few_would_be_left() -> None:
     async def story(village: Village) -> None:
         await three(village)
