@@ -18,7 +18,7 @@ from goqueue.core.cluster.members import placeable
 from goqueue.core.cluster.metadata import Metadata
 from goqueue.core.cluster.values import CONTROLLER, ControllerSeat, decode_controller, encode
 from goqueue.core.telemetry.cluster_counts import ClusterCounts
-from goqueue.model.cluster import Step
+from goqueue.model.cluster import Incarnation, Step
 from goqueue.model.errors import Outdated, StoreUnreachable, Unknown
 from goqueue.model.ports import Clock, Store
 
@@ -64,7 +64,7 @@ class Controlling:
         self._seat = 0
         """The revision of the seat while it is ours; another one there means that it is not any more."""
         agreement.listeners.append(self._changed.set)
-        membership.listeners.append(lambda _: self._changed.set())
+        membership.listeners.append(self._registered)
 
     @property
     def is_deciding(self) -> bool:
@@ -79,6 +79,9 @@ class Controlling:
             await self._decide_while_seated()
             self._counts.controller_since_ms = None
             logger.info("controller_replaced", extra={"node": self._membership.me.node_id})
+
+    async def _registered(self, _: Incarnation) -> None:
+        self._changed.set()
 
     async def _take_seat(self) -> None:
         me = self._membership.me.node_id

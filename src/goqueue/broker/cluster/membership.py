@@ -6,7 +6,7 @@ leads no more until it is elected again. `listeners` hear of each.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -31,8 +31,8 @@ class Membership:
         self._revision = 0
         self.session: Session
         self.incarnation: Incarnation
-        self.listeners: list[Callable[[Incarnation], None]] = []
-        """Who hears that this node is a new incarnation."""
+        self.listeners: list[Callable[[Incarnation], Awaitable[None]]] = []
+        """Who hears that this node is a new incarnation, one after the other."""
 
     @property
     def patience_ms(self) -> int:
@@ -56,7 +56,7 @@ class Membership:
                     "node_registered", extra={"node": self.me.node_id, "incarnation": self.incarnation}
                 )
                 for listener in self.listeners:
-                    listener(self.incarnation)
+                    await listener(self.incarnation)
                 return
         raise CannotJoin(f"the record of node {self.me.node_id} changes all the time; try again later")
 

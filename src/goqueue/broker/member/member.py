@@ -158,11 +158,11 @@ class Member:
         if self.membership is not None:
             await self.membership.close()
 
-    def _replicate(self, users: MemberPeers, incarnation: Incarnation) -> None:
+    async def _replicate(self, users: MemberPeers, incarnation: Incarnation) -> None:
         """Another incarnation begins from nothing: it follows and leads by records of its own."""
         broker, me = self._broker, Peer(self._me.node_id, incarnation)
         if users.replication is not None:
-            users.replication.close()
+            await users.replication.close_in_turn()
         users.replication = Replication(
             me,
             clock=broker.clock,
@@ -176,7 +176,7 @@ class Member:
         )
         self._peers.serve(me, users)
         self._peers.meet(users.neighbours(me.node))
-        self._holding.replicate(users.replication)
+        await self._holding.replicate(users.replication)
         broker.counters.cluster.lags = users.replication.lags
         users.replication.begin()
 

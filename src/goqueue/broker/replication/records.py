@@ -50,6 +50,7 @@ class Proposals:
         self._store = store
         self._waiting: deque[_Asked] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_closed = False
 
     async def make(self, key: str, proposal: ProposeRecord) -> Found | None:
         """Have a record put in the place of another; what stands there then, and at which revision.
@@ -59,14 +60,15 @@ class Proposals:
         loop = asyncio.get_running_loop()
         asked = _Asked(key, proposal, loop.create_future())
         self._waiting.append(asked)
-        if len(self._tasks) < AT_ONCE:
+        if len(self._tasks) < AT_ONCE and not self._is_closed:
             task = loop.create_task(self._work())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         return await asked.answer
 
     def close(self) -> None:
-        """Propose nothing any more."""
+        """Propose nothing any more: whoever asks gets no answer."""
+        self._is_closed = True
         for task in tuple(self._tasks):
             task.cancel()
 

@@ -7,7 +7,6 @@ everything until replication has taken it in.
 
 import asyncio
 import logging
-from collections.abc import Iterable
 from typing import Protocol
 from uuid import UUID
 
@@ -33,6 +32,8 @@ _TOGETHER_S = 0.02
 class Replicas(Protocol):
     """Who makes replicas of partitions: see `broker/replication`."""
 
+    def holds(self, partition: Partition) -> bool: ...
+
     def add(self, partition: Partition, *, min_isr: int, min_isr_asked: int) -> object: ...
 
     def ask_min_isr(self, partition: Partition, min_isr_asked: int) -> None: ...
@@ -57,16 +58,24 @@ class Holding:
         """Partitions that were opened at the start and do not hold what this node is believed to hold."""
         broker.agreement.listeners.append(self._changed.set)
 
-    def replicate(self, replicas: Replicas) -> None:
+    async def replicate(self, replicas: Replicas) -> None:
         """From now on they have the say about the partitions here, and those of before no more.
 
-        Who waits for an earlier leadership is refused: nobody would answer for it.
+        Who waits for an earlier leadership is refused: nobody would answer for it. With pauses: with very
+        many partitions this takes so long that the session would end meanwhile.
         """
         self._replicas = replicas
-        for partition in self._partitions():
-            if partition.is_here:
-                partition.refuse_waiters(LeadershipLost(*partition.source))
-                self._add(partition)
+        slices = Slices(self._broker.clock)
+        for name, topic in tuple(self._broker.topics.items()):
+            number = 0
+            while self._broker.topics.get(name) is topic and number < len(topic.partitions):
+                partition = topic.partitions[number]
+                if partition.is_here and not replicas.holds(partition):
+                    partition.refuse_waiters(LeadershipLost(*partition.source))
+                    self._add(partition)
+                number += 1
+                if slices.is_over:
+                    await slices.pause()
 
     async def follow(self) -> None:
         """Keep to what is agreed, for ever."""
@@ -192,9 +201,6 @@ class Holding:
         if self._replicas is not None:
             await self._replicas.quiet()
         await self._broker.flusher.wait_under_way()
-
-    def _partitions(self) -> Iterable[Partition]:
-        return (partition for topic in self._broker.topics.values() for partition in topic.partitions)
 
 
 def _remove_folders(broker: Broker, partitions: list[Partition]) -> None:

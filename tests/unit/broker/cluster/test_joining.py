@@ -222,7 +222,11 @@ def test_a_session_that_was_lost_is_opened_anew_by_another_incarnation() -> None
         await node.join()
         first = node.membership.incarnation
         heard: list[int] = []
-        node.membership.listeners.append(heard.append)
+
+        async def hear(incarnation: int) -> None:
+            heard.append(incarnation)
+
+        node.membership.listeners.append(hear)
         keeping = asyncio.ensure_future(node.membership.keep())
         await node.membership.tell(NodeState.READY)
         await world.store.end_session(node_key(A), (await world.store.load("")).items[node_key(A)].revision)
