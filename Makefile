@@ -65,7 +65,7 @@ stubs: $(VENV)/.ready-dev ## Write the stubs in src/goqueue/proto anew from thei
 walks: $(VENV)/.ready-dev ## Write the transcripts of tests/walks anew, to be reviewed as a diff
 	$(BIN)/python -m tests.walks.teller
 
-sim: $(VENV)/.ready-dev ## Run a simulation: make sim SEED=7 STEPS=1000 WHAT=log|delays|queue|transactions|sinks|knowledge|copies|replicas|nodes|cluster|cluster-transactions|cluster-delays
+sim: $(VENV)/.ready-dev ## Run a simulation: make sim SEED=7 STEPS=1000 WHAT=log|delays|queue|transactions|sinks|knowledge|copies|replicas|nodes|cluster|cluster-transactions|cluster-delays|cluster-sinks
 	$(BIN)/python -m goqueue.testing.simulate $(if $(WHAT),--what $(WHAT)) $(if $(SEED),--seed $(SEED)) $(if $(STEPS),--steps $(STEPS)) $(ARGS)
 
 fuzz: $(VENV)/.ready-dev ## Attack a door of a broker from a seed: make fuzz DOOR=kafka SEED=7 CASES=10000

@@ -37,7 +37,6 @@ from goqueue.core.access.tenants import Tenants
 from goqueue.core.cluster.metadata import Metadata
 from goqueue.core.telemetry.counters import Counters
 from goqueue.core.telemetry.telemetry import Telemetry
-from goqueue.core.transactions.sinks import Sinks
 from goqueue.log.commit_log import COMMIT_FOLDER, CommitLog
 from goqueue.log.file_shelf import FileShelf
 from goqueue.model.errors import CommitLogDamaged, ShuttingDown
@@ -115,8 +114,7 @@ async def _open_all(broker: Broker) -> None:
     if not broker.is_one_of_several:
         await broker.coordinator.start(await _numbers(broker, OFFSETS_TOPIC))
     await compare_floors(broker)
-    if not broker.is_one_of_several:
-        await recover_sinks(broker)
+    await recover_sinks(broker)
     if not broker.is_one_of_several:
         await broker.delays.journals.open([DELAY_JOURNAL])
         await recover_transactions(broker)
@@ -209,7 +207,6 @@ def _put_together(
     )
     flusher = Flusher(threads, clock, commit_log, interval_ms=config.flush_interval_ms)
     shelf = FileShelf()
-    sinks = Sinks()
 
     def journal_partition(topic: TopicName, number: int = 0) -> Partition:
         partition = Partition(
@@ -248,7 +245,7 @@ def _put_together(
         journal=None if own is None else own.journal,
         tenants=tenants,
         warden=warden,
-        sinks=SinkState(sinks, disk),
+        sinks=SinkState(disk),
         schemas=SchemaState(
             config.schemas,
             new_partition=journal_partition,
@@ -268,7 +265,7 @@ def _put_together(
     broker.coordinator = Coordinator(group_journals, clock, counters)
     broker.coordinator.on_change = broker.queue.wake
     broker.transactions = TransactionJournals(
-        sinks, running, new_partition=journal_partition, open_journal=broker.open_journal
+        running, new_partition=journal_partition, open_journal=broker.open_journal
     )
     broker.delays = DelayKeeper(broker, new_partition=journal_partition, open_journal=broker.open_journal)
     for journals in (

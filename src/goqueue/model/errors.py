@@ -399,6 +399,17 @@ class SinkOfAnother(Fenced):
         self.writer = writer
 
 
+class EpochInterrupted(Unavailable):
+    """An epoch of a sink could not be brought into the log now; nothing of it is seen."""
+
+    code = "epoch_interrupted"
+
+    def __init__(self, sink: str, epoch: int, reason: str) -> None:
+        super().__init__(f"epoch {epoch} of sink {sink} is not in the log yet, commit it again: {reason}")
+        self.sink = sink
+        self.epoch = epoch
+
+
 class LeaderEpochFenced(Fenced):
     """The caller speaks of a leader epoch that has passed."""
 

@@ -25,6 +25,7 @@ _NOWHERE = (".", "..")
 _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode's control and format characters, halves of surrogate pairs, and what ends a line."""
 _QUOTED_MAX = 60
+_SINK_ID_PREFIX = f"{INTERNAL_PREFIX}sink/"
 
 
 def checked_name(name: str, what: str, *, error: type[InvalidName] = InvalidName) -> str:
@@ -87,6 +88,22 @@ def checked_topic_name(name: str) -> TopicName:
 def is_internal(name: str) -> bool:
     """Whether a topic belongs to the broker itself."""
     return name.startswith(INTERNAL_PREFIX)
+
+
+def transactional_id_of_sink(sink: str) -> str:
+    """The id under which several nodes bring epochs of a sink into the log. No sink has a `/` in its name."""
+    return f"{_SINK_ID_PREFIX}{sink}"
+
+
+def is_own_transactional_id(name: str) -> bool:
+    """Whether a transactional id is the broker's, which no client may speak for."""
+    return name.startswith(_SINK_ID_PREFIX)
+
+
+def refuse_own_transactional_id(name: str) -> None:
+    """No client takes over one of the broker's."""
+    if is_own_transactional_id(name):
+        raise InvalidName(f"{_quoted(name)} is the broker's own: choose another transactional id")
 
 
 def cleaned_label(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Exactly-once sinks in words: what tasks and drivers ask of one, and how it looks.
+"""Exactly-once sinks in words: what tasks and drivers ask of one, how it looks, what nodes ask each other.
 
 All is the coordinator's of the sink, staging too: where the bytes of a stage lie is its own business.
 """
@@ -75,6 +75,8 @@ class SinkView:
     last_epoch: int
     """-1: none yet."""
     stages: Sequence[StageView]
+    leaves_markers: bool = False
+    """Whether an epoch takes an offset more in each partition it goes to: with several nodes it does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +118,65 @@ class ForgetSink:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListSinks:
     """All sinks, by name."""
+
+    @property
+    def place(self) -> Place:
+        return Seat.EVERY_NODE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepStage:
+    """The coordinator of a sink has a copy of a stage kept by another node."""
+
+    sink: str
+    epoch: int
+    stage_id: str
+    created_ms: int
+    entries: memoryview
+
+    @property
+    def place(self) -> Place:
+        return Seat.THIS_NODE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchStage:
+    """The same node, or another that coordinates the sink by now, asks for such a copy."""
+
+    sink: str
+    epoch: int
+    stage_id: str
+
+    @property
+    def place(self) -> Place:
+        return Seat.THIS_NODE
+
+
+class StageFound(NamedTuple):
+    created_ms: int
+    entries: memoryview
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropStages:
+    """Copies of stages are of no use any more: those named, and all of epochs up to one."""
+
+    sink: str
+    epoch: int = -1
+    stage_ids: Sequence[str] = ()
+    until_epoch: int = -1
+
+    @property
+    def place(self) -> Place:
+        return Seat.THIS_NODE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendStaged:
+    """Batches of an epoch, numbered and part of the sink's transaction: each leader takes its own, once."""
+
+    transactional_id: str
+    entries: memoryview
 
     @property
     def place(self) -> Place:

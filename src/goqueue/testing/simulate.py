@@ -18,6 +18,7 @@ from goqueue.testing.rooms.sink_simulation import simulate_sinks
 from goqueue.testing.rooms.transaction_simulation import simulate_transactions
 from goqueue.testing.whole.cluster_delays import simulate_cluster_delays
 from goqueue.testing.whole.cluster_simulation import simulate_cluster
+from goqueue.testing.whole.cluster_sinks import simulate_cluster_sinks
 from goqueue.testing.whole.cluster_transactions import simulate_cluster_transactions
 from goqueue.testing.whole.partition_history import Violation
 from goqueue.testing.whole.simulation import simulate
@@ -45,6 +46,7 @@ RUNS: dict[str, Run] = {
     "cluster": simulate_cluster,
     "cluster-transactions": simulate_cluster_transactions,
     "cluster-delays": simulate_cluster_delays,
+    "cluster-sinks": simulate_cluster_sinks,
 }
 """What can be put to the test: the log with its groups, or one room."""
 

@@ -1,10 +1,13 @@
-"""Three real nodes and Spark: with one of them killed in between, each row is read once."""
+"""Three real nodes and Spark: with one of them killed in between, each row is read and written once."""
 
 import json
+import time
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from goqueue.client import GoQueue
 from goqueue.spark.source.batch import TopicReader
@@ -69,6 +72,40 @@ def test_a_batch_and_a_stream_read_each_row_once_though_a_node_is_killed(
     ).save()
     copy.run()
     assert copy.numbers() == list(range(1_000)), "what Spark has appended is there, too"
+
+
+def test_an_exactly_once_stream_writes_each_row_once_though_one_node_after_the_other_is_killed(
+    spark: SparkSession, all_three: RunningCluster, queue: GoQueue, tmp_path: Path
+) -> None:
+    rows, rows_an_epoch, kills = 1_200, 100, 3
+    for topic in ("once-in", "once-out"):
+        queue.topics.create(topic, partitions=PARTITIONS)
+    publish(queue, "once-in", range(rows))
+    options = {"bootstrap": ",".join(all_three.http), "retryForMs": "90000"}
+    source = spark.readStream.format("goqueue").options(**options, topic="once-in")
+    frame = source.options(startingOffsets="earliest", maxRecordsPerBatch=str(rows_an_epoch)).load()
+    writer = frame.selectExpr("value").writeStream.format("goqueue")
+    writer = writer.options(**options, topic="once-out", checkpointLocation=str(tmp_path / "checkpoint"))
+    query = writer.trigger(availableNow=True).start()
+    try:
+        for killed, number in zip(range(kills), cycle((1, 2, 3)), strict=False):
+            wait_for_epoch(query, killed * 3 + 1)
+            all_three.child(f"node-{number}").kill()
+            all_three.wait_for(f"node-{number}   ready")
+        assert query.awaitTermination(120), "the query has not ended"
+    finally:
+        query.stop()
+
+    written = spark.read.format("goqueue").options(**options, topic="once-out").load()
+    numbers = sorted(int(bytes(row.value)) for row in written.select("value").collect())
+    assert numbers == list(range(rows))
+
+
+def wait_for_epoch(query: StreamingQuery, epoch: int) -> None:
+    deadline_s = time.monotonic() + 90
+    while query.isActive and (query.lastProgress is None or query.lastProgress["batchId"] < epoch):
+        assert time.monotonic() < deadline_s, f"epoch {epoch} is not reached: {query.status}"
+        time.sleep(0.05)
 
 
 class _Nowhere:

@@ -6,7 +6,6 @@ import pytest
 
 from goqueue.core.transactions.journalled import Journalled
 from goqueue.core.transactions.open_transactions import OpenTransactions
-from goqueue.core.transactions.sinks import Sinks
 from goqueue.core.transactions.transactions import TRANSITIONS, Transaction, Transactions
 from goqueue.model.errors import (
     InvalidTransactionState,
@@ -213,11 +212,11 @@ def test_a_transaction_that_takes_too_long_is_overdue_and_one_at_rest_expires() 
 
 
 def test_the_whole_state_of_a_journal_leads_to_the_same_state() -> None:
-    journalled = Journalled(Sinks())
+    journalled = Journalled()
     journalled.apply(journalled.sinks.take_generation("lake", producer_id=ProducerId(3), now_ms=1))
     journalled.transactions = machine_with_producer()
     add(journalled.transactions)
-    twin = Journalled(Sinks())
+    twin = Journalled()
 
     for event in journalled.whole_state():
         twin.apply(event)

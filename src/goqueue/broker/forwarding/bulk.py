@@ -5,23 +5,27 @@ stored by then stays. What a leader has not taken is tried again; what it may ha
 """
 
 import asyncio
-from typing import cast
+from dataclasses import replace
+from typing import Any
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.forwarding.carrying import Carrier
 from goqueue.broker.forwarding.route import NOT_RUN, leader_of
 from goqueue.model.cluster import NodeId
-from goqueue.model.commands import AppendEntries, EntryPlaced
+from goqueue.model.commands import AppendEntries
 from goqueue.model.errors import GoQueueError, InvalidBatch, NoLeader
+from goqueue.model.sinks import AppendStaged
 from goqueue.records.entries import Entry, encode_entry, read_entries
 
+Bulk = AppendEntries | AppendStaged
 
-async def append_in_shares(broker: Broker, command: AppendEntries, carrier: Carrier) -> list[EntryPlaced]:
-    """One place an entry, in order, whoever stored it. Raises what any leader refuses its share for."""
+
+async def append_in_shares(broker: Broker, command: Bulk, carrier: Carrier) -> list[Any]:
+    """One answer an entry, in order, whoever stored it. Raises what any leader refuses its share for."""
     entries = read_entries(command.entries)
     if not entries:
         raise InvalidBatch("a bulk write needs at least one entry")
-    outcomes: list[EntryPlaced | GoQueueError | None] = [None] * len(entries)
+    outcomes: list[Any] = [None] * len(entries)
     left = list(range(len(entries)))
     patience = carrier.patience()
     while True:
@@ -42,25 +46,24 @@ async def append_in_shares(broker: Broker, command: AppendEntries, carrier: Carr
     for outcome in outcomes:
         if isinstance(outcome, GoQueueError):
             raise outcome
-    return cast(list[EntryPlaced], outcomes)
+    return outcomes
 
 
 async def _carry(
     carrier: Carrier,
     node: NodeId,
-    command: AppendEntries,
+    command: Bulk,
     entries: list[Entry],
     share: list[int],
-    outcomes: list[EntryPlaced | GoQueueError | None],
+    outcomes: list[Any],
 ) -> None:
     """Have a leader store its share, and note what came of each entry."""
     given = command.entries
     if len(share) < len(entries):
         given = memoryview(bytearray(b"".join(encode_entry(*entries[index]) for index in share)))
-    placed: list[EntryPlaced | GoQueueError]
+    placed: Any
     try:
-        own = AppendEntries(entries=given, acks=command.acks)
-        placed = cast(list[EntryPlaced | GoQueueError], await carrier.run_at(node, own))
+        placed = await carrier.run_at(node, replace(command, entries=given))
     except GoQueueError as error:
         placed = [error] * len(share)
     for index, outcome in zip(share, placed, strict=True):

@@ -26,6 +26,7 @@ from goqueue.model.errors import (
     OffsetNotAvailable,
 )
 from goqueue.model.ids import TopicName, TopicPartition, places_of
+from goqueue.model.names import transactional_id_of_sink
 from goqueue.model.places import (
     DelayKeeper,
     DelayKeepers,
@@ -77,8 +78,9 @@ def route(place: Place, image: Metadata, me: NodeId) -> Homes:
             return _givers_of(receipts, image, me) or {me: place}
         case TransactionCoordinator(transactional_id):
             return {_keeper_of(TRANSACTIONS_TOPIC, journal_number(transactional_id), image, me): place}
-        case SinkCoordinator():
-            return {_keeper_of(TRANSACTIONS_TOPIC, 0, image, me): place}
+        case SinkCoordinator(sink):
+            transactional_id = transactional_id_of_sink(sink)
+            return {_keeper_of(TRANSACTIONS_TOPIC, journal_number(transactional_id), image, me): place}
         case DelayKeeper() | DelayKeepers():
             return {_keeper_of(DELAYED_TOPIC, 0, image, me): place}
         case Seat.SCHEMA_REGISTRY:

@@ -37,6 +37,9 @@ from goqueue.broker.read.read import read_messages
 from goqueue.broker.read.show_written import show_written
 from goqueue.broker.remote.leader import confirm_epoch, read_committed, tell_marks
 from goqueue.broker.schemas import verbs as schemas
+from goqueue.broker.sinks import copies
+from goqueue.broker.sinks import verbs as sinks
+from goqueue.broker.sinks.promised import append_staged
 from goqueue.broker.tenants import verbs as tenants
 from goqueue.broker.topics import verbs as topics
 from goqueue.broker.topics.agreed import catch_up
@@ -56,6 +59,7 @@ from goqueue.model import delays, delivery
 from goqueue.model import group_commands as group
 from goqueue.model import groups as told
 from goqueue.model import schema_commands as registry
+from goqueue.model import sinks as sink
 from goqueue.model import telemetry as traces
 from goqueue.model import tenant_commands as tenant
 from goqueue.model import topics as topic
@@ -265,6 +269,20 @@ _AMONG_COORDINATORS: Mapping[type, Passed] = {
     calls.AnswersFor: Passed(answers_for, bool),
 }
 
+_SINKS: Mapping[type, Passed] = {
+    sink.TakeGeneration: Passed(sinks.take_generation, sink.SinkView),
+    sink.StageBatches: Passed(sinks.stage, sink.Staged),
+    sink.CommitEpoch: Passed(sinks.commit_epoch, sink.EpochEnded),
+    sink.AbortStages: Passed(sinks.abort_stages, int),
+    sink.DescribeSink: Passed(sinks.describe_sink, sink.SinkView),
+    sink.ForgetSink: Passed(sinks.forget_sink, None),
+    sink.ListSinks: Passed(sinks.list_sinks, list[str], everywhere(joining.joined_names)),
+    sink.KeepStage: Passed(copies.keep_stage, None),
+    sink.FetchStage: Passed(copies.fetch_stage, sink.StageFound | None),
+    sink.DropStages: Passed(copies.drop_stages, None),
+    sink.AppendStaged: Passed(append_staged, list[int], append_in_shares, is_patient=True),
+}
+
 PASSED_ON: Mapping[type, Passed] = {
     **_MESSAGES,
     **_TOPICS,
@@ -277,4 +295,5 @@ PASSED_ON: Mapping[type, Passed] = {
     **_TRACING,
     **_TRANSACTIONS,
     **_AMONG_COORDINATORS,
+    **_SINKS,
 }

@@ -65,7 +65,7 @@ def _transactions_begun(view: View) -> int:
 
 
 def _sink_epochs(view: View) -> Iterable[Sample]:
-    sinks = view.broker.sinks.machine.sinks.values()
+    sinks = (sink for journal in view.broker.transactions for sink in journal.sinks.sinks.values())
     return [((sink.name,), sink.last_epoch) for sink in islice(sinks, view.counters.config.groups_max)]
 
 

@@ -18,7 +18,7 @@ from goqueue.model.ids import TopicPartition
 from goqueue.model.names import PLAIN_NAME_PATTERN
 from goqueue.model.ports import Buffer, Disk
 from goqueue.model.settings import MiB
-from goqueue.records.entries import Entry, read_entries
+from goqueue.records.entries import read_entries
 from goqueue.records.layout import read_header
 
 STAGES_FOLDER = "stages"
@@ -84,8 +84,7 @@ class Stages:
                 except Corrupt:
                     damaged.append(name)
                     continue
-                batches = ((target, body) for target, _, body in entries)
-                self.note(stage_of(name, created_ms, batches))
+                self.note(stage_of(name, created_ms, entries))
         return damaged
 
     def of_sink(self, sink: str) -> list[Stage]:
@@ -183,11 +182,11 @@ class Stages:
         for stage in stages:
             self._read(stage.name)
 
-    def read(self, stage: Stage) -> list[Entry]:
+    def read(self, stage: Stage) -> memoryview:
         """The entries of a stage, in a buffer that may be written to."""
         return self._read(stage.name)[1]
 
-    def _read(self, name: StageName) -> tuple[int, list[Entry]]:
+    def _read(self, name: StageName) -> tuple[int, memoryview]:
         try:
             file = self._disk.open_existing(name.path)
         except FileNotFoundError as error:
@@ -205,14 +204,14 @@ class Stages:
         entries = data[_HEAD.size :]
         if magic != _MAGIC or size != len(entries) or _checksum(data[_CHECKED_FROM:]) != checksum:
             raise Corrupt(f"{name.path} does not match its checksum")
-        return created_ms, read_entries(entries)
+        return created_ms, entries
 
 
-def stage_of(name: StageName, created_ms: int, batches: Iterable[tuple[TopicPartition, memoryview]]) -> Stage:
-    """The stage that holds these batches, which have been checked."""
+def stage_of(name: StageName, created_ms: int, entries: memoryview) -> Stage:
+    """The stage that holds these entries, which have been checked."""
     counts: dict[TopicPartition, int] = {}
     size = 0
-    for target, body in batches:
+    for target, _, body in read_entries(entries):
         counts[target] = counts.get(target, 0) + read_header(body).record_count
         size += len(body)
     return Stage(name, created_ms, size, counts)

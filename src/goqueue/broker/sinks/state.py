@@ -1,17 +1,17 @@
-"""What the broker holds of exactly-once sinks: their machine, what tasks have staged, and a lock each."""
+"""What the broker holds of exactly-once sinks: what tasks have staged, and a lock each.
+
+Their machines are those of journals of `__transactions`.
+"""
 
 import asyncio
 from weakref import WeakValueDictionary
 
 from goqueue.broker.sinks.stages import Stages
-from goqueue.core.transactions.sinks import Sinks
 from goqueue.model.ports import Disk
 
 
 class SinkState:
-    def __init__(self, machine: Sinks, disk: Disk) -> None:
-        self.machine = machine
-        """Written through the first journal of `__transactions`."""
+    def __init__(self, disk: Disk) -> None:
         self.stages = Stages(disk)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 

@@ -7,8 +7,12 @@ from contextlib import suppress
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.producers import init_producer
-from goqueue.broker.sinks.epochs import drop, finish_epoch, forget
+from goqueue.broker.sinks.copies import drop, drop_everywhere, drop_stages, keep_copies
+from goqueue.broker.sinks.epochs import finish_epoch, forget
+from goqueue.broker.sinks.homes import journal_of
 from goqueue.broker.sinks.stages import Stage, StageName, stage_of
+from goqueue.broker.sinks.transacted import commit_transacted
+from goqueue.broker.transactions.journal import TransactionJournal
 from goqueue.broker.write.append_entries import check_entries
 from goqueue.core.transactions.sinks import PartitionCount
 from goqueue.log.partition_log import storage_error
@@ -19,6 +23,7 @@ from goqueue.model.sinks import (
     AbortStages,
     CommitEpoch,
     DescribeSink,
+    DropStages,
     EpochEnded,
     ForgetSink,
     ListSinks,
@@ -47,29 +52,33 @@ async def take_generation(broker: Broker, command: TakeGeneration) -> SinkView:
 
 async def _take_generation(broker: Broker, name: str, run: str, writer: str) -> SinkView:
     producer_id = NO_PRODUCER
-    if name in broker.sinks.machine.sinks:
+    journal = journal_of(broker, name)
+    if broker.is_one_of_several:
+        pass  # each epoch has a producer of its own, that of its transaction
+    elif name in journal.sinks.sinks:
         # The answer tells the last epoch, so there must be no epoch of which that is unknown.
         await finish_epoch(broker, name)
     else:
         producer_id = await init_producer(broker, TakeProducerId())
     now_ms = broker.clock.wall_ms()
-    machine = broker.sinks.machine
-    taken = machine.take_generation(name, producer_id=producer_id, now_ms=now_ms, run=run, writer=writer)
-    await broker.transactions.of_sinks.submit(taken)
-    return describe_sink(broker, DescribeSink(sink=name))
+    taken = journal.sinks.take_generation(
+        name, producer_id=producer_id, now_ms=now_ms, run=run, writer=writer
+    )
+    await journal.submit(taken)
+    return _view(broker, journal, name)
 
 
 async def stage(broker: Broker, command: StageBatches) -> Staged:
     """Keep batches for an epoch, safe on the disk and seen by nobody. The same id again replaces them."""
     _admit(broker, command.sink)
     checked_plain_name(command.stage_id, "a stage")
-    broker.sinks.machine.held_by(command.sink, command.generation)
-    entries = await check_entries(broker, command.entries, is_staged=True)
-    staged = stage_of(
-        StageName(command.sink, command.epoch, command.stage_id),
-        broker.clock.wall_ms(),
-        ((entry.target, entry.body) for entry in entries),
-    )
+    journal = journal_of(broker, command.sink)
+    journal.sinks.held_by(command.sink, command.generation)
+    await check_entries(broker, command.entries, is_staged=True)
+    name = StageName(command.sink, command.epoch, command.stage_id)
+    staged = stage_of(name, broker.clock.wall_ms(), command.entries)
+    if broker.is_one_of_several:
+        await keep_copies(broker, journal, staged, command.entries)
     try:
         draft = await broker.threads.run(broker.sinks.stages.draft, staged, command.entries)
     except OSError as error:
@@ -80,7 +89,7 @@ async def stage(broker: Broker, command: StageBatches) -> Staged:
 
 async def _note_stage(broker: Broker, command: StageBatches, staged: Stage, draft: str) -> None:
     try:
-        sink = broker.sinks.machine.held_by(command.sink, command.generation)
+        sink = journal_of(broker, command.sink).sinks.held_by(command.sink, command.generation)
         is_wanted = not sink.is_decided(command.epoch)
         if is_wanted:
             await broker.threads.run(broker.sinks.stages.publish, draft, staged)
@@ -96,13 +105,15 @@ async def _note_stage(broker: Broker, command: StageBatches, staged: Stage, draf
 async def commit_epoch(broker: Broker, command: CommitEpoch) -> EpochEnded:
     """Bring an epoch into the log: all its stages, once each. An epoch that is not newer is left as it is."""
     _admit(broker, command.sink)
-    broker.sinks.machine.held_by(command.sink, command.generation)
-    return await broker.carry_out(_commit_epoch(broker, command), broker.sinks.lock(command.sink))
+    journal_of(broker, command.sink).sinks.held_by(command.sink, command.generation)
+    commit = commit_transacted if broker.is_one_of_several else _commit_epoch
+    return await broker.carry_out(commit(broker, command), broker.sinks.lock(command.sink))
 
 
 async def _commit_epoch(broker: Broker, command: CommitEpoch) -> EpochEnded:
     name, epoch = command.sink, command.epoch
-    sink = broker.sinks.machine.held_by(name, command.generation)
+    journal = journal_of(broker, name)
+    sink = journal.sinks.held_by(name, command.generation)
     await finish_epoch(broker, name)
     if epoch <= sink.last_epoch:
         await drop(broker, broker.sinks.stages.existing(name, epoch, command.stage_ids))
@@ -116,10 +127,10 @@ async def _commit_epoch(broker: Broker, command: CommitEpoch) -> EpochEnded:
         raise storage_error(error, f"stages of sink {name}") from error
     if not broker.is_open:
         raise ShuttingDown
-    prepared = broker.sinks.machine.prepare(
+    prepared = journal.sinks.prepare(
         name, epoch, stages=[stage.name.stage_id for stage in stages], counts=counts
     )
-    await broker.transactions.of_sinks.submit(prepared)
+    await journal.submit(prepared)
     await finish_epoch(broker, name)
     return EpochEnded(is_duplicate=False, messages=sum(stage.messages for stage in stages))
 
@@ -127,46 +138,62 @@ async def _commit_epoch(broker: Broker, command: CommitEpoch) -> EpochEnded:
 async def abort_stages(broker: Broker, command: AbortStages) -> int:
     """Drop stages that are not committed; how many were there. Nothing that is committed is undone."""
     _admit(broker, command.sink)
-    broker.sinks.machine.held_by(command.sink, command.generation)
+    journal_of(broker, command.sink).sinks.held_by(command.sink, command.generation)
     return await broker.carry_out(_abort_stages(broker, command), broker.sinks.lock(command.sink))
 
 
 async def _abort_stages(broker: Broker, command: AbortStages) -> int:
-    if broker.sinks.machine.held_by(command.sink, command.generation).is_decided(command.epoch):
+    sink = journal_of(broker, command.sink).sinks.held_by(command.sink, command.generation)
+    if sink.is_decided(command.epoch):
         return 0
     stages = broker.sinks.stages.existing(command.sink, command.epoch, command.stage_ids)
-    await drop(broker, stages)
+    dropped = DropStages(sink=command.sink, epoch=command.epoch, stage_ids=command.stage_ids)
+    if broker.is_one_of_several:
+        await drop_everywhere(broker, dropped)
+    else:
+        await drop_stages(broker, dropped)
     return len(stages)
 
 
 def list_sinks(broker: Broker, command: ListSinks) -> list[str]:
-    return sorted(broker.sinks.machine.sinks)
+    """All that this node coordinates."""
+    return sorted(name for journal in broker.transactions for name in journal.sinks.sinks)
 
 
-def describe_sink(broker: Broker, command: DescribeSink) -> SinkView:
+async def describe_sink(broker: Broker, command: DescribeSink) -> SinkView:
     """A sink's newest generation, its last epoch, and the stages that wait for a commit."""
-    sink = broker.sinks.machine.sink(command.sink)
+    journal = journal_of(broker, command.sink)
+    if broker.rounds is not None:
+        await journal.submit()
+        await broker.rounds.confirm(journal.partition)
+    return _view(broker, journal, command.sink)
+
+
+def _view(broker: Broker, journal: TransactionJournal, name: str) -> SinkView:
+    sink = journal.sinks.sink(name)
     return SinkView(
-        name=command.sink,
+        name=name,
         generation=sink.generation,
         last_epoch=sink.last_epoch,
         stages=[
             StageView(stage.name.epoch, stage.name.stage_id, stage.messages, stage.size_bytes)
-            for stage in broker.sinks.stages.of_sink(command.sink)
+            for stage in broker.sinks.stages.of_sink(name)
         ],
+        leaves_markers=broker.is_one_of_several,
     )
 
 
 async def forget_sink(broker: Broker, command: ForgetSink) -> None:
     """Forget a sink and drop its stages. What it has committed stays in the log."""
     _admit(broker, command.sink)
-    broker.sinks.machine.sink(command.sink)
+    journal_of(broker, command.sink).sinks.sink(command.sink)
     await broker.carry_out(_forget_sink(broker, command.sink), broker.sinks.lock(command.sink))
 
 
 async def _forget_sink(broker: Broker, name: str) -> None:
-    with suppress(Corrupt):  # such an epoch can never be finished, and forgetting the sink is the way out
-        await finish_epoch(broker, name)
+    if not broker.is_one_of_several:
+        with suppress(Corrupt):  # such an epoch can never be finished, and forgetting the sink is the way out
+            await finish_epoch(broker, name)
     await forget(broker, name)
 
 
@@ -188,4 +215,3 @@ def _admit(broker: Broker, name: str) -> None:
     checked_plain_name(name, "a sink")
     if not broker.is_open:
         raise ShuttingDown
-    broker.admit_alone("exactly-once sinks")

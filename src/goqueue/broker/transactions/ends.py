@@ -8,9 +8,10 @@ the id's lock.
 import asyncio
 import logging
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 from goqueue.broker.appending import OwnWrites
 from goqueue.broker.broker import Broker
@@ -20,10 +21,13 @@ from goqueue.broker.storage.partition import Partition
 from goqueue.broker.transactions.carrying import carry, seal
 from goqueue.broker.transactions.journal import TransactionJournal
 from goqueue.broker.transactions.markers import append_marker, carry_decision, place_of, reach_of
+from goqueue.core.transactions.journalled import EpochDecided
+from goqueue.core.transactions.sinks import EpochCommitted
 from goqueue.core.transactions.transactions import Transaction
 from goqueue.model.delivery import Action, Settle
 from goqueue.model.errors import GoQueueError, NotCoordinator, PartitionDamaged, TransactionBusy
 from goqueue.model.ids import ProducerId
+from goqueue.model.names import is_own_transactional_id
 from goqueue.model.transactions import Marker, ProducerEpoch, TransactionState
 
 log = logging.getLogger(__name__)
@@ -34,12 +38,18 @@ _TURNS_OF_A_REPLY = 3
 """How often the loop goes round until what was decided has come to its door and left."""
 
 
-async def decide(broker: Broker, journal: TransactionJournal, prepared: Transaction) -> None:
+Note = Callable[[TransactionJournal], EpochCommitted]
+"""What is noted with a decision, told in the turn in which it is written. Raises where it is not to be."""
+
+
+async def decide(
+    broker: Broker, journal: TransactionJournal, prepared: Transaction, note: Note | None = None
+) -> None:
     """Journal how a transaction ends and carry that to all it has touched, where readers see it at once.
 
     That this is on the disk too is left to `finish`: until then the id is not at rest.
     """
-    await journal.submit(prepared)
+    await journal.submit(prepared if note is None else EpochDecided(prepared, note(journal)))
     if broker.is_one_of_several:
         return  # it takes calls to carry it, for which nobody waits here
     try:
@@ -60,17 +70,30 @@ def finish_in_time(broker: Broker, transactional_id: str) -> None:
     """With several nodes: have what is decided carried to all of them, as often and as long as it takes."""
     if transactional_id not in broker.transactions.finishing:
         broker.transactions.finishing.add(transactional_id)
-        task = asyncio.get_running_loop().create_task(_finish_in_time(broker, transactional_id))
+        step = partial(finish, broker, transactional_id)
+        task = asyncio.get_running_loop().create_task(_in_time(broker, transactional_id, step))
         task.add_done_callback(lambda _: broker.transactions.finishing.discard(transactional_id))
         broker.keep(task)
 
 
-async def _finish_in_time(broker: Broker, transactional_id: str) -> None:
+def undo_in_time(broker: Broker, transactional_id: str, producer: ProducerEpoch) -> None:
+    """The same for a transaction of the broker's own that nobody goes on with: have it aborted."""
+
+    async def undo() -> None:
+        known = broker.transactions.get(transactional_id)
+        if known is not None and known.producer == producer:
+            await fence(broker, transactional_id)
+
+    broker.keep(asyncio.get_running_loop().create_task(_in_time(broker, transactional_id, undo)))
+
+
+async def _in_time(
+    broker: Broker, transactional_id: str, step: Callable[[], Coroutine[Any, Any, None]]
+) -> None:
     pause_s = _PAUSE_S
     while broker.is_open:
         try:
-            lock = broker.transactions.lock(transactional_id)
-            await broker.carry_out(finish(broker, transactional_id), lock)
+            await broker.carry_out(step(), broker.transactions.lock(transactional_id))
             return
         except NotCoordinator:
             return  # whoever coordinates it now goes on with it
@@ -280,10 +303,12 @@ def watch_transactions(broker: Broker) -> None:
 
 
 def _go_on(broker: Broker, journal: TransactionJournal) -> None:
-    """Whatever another node has decided, this one carries to its end."""
+    """Whatever another node has decided, this one carries to its end. What it was about to do is undone."""
     for known in journal.transactions:
         if known.state.is_prepared:
             finish_in_time(broker, known.transactional_id)
+        elif known.state is TransactionState.ONGOING and is_own_transactional_id(known.transactional_id):
+            undo_in_time(broker, known.transactional_id, known.producer)
 
 
 async def keep_up_transactions(broker: Broker) -> None:

@@ -1,6 +1,7 @@
 """Where transactions are kept: the journals of `__transactions`, and what is counted of them.
 
-The first journal keeps the exactly-once sinks too, so it is opened with the broker.
+On one node the first journal keeps the exactly-once sinks too, so it is opened with the broker. Of several
+nodes each sink is kept with its transactions.
 """
 
 import asyncio
@@ -18,7 +19,6 @@ from goqueue.broker.transactions.verified import Verified
 from goqueue.broker.transactions.watch import TransactionWatch
 from goqueue.core.telemetry.histogram import Histogram
 from goqueue.core.transactions.journalled import EVENT_TYPES, Event, Journalled
-from goqueue.core.transactions.sinks import Sinks
 from goqueue.core.transactions.transactions import Transaction
 from goqueue.model.ids import TopicName
 from goqueue.model.names import checked_name
@@ -32,8 +32,8 @@ _EVENTS: EventCodec[Event] = EventCodec(EVENT_TYPES)
 class TimedTransactions(Journalled):
     """What a journal keeps, with the wall times of its events moved to running time."""
 
-    def __init__(self, sinks: Sinks, running: RunningTime) -> None:
-        super().__init__(sinks)
+    def __init__(self, running: RunningTime) -> None:
+        super().__init__()
         self._running = running
 
     def apply(self, event: Event, *, ahead_ms: int | None = None) -> None:
@@ -45,18 +45,13 @@ class TimedTransactions(Journalled):
 
 
 class TransactionJournal(StateJournal[Event]):
-    """The transactional ids of one partition."""
+    """The transactional ids of one partition, and the sinks."""
 
-    def __init__(
-        self,
-        partition: Partition,
-        sinks: Sinks,
-        running: RunningTime,
-        expect: Callable[[int], None],
-    ) -> None:
-        self._kept = TimedTransactions(sinks, running)
+    def __init__(self, partition: Partition, running: RunningTime, expect: Callable[[int], None]) -> None:
+        self._kept = TimedTransactions(running)
         super().__init__(partition, self._kept, _EVENTS)
         self.transactions = self._kept.transactions
+        self.sinks = self._kept.sinks
         self._expect = expect
         """Told when what was begun must have ended."""
 
@@ -92,7 +87,6 @@ class TransactionCounts:
 class TransactionJournals(JournalSet[TransactionJournal]):
     def __init__(
         self,
-        sinks: Sinks,
         running: RunningTime,
         *,
         new_partition: Callable[[TopicName, int], Partition],
@@ -101,8 +95,7 @@ class TransactionJournals(JournalSet[TransactionJournal]):
         self.watch = TransactionWatch(running, lambda: (journal.transactions for journal in self))
 
         def new_journal(partition: Partition) -> TransactionJournal:
-            is_first = partition.source.partition == SINKS_JOURNAL
-            return TransactionJournal(partition, sinks if is_first else Sinks(), running, self.watch.expect)
+            return TransactionJournal(partition, running, self.watch.expect)
 
         super().__init__(
             TRANSACTIONS_TOPIC, new_journal, new_partition=new_partition, open_journal=open_journal
@@ -131,7 +124,7 @@ class TransactionJournals(JournalSet[TransactionJournal]):
 
     @property
     def of_sinks(self) -> TransactionJournal:
-        """The journal that keeps the sinks."""
+        """The journal that keeps the sinks of one node."""
         journal = self.numbered(SINKS_JOURNAL)
         assert journal is not None, "the journal of the sinks is opened with the broker"
         return journal

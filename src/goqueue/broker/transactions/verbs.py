@@ -10,7 +10,7 @@ from goqueue.broker.slices import Slices
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import admit_group_owner, admit_new_group
 from goqueue.broker.transactions.carrying import seal
-from goqueue.broker.transactions.ends import decide, fence, finish, finish_behind
+from goqueue.broker.transactions.ends import Note, decide, fence, finish, finish_behind, finish_in_time
 from goqueue.broker.transactions.hanging import who_answers
 from goqueue.broker.transactions.joining import owner_of
 from goqueue.broker.transactions.leaders import calls, epochs_of
@@ -21,13 +21,16 @@ from goqueue.broker.transactions.views import describe_transaction
 from goqueue.broker.transactions.writes import new_transaction_id
 from goqueue.core.transactions.transactions import Transaction
 from goqueue.model.errors import (
+    Busy,
     InvalidTransactionState,
     InvalidTransactionTimeout,
     ProducerNotFound,
     ShuttingDown,
     TransactionNotFound,
+    Unavailable,
 )
 from goqueue.model.ids import NO_PRODUCER
+from goqueue.model.names import refuse_own_transactional_id
 from goqueue.model.transaction_commands import (
     AbortOpenIn,
     AbortTransaction,
@@ -73,11 +76,17 @@ async def hear_producer(broker: Broker, command: HearProducer) -> str:
 async def init_transactional(broker: Broker, command: InitProducer) -> ProducerEpoch:
     """A producer takes over a transactional id: whoever had it is fenced, what was open is aborted."""
     _admit(broker)
+    refuse_own_transactional_id(command.transactional_id)
     longest_ms = broker.config.transactions.timeout_ms_max
     if not 0 < command.timeout_ms <= longest_ms:
         raise InvalidTransactionTimeout(
             f"a transaction may stay open for 1 to {longest_ms} ms, not {command.timeout_ms}"
         )
+    return await take_over_id(broker, command)
+
+
+async def take_over_id(broker: Broker, command: InitProducer) -> ProducerEpoch:
+    """The same, also for ids of the broker's own."""
     await broker.transactions.ensure(command.transactional_id)
     return await broker.carry_out(_init(broker, command), broker.transactions.lock(command.transactional_id))
 
@@ -287,6 +296,19 @@ async def _end_and_bump(
     return ended.producer
 
 
+async def commit_with(broker: Broker, transactional_id: str, producer: ProducerEpoch, note: Note) -> None:
+    """Commit a transaction of the broker's own, and write what is noted with the decision in one event.
+
+    Returns when all it has touched knows of it, or will by and by: nothing calls it back any more.
+    """
+    lock = broker.transactions.lock(transactional_id)
+    await broker.carry_out(_end(broker, transactional_id, producer, Marker.COMMIT, note=note), lock)
+    try:
+        await broker.carry_out(finish(broker, transactional_id), lock)
+    except (Busy, Unavailable):
+        finish_in_time(broker, transactional_id)
+
+
 async def _end(
     broker: Broker,
     transactional_id: str,
@@ -294,6 +316,7 @@ async def _end(
     marker: Marker,
     *,
     is_bumped: bool = False,
+    note: Note | None = None,
 ) -> None:
     journal = await broker.transactions.ensure(transactional_id)
     transactions = journal.transactions
@@ -312,7 +335,7 @@ async def _end(
         transactional_id, producer, marker, is_bumped=is_bumped, reach=reach, now_ms=broker.clock.wall_ms()
     )
     if decided.state.is_prepared:
-        await decide(broker, journal, decided)
+        await decide(broker, journal, decided, note)
 
 
 async def abort_transaction(broker: Broker, command: AbortTransaction) -> TransactionView:

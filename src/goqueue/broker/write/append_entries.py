@@ -74,8 +74,13 @@ async def _checked(
     broker: Broker, target: TopicPartition, lane: int, body: memoryview, *, is_staged: bool
 ) -> CheckedEntry:
     """One batch, if it may be stored."""
-    partition = admit_partition(broker, target)
-    settings = partition.log.settings
+    if is_staged and broker.is_one_of_several:
+        broker.admit(target.topic)  # who leads the partition is asked when the epoch is committed
+        partition = broker.partition(target)
+        settings = broker.metadata.topic(target.topic).settings
+    else:
+        partition = admit_partition(broker, target)
+        settings = partition.log.settings
     incoming = read_incoming(body, settings, lane)
     _check_header(incoming.headers, is_staged=is_staged)
     looked = None

@@ -5,6 +5,8 @@ keeps its generation when it asks again, and does not get another once it was fe
 prepared (what it holds is named and numbered, and nothing can call it back) to committed. Its batches
 go into the log as those of an idempotent producer, numbered per partition from 0 on, so that an append
 repeated after a crash is recognised. One epoch of a sink is under way at a time.
+
+With several nodes nothing is prepared: an epoch is a transaction, and committed with the decision of that.
 """
 
 from collections.abc import Iterable, Sequence
@@ -197,6 +199,13 @@ class Sinks:
         prepared = self.sink(name).prepared
         assert prepared is not None, f"sink {name} has no epoch under way"
         return EpochCommitted(name, prepared.epoch, now_ms)
+
+    def note_epoch(self, name: str, epoch: int, *, now_ms: int) -> EpochCommitted:
+        """An epoch that a transaction brings into the log, with whose decision this is written."""
+        sink = self.sink(name)
+        assert sink.prepared is None, f"sink {name} has an epoch under way"
+        assert epoch > sink.last_epoch, f"sink {name} has committed epoch {sink.last_epoch}"
+        return EpochCommitted(name, epoch, now_ms)
 
     def forget(self, name: str) -> SinkForgotten:
         return SinkForgotten(self.sink(name).name)

@@ -339,7 +339,15 @@ class Transactions:
 
     def unused_since(self, time_ms: int) -> list[str]:
         """Ids at rest that nobody has used since then."""
-        return [t.transactional_id for t in self if DEAD in TRANSITIONS[t.state] and t.changed_ms < time_ms]
+        return [
+            known.transactional_id
+            for known in self
+            if known.changed_ms < time_ms and self.is_at_rest(known.transactional_id)
+        ]
+
+    def is_at_rest(self, transactional_id: str) -> bool:
+        """Whether nothing is open or under way, so that the id could be forgotten."""
+        return DEAD in TRANSITIONS[self._transactions[transactional_id].state]
 
     def forget(self, transactional_id: str) -> TransactionForgotten:
         known = self._transactions[transactional_id]

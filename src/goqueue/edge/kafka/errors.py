@@ -159,6 +159,7 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.NotEnoughReplicas: ErrorCode.not_enough_replicas,
     errors.NotVerified: ErrorCode.not_enough_replicas,  # which every producer tries again
     errors.NotKept: ErrorCode.not_enough_replicas,
+    errors.EpochInterrupted: ErrorCode.request_timed_out,  # no Kafka client hears of sinks
     errors.NotEnoughReplicasAfterAppend: ErrorCode.not_enough_replicas_after_append,
     errors.OffsetNotAvailable: ErrorCode.offset_not_available,
     errors.QuarantineNotReady: ErrorCode.leader_not_available,

@@ -11,7 +11,7 @@ from goqueue.client.log import Extent
 from goqueue.model.errors import Invalid
 from goqueue.spark.jobs.archive_store import ArchivedRange, Slice
 
-_ADVICE = "Restore without --keep-offsets, and set the groups by time: `goqueue-cli group reset-offsets`"
+ADVICE = "Restore without --keep-offsets, and set the groups by time: `goqueue-cli group reset-offsets`"
 
 
 def slices_to_append(
@@ -28,11 +28,11 @@ def slices_to_append(
             if extent.end != done[number]:
                 raise Invalid(
                     f"partition {number} ends at offset {extent.end}, and the restore had come to "
-                    f"{done[number]}: somebody else writes to it. {_ADVICE}"
+                    f"{done[number]}: somebody else writes to it. {ADVICE}"
                 )
         elif extent.start != extent.end:
             raise Invalid(
-                f"partition {number} holds messages; offsets can be kept where there are none. {_ADVICE}"
+                f"partition {number} holds messages; offsets can be kept where there are none. {ADVICE}"
             )
         own = [each for each in ranges if each.partition == number and each.end_offset > extent.end]
         found += _behind(number, extent.end, own)
@@ -45,12 +45,12 @@ def _behind(number: int, offset: int, ranges: Sequence[ArchivedRange]) -> list[S
         if archived.first_offset > offset:
             raise Invalid(
                 f"offsets {offset} to {archived.first_offset} (exclusive) of partition {number} are not in "
-                f"the archive. {_ADVICE}"
+                f"the archive. {ADVICE}"
             )
         if archived.rows != archived.end_offset - archived.first_offset:
             raise Invalid(
                 f"some offsets between {archived.first_offset} and {archived.end_offset} (exclusive) of "
-                f"partition {number} have no message, as transactions leave them. {_ADVICE}"
+                f"partition {number} have no message, as transactions leave them. {ADVICE}"
             )
         slices.append(Slice(archived, offset, archived.end_offset))
         offset = archived.end_offset

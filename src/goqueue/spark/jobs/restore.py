@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from goqueue.client.log import Which, extents
+from goqueue.model.errors import Invalid
 from goqueue.spark.jobs.archive_store import Archive, Slice, open_archive, read_in_order
-from goqueue.spark.jobs.kept_offsets import slices_to_append
+from goqueue.spark.jobs.kept_offsets import ADVICE, slices_to_append
 from goqueue.spark.jobs.ledger import Ledger, open_ledger
 from goqueue.spark.jobs.ranges import deal, message_count, position_name
 from goqueue.spark.jobs.sink_target import SinkTarget, Staging, ensure_topic
@@ -47,6 +48,8 @@ class RestoreJob:
         with open_ledger(self.manifest, job="restore", about=self._about()) as ledger:
             sink = f"job-restore-{ledger.id}"
             target = SinkTarget(self.target, sink)
+            if self.keep_offsets and target.leaves_markers:
+                raise Invalid(f"a cluster gives each epoch an offset more, so none can be kept. {ADVICE}")
             resume(ledger, target)
             slices = {
                 (each.archived.partition, each.first_offset): each for each in self._left(archive, ledger)

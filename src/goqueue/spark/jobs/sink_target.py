@@ -65,7 +65,10 @@ class SinkTarget:
     def __init__(self, options: SinkOptions, sink: str) -> None:
         self._client = options.connect()
         self._sink = sink
-        self._generation = sink_door.take_generation(self._client, sink).generation
+        taken = sink_door.take_generation(self._client, sink)
+        self._generation = taken.generation
+        self.leaves_markers = taken.markers
+        """Whether what is committed takes more offsets than it has messages."""
 
     def is_committed(self, epoch: int) -> bool:
         state = sink_door.find_sink(self._client, self._sink)

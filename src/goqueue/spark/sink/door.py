@@ -24,6 +24,8 @@ class SinkState(msgspec.Struct, frozen=True):
     """The one that may write; each that is taken shuts out those before it."""
     last_epoch: int
     """The newest committed epoch, -1 before the first."""
+    markers: bool = False
+    """Whether each epoch takes an offset more in the partitions it goes to, as in a cluster."""
 
 
 class Committed(msgspec.Struct, frozen=True):

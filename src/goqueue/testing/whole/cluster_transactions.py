@@ -159,7 +159,7 @@ class Clerks:
         await self.rest()
         loop = asyncio.get_running_loop()
         until_s = loop.time() + SETTLE_S
-        while not (found := await self._read_all()):
+        while not (found := await read_whole(self._ready(), LEDGER, PARTITIONS)):
             demand(loop.time() < until_s, "transactions stay open for ever")
             await asyncio.sleep(1)
         for clerk in self._clerks:
@@ -360,27 +360,29 @@ class Clerks:
             self._seen.add((name, entry.number))
             self._counts["seen"] += 1
 
-    async def _read_all(self) -> dict[int, Counter[bytes]]:
-        """All that is committed, by partition; nothing while something is open, or a leader is missing."""
-        found: dict[int, Counter[bytes]] = {}
-        for number in range(PARTITIONS):
-            values = await self._read(TopicPartition(LEDGER, number))
-            if values is None:
-                return {}
-            found[number] = values
-        return found
 
-    async def _read(self, source: TopicPartition) -> Counter[bytes] | None:
-        for node in self._ready():
-            partition = node.broker.topics[LEDGER].partitions[source.partition]
-            if not partition.is_here or not partition.is_leader or partition.transactions:
-                continue
-            if partition.last_stable_offset != partition.log.end_offset:
-                return None
-            command = ReadMessages(source=source, limit=100_000)
-            read = await node.life.begin(read_messages(node.broker, command))
-            return Counter(message.value or b"" for message in read.messages)
-        return None
+async def read_whole(nodes: list[ClusterNode], topic: TopicName, count: int) -> dict[int, Counter[bytes]]:
+    """All that is committed, by partition; nothing while something is open, or a leader is missing."""
+    found: dict[int, Counter[bytes]] = {}
+    for number in range(count):
+        values = await _read_partition(nodes, TopicPartition(topic, number))
+        if values is None:
+            return {}
+        found[number] = values
+    return found
+
+
+async def _read_partition(nodes: list[ClusterNode], source: TopicPartition) -> Counter[bytes] | None:
+    for node in nodes:
+        partition = node.broker.topics[source.topic].partitions[source.partition]
+        if not partition.is_here or not partition.is_leader or partition.transactions:
+            continue
+        if partition.last_stable_offset != partition.log.end_offset:
+            return None
+        command = ReadMessages(source=source, limit=100_000)
+        read = await node.life.begin(read_messages(node.broker, command))
+        return Counter(message.value or b"" for message in read.messages)
+    return None
 
 
 def _group(clerk: Clerk) -> str:

@@ -1,7 +1,7 @@
 """Every verb that a route of the HTTP door calls has a home: a new one without is seen here.
 
 What is asked through `at_home` stands in the table of what nodes do for each other. What is called straight
-is about the node asked, or told from the image that every node has; or it is not shared by several nodes yet.
+is about the node asked, or told from the image that every node has.
 """
 
 import ast
@@ -22,8 +22,6 @@ STRAIGHT = {
     ("transactions/routes.py", "add_receipts"): "refused by several nodes",
 }
 """Calls of verbs that are right at whichever node is asked."""
-BEING_SHARED = ("bulk/sinks.py",)
-"""Rooms that are still to come to their homes; several nodes refuse them."""
 AT_HOME = ("at_home", "seen_at_home")
 HERE = (Seat.ANY_NODE, Seat.THIS_NODE)
 
@@ -77,5 +75,5 @@ def test_a_verb_that_a_route_calls_has_a_home(call: tuple[str, str, type, bool])
     if is_at_home:
         assert command in PASSED_ON, f"{command.__name__} is asked at home and has no line in the table"
     else:
-        is_right = (module, verb) in STRAIGHT or module.startswith(BEING_SHARED) or seat_of(command) in HERE
+        is_right = (module, verb) in STRAIGHT or seat_of(command) in HERE
         assert is_right, f"{module} calls {verb} straight: another node would answer differently"

@@ -16,6 +16,7 @@ from goqueue.model.cluster import NodeId, NodeRecord, PartitionRecord
 from goqueue.model.delivery import Receipt
 from goqueue.model.errors import NoLeader, NotController
 from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.names import transactional_id_of_sink
 from goqueue.model.places import (
     DelayKeeper,
     GroupCoordinator,
@@ -77,7 +78,9 @@ def test_groups_and_transactions_are_at_home_where_their_journal_is_led() -> Non
         keeper = (B, C)[journal_number(name) % 2]
         assert route(GroupCoordinator(name), image(), A) == {keeper: GroupCoordinator(name)}
         assert route(TransactionCoordinator(name), image(), A) == {keeper: TransactionCoordinator(name)}
-    assert [*route(SinkCoordinator("s"), image(), A)] == [B]
+        sink = SinkCoordinator(name)
+        keeper = (B, C)[journal_number(transactional_id_of_sink(name)) % 2]
+        assert route(sink, image(), A) == {keeper: sink}
     assert [*route(DelayKeeper(at(2)), image(), A)] == [B]
 
 

@@ -31,7 +31,7 @@ async def commit_all(broker: Broker) -> bool:
 
 async def look(broker: Broker) -> tuple[int, list[str]]:
     rows = await values(broker, 0) + await values(broker, 1)
-    return describe_sink(broker, DescribeSink(sink=SINK)).last_epoch, rows
+    return (await describe_sink(broker, DescribeSink(sink=SINK))).last_epoch, rows
 
 
 async def rest(broker: Broker) -> None:

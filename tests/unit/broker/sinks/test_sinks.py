@@ -77,8 +77,8 @@ def test_an_epoch_is_seen_whole_when_it_commits_and_not_before(tmp_path: Path) -
 
         assert await values(broker, 0) == ["a0", "a2"]
         assert await values(broker, 1) == ["a1", "b1"]
-        assert describe_sink(broker, DescribeSink(sink=SINK)).last_epoch == 0
-        assert describe_sink(broker, DescribeSink(sink=SINK)).stages == []
+        assert (await describe_sink(broker, DescribeSink(sink=SINK))).last_epoch == 0
+        assert (await describe_sink(broker, DescribeSink(sink=SINK))).stages == []
 
     walk_with_sink(FolderDisk(tmp_path), walk)
     assert not list((tmp_path / "stages" / SINK).iterdir())
@@ -102,7 +102,7 @@ def test_an_epoch_that_comes_again_changes_nothing(tmp_path: Path) -> None:
             await put_stage(broker, epoch, "again", [(0, "other")])
             assert (await commit(broker, epoch, "again")).is_duplicate
         assert await values(broker, 0) == ["x"]
-        assert describe_sink(broker, DescribeSink(sink=SINK)).stages == []
+        assert (await describe_sink(broker, DescribeSink(sink=SINK))).stages == []
 
     walk_with_sink(FolderDisk(tmp_path), walk)
 
@@ -112,7 +112,7 @@ def test_epochs_need_not_follow_each_other_and_may_be_empty(tmp_path: Path) -> N
         await put_stage(broker, 7, "a", [(0, "x")])
         await commit(broker, 7, "a")
         assert await commit(broker, 9) == EpochEnded(is_duplicate=False, messages=0)
-        assert describe_sink(broker, DescribeSink(sink=SINK)).last_epoch == 9
+        assert (await describe_sink(broker, DescribeSink(sink=SINK))).last_epoch == 9
 
     walk_with_sink(FolderDisk(tmp_path), walk)
 
@@ -306,7 +306,7 @@ def test_upkeep_finishes_an_epoch_whose_writer_does_not_come_back() -> None:
         disk.faults.fail_syncs(1, under="logs/orders/0")
         with pytest.raises(StorageFailed):
             await commit(broker, 0, "a")
-        await until(lambda: broker.sinks.machine.sink(SINK).last_epoch == 0)
+        await until(lambda: broker.transactions.of_sinks.sinks.sink(SINK).last_epoch == 0)
         assert await values(broker, 0) == ["x"]
 
     walk_with_sink(disk, walk, BrokerConfig(upkeep_interval_ms=20, commit_log=DIRECT))
@@ -345,7 +345,7 @@ def test_stages_that_nobody_commits_expire(tmp_path: Path) -> None:
             lambda: broker.clock.wall_ms() > min(s.created_ms for s in broker.sinks.stages.of_sink(SINK)) + 1
         )
         await keep_up_sinks(broker)
-        assert describe_sink(broker, DescribeSink(sink=SINK)).stages == []
+        assert (await describe_sink(broker, DescribeSink(sink=SINK))).stages == []
         with pytest.raises(StageNotFound):
             await commit(broker, 0, "old")
 
@@ -356,7 +356,9 @@ def test_stages_that_nobody_commits_expire(tmp_path: Path) -> None:
 def test_sinks_that_nobody_uses_expire(tmp_path: Path) -> None:
     async def walk(broker: Broker) -> None:
         broker.config = replace(broker.config, sink_expiry_ms=1)
-        await until(lambda: broker.clock.wall_ms() > broker.sinks.machine.sink(SINK).used_ms + 1)
+        await until(
+            lambda: broker.clock.wall_ms() > broker.transactions.of_sinks.sinks.sink(SINK).used_ms + 1
+        )
         await keep_up_sinks(broker)
         assert list_sinks(broker, ListSinks()) == []
 
@@ -373,7 +375,7 @@ def test_a_restart_keeps_generations_epochs_and_stages(tmp_path: Path) -> None:
 
     async def go_on() -> None:
         async with running(FolderDisk(tmp_path)) as broker:
-            view = describe_sink(broker, DescribeSink(sink=SINK))
+            view = await describe_sink(broker, DescribeSink(sink=SINK))
             assert (view.generation, view.last_epoch) == (1, 0)
             assert [(stage.epoch, stage.stage_id, stage.messages) for stage in view.stages] == [(1, "b", 2)]
             await commit(broker, 1, "b")
@@ -399,7 +401,7 @@ def test_a_journal_of_many_epochs_is_written_anew_and_says_the_same(
 
     async def go_on() -> None:
         async with running(FolderDisk(tmp_path)) as broker:
-            assert describe_sink(broker, DescribeSink(sink=SINK)).last_epoch == 19
+            assert (await describe_sink(broker, DescribeSink(sink=SINK))).last_epoch == 19
             await put_stage(broker, 20, "a", [(0, "20")])
             await commit(broker, 20, "a")
             assert await values(broker, 0) == [str(number) for number in range(21)]

@@ -46,11 +46,15 @@ class OffsetsAtBody(Struct):
 
 
 class GenerationReply(Struct):
-    """`last_epoch` is the last one committed, -1 when there is none."""
+    """`last_epoch` is the last one committed, -1 when there is none.
+
+    `markers`: each epoch takes an offset more in the partitions it goes to, as it does in a cluster.
+    """
 
     sink: str
     generation: int
     last_epoch: int
+    markers: bool = False
 
 
 class StageReply(Struct):

@@ -9,6 +9,7 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, QueryParameter, RawBody
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import at_home, seen_at_home
 from goqueue.broker.sinks.verbs import (
     abort_stages,
     commit_epoch,
@@ -69,8 +70,9 @@ async def take_generation_route(
     run: Annotated[str, QueryParameter(description="One start of the job.")] = "",
     writer: Annotated[str, QueryParameter(description="The job, the same in all its runs.")] = "",
 ) -> GenerationReply:
-    taken = await take_generation(broker, TakeGeneration(sink=sink, run=run, writer=writer))
-    return GenerationReply(taken.name, taken.generation, taken.last_epoch)
+    command = TakeGeneration(sink=sink, run=run, writer=writer)
+    taken = await at_home(broker, take_generation, command)
+    return GenerationReply(taken.name, taken.generation, taken.last_epoch, taken.leaves_markers)
 
 
 @post(
@@ -99,8 +101,9 @@ async def stage_route(
     generation: Annotated[int, QueryParameter(ge=0, le=_INT64_MAX, description="The writer's own.")],
 ) -> StageReply:
     body = await read_buffer(request.scope, request.receive, config.body_bytes)
-    staged = await stage(
+    staged = await at_home(
         broker,
+        stage,
         StageBatches(
             sink=sink, generation=generation, epoch=epoch, stage_id=stage_id, entries=memoryview(body)
         ),
@@ -119,7 +122,7 @@ async def stage_route(
 )
 async def commit_route(broker: NamedDependency[Broker], sink: _Sink, body: RawBody) -> CommitReply:
     command = _ending(CommitEpoch, sink, body)
-    ended = await commit_epoch(broker, command)
+    ended = await at_home(broker, commit_epoch, command)
     return CommitReply(command.epoch, ended.is_duplicate, ended.messages)
 
 
@@ -133,14 +136,14 @@ async def commit_route(broker: NamedDependency[Broker], sink: _Sink, body: RawBo
     responses=errors(400, 404, 409, 413, 503),
 )
 async def abort_route(broker: NamedDependency[Broker], sink: _Sink, body: RawBody) -> AbortReply:
-    return AbortReply(await abort_stages(broker, _ending(AbortStages, sink, body)))
+    return AbortReply(await at_home(broker, abort_stages, _ending(AbortStages, sink, body)))
 
 
 @get("/sinks", operation_id="listSinks", summary="Names of all sinks", tags=_TAGS, responses=errors(400))
 async def list_sinks_route(
     broker: NamedDependency[Broker], limit: Limit = ALL, after: After = None
 ) -> SinkList:
-    return SinkList(*names_in_page(list_sinks(broker, ListSinks()), limit, after))
+    return SinkList(*names_in_page(await seen_at_home(broker, list_sinks, ListSinks()), limit, after))
 
 
 @get(
@@ -151,7 +154,7 @@ async def list_sinks_route(
     responses=errors(400, 404),
 )
 async def describe_sink_route(broker: NamedDependency[Broker], sink: _Sink) -> SinkBody:
-    view = describe_sink(broker, DescribeSink(sink=sink))
+    view = await at_home(broker, describe_sink, DescribeSink(sink=sink))
     return SinkBody(
         view.name, view.generation, view.last_epoch, [StageBody(*waiting) for waiting in view.stages]
     )
@@ -166,7 +169,7 @@ async def describe_sink_route(broker: NamedDependency[Broker], sink: _Sink) -> S
     responses=errors(400, 404, 503, 507),
 )
 async def forget_sink_route(broker: NamedDependency[Broker], sink: _Sink) -> SinkForgotten:
-    await forget_sink(broker, ForgetSink(sink=sink))
+    await at_home(broker, forget_sink, ForgetSink(sink=sink))
     return SinkForgotten(sink)
 
 

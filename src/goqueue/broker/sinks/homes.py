@@ -1,0 +1,14 @@
+"""Which journal keeps a sink: the first one on one node; of several nodes that of the sink's transactions."""
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.transactions.journal import TransactionJournal
+from goqueue.model.names import transactional_id_of_sink
+
+
+def journal_of(broker: Broker, sink: str) -> TransactionJournal:
+    """The journal of a sink. Raises NotCoordinator, CoordinatorLoading where another node may have it."""
+    if not broker.is_one_of_several:
+        return broker.transactions.of_sinks
+    journal = broker.transactions.find(transactional_id_of_sink(sink))
+    assert journal is not None, "a journal that nodes share is there, or refused"
+    return journal
