@@ -287,6 +287,8 @@ class KeepBatches(AskedByLeader):
     """
 
     batches: Sequence[LaterBatch]
+    transaction_id: str = ""
+    """The open transaction that they are part of, as the leader was told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

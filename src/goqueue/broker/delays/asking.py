@@ -1,28 +1,15 @@
-"""How the leader of a partition asks the keeper about batches of which some messages come later.
+"""What a partition's leader must know from the keeper of the delays before it writes a batch."""
 
-On one node the leader looks at what is kept, decides and writes in one step. Here it asks what is kept,
-decides by the same rules, has kept what comes later, and then writes what comes now. Questions about one
-partition are asked one after another, so nothing changes between them but by another leader; and whatever is
-under way from before is refused by the keeper from then on (`keeping.py`).
-"""
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple, TypeVar
-
-from goqueue.broker.broker import Broker
-from goqueue.broker.delays.keeping import find_marks, keep_batches
-from goqueue.broker.delays.reaching import forwarding_of
 from goqueue.broker.schemas.check import Unchecked
 from goqueue.broker.storage.partition import Partition
-from goqueue.core.delays.marks import Mark, Marks
-from goqueue.model.commands import Appended
-from goqueue.model.delays import AskedByLeader, Asker, FindMarks, KeepBatches, LaterBatch
-from goqueue.model.errors import Busy, Fenced, NotKept, NotLeader, Unavailable
+from goqueue.core.delays.marks import Marks
+from goqueue.model.delays import LaterBatch
 
 ALONE = 0
 """What stands for the partition in marks that speak of no other."""
-C = TypeVar("C", bound=AskedByLeader)
-T = TypeVar("T")
 
 
 class Told(NamedTuple):
@@ -49,51 +36,3 @@ class Unkept(Unchecked):
     def __init__(self, batches: Sequence[LaterBatch]) -> None:
         super().__init__()
         self.batches = batches
-
-
-async def take_in_told(broker: Broker, unasked: Unasked, take_in: Callable[[Told], Appended]) -> Appended:
-    """Take in what the keeper must be asked about; `take_in` does so, by what was told."""
-    partition, epoch = unasked.partition, unasked.partition.leader_epoch
-    async with broker.delays.turns.lock(partition):
-        marks = Marks()
-        if unasked.producer_ids:
-            asker = _asker(broker, partition, epoch)
-            command = FindMarks(asker=asker, producer_ids=unasked.producer_ids)
-            for mark in await _ask(broker, find_marks, command):
-                marks.apply(Mark(ALONE, *mark))
-        told = Told(marks, broker.clock.wall_ms())
-        try:
-            return take_in(told)
-        except Unkept as unkept:
-            batches = unkept.batches
-        keep = KeepBatches(asker=_asker(broker, partition, epoch), batches=batches)
-        kept = await _ask(broker, keep_batches, keep)
-        _demand_led(partition, epoch)
-        return take_in(told._replace(kept=kept))
-
-
-def _asker(broker: Broker, partition: Partition, epoch: int) -> Asker:
-    """Who asks. Raises NotLeader where it leads no more, or again: another may have asked meanwhile."""
-    _demand_led(partition, epoch)
-    return Asker(
-        partition.source,
-        broker.metadata.topic(partition.source.topic).topic_id,
-        epoch,
-        broker.delays.turns.next_number(),
-        broker.metadata.revision,
-    )
-
-
-def _demand_led(partition: Partition, epoch: int) -> None:
-    if not partition.is_leader or partition.leader_epoch != epoch:
-        raise NotLeader(*partition.source)
-
-
-async def _ask(broker: Broker, verb: Callable[[Broker, C], Awaitable[T]], command: C) -> T:
-    source = command.asker.target
-    try:
-        return await forwarding_of(broker, source).run(verb, command)
-    except Fenced as error:
-        raise NotLeader(*source) from error
-    except (Busy, Unavailable) as error:
-        raise NotKept(*source, str(error)) from error

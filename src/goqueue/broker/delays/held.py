@@ -27,8 +27,6 @@ async def decide_held(
 
     What has `end_number` or a higher one was delayed by the next transaction.
     """
-    if broker.is_one_of_several:
-        return  # nobody holds any: delayed messages of transactions are refused
     store = broker.delays.store
     while some := store.held.of_producer(producer_id, end_number)[:_AT_ONCE]:
         places = {store.moved.get(message.number, message.number): message for message in some}
@@ -41,8 +39,8 @@ async def decide_held(
         records: list[Record] = []
         changed: dict[int, Change] = {}
         for offset, message in places.items():
-            if store.moved.get(message.number, message.number) != offset:
-                continue  # written anew meanwhile: the next round finds it there
+            if store.moved.get(message.number, message.number) != offset or message not in store.held:
+                continue  # written anew meanwhile: the next round finds it there; or decided meanwhile
             records.append(_decided(broker, message, found.get(offset)))
             changed[offset] = Change(message.target, HELD_MS)
         if records and (committed := broker.delays.change(changed, records)) is not None:

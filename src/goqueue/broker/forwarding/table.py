@@ -12,7 +12,7 @@ from goqueue.broker.access import verbs as access
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays import deliveries, schedules
 from goqueue.broker.delays import verbs as delayed
-from goqueue.broker.delays.keeping import find_marks, keep_batches, keep_delayed
+from goqueue.broker.delays.keeping import keep_delayed
 from goqueue.broker.forwarding import gathering, joining, stories
 from goqueue.broker.forwarding.bulk import append_in_shares
 from goqueue.broker.forwarding.gathering import Gather, at_one_or_everywhere, everywhere
@@ -51,6 +51,7 @@ from goqueue.broker.transactions.hanging import answers_for
 from goqueue.broker.transactions.joining import find_producers, join_transaction
 from goqueue.broker.transactions.views import describe_transaction, list_transactions, transaction_stats
 from goqueue.broker.write.append_entries import append_entries
+from goqueue.broker.write.kept_batches import find_marks, keep_batches
 from goqueue.broker.write.publish import publish
 from goqueue.broker.write.publish_once import publish_once
 from goqueue.model import access as rights

@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Sequence
 
 from goqueue.broker.appending import await_all
 from goqueue.broker.broker import Broker
+from goqueue.broker.delays.deliveries import DELAYED_TOPIC
+from goqueue.broker.delays.held import decide_held
 from goqueue.broker.groups.journal import OFFSETS_TOPIC
 from goqueue.broker.storage.journal_set import journal_number
 from goqueue.broker.storage.partition import Partition
@@ -84,11 +86,17 @@ async def seal_transaction(broker: Broker, command: SealTransaction) -> list[int
 
 
 async def mark_transaction(broker: Broker, command: MarkTransaction) -> None:
-    """At the leaders: close what is open of a decided transaction; returns when that is committed."""
+    """At the leaders: close what is open of a decided transaction; returns when that is committed.
+
+    The journal of the delays is one of its partitions where it has delayed messages: these are let go then,
+    or cancelled.
+    """
     _refuse_replaced(broker, command.journal, command.coordinator_epoch)
     partitions = _led(broker, command.touched)
     for partition, one in zip(partitions, command.touched, strict=True):
         broker.transactions.verified.forget(partition, command.producer.producer_id)
+        if partition.source.topic == DELAYED_TOPIC:
+            continue
         append_marker(
             broker,
             partition,
@@ -97,6 +105,11 @@ async def mark_transaction(broker: Broker, command: MarkTransaction) -> None:
             one.end_offset,
             coordinator_epoch=command.coordinator_epoch,
         )
+    for partition, one in zip(partitions, command.touched, strict=True):
+        if partition.source.topic == DELAYED_TOPIC:
+            is_committed = command.marker is Marker.COMMIT
+            producer_id = command.producer.producer_id
+            await decide_held(broker, producer_id, is_committed=is_committed, end_number=one.end_offset)
     # Also where nothing is open: the marker may have been written a moment ago, and be lost yet.
     await await_all(*_committed(partitions, [partition.log.end_offset for partition in partitions]))
 

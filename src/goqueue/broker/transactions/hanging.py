@@ -11,11 +11,13 @@ import logging
 from collections.abc import Awaitable
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.delays.held import decide_held
 from goqueue.broker.groups.journal import GroupJournal
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.transactions.joining import owners_of
 from goqueue.broker.transactions.leaders import calls
 from goqueue.broker.transactions.markers import append_marker, place_of
+from goqueue.core.delays.held import HeldMessage
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ids import ProducerId
 from goqueue.model.transaction_calls import AnswersFor
@@ -37,6 +39,8 @@ async def look_for_hanging(broker: Broker) -> None:
                     await _try(close_hanging(broker, partition))
         for journal in broker.coordinator.journals:
             await _try(drop_hanging_offsets(broker, journal))
+        if broker.delays.is_here:
+            await _try(cancel_held(broker))
 
 
 def look_soon(broker: Broker, partition: Partition) -> None:
@@ -105,6 +109,27 @@ async def drop_hanging_offsets(broker: Broker, journal: GroupJournal) -> None:
             group, producer_id, is_committed=False, now_ms=now_ms, transaction_id=transaction_id
         )
         journal.submit(*events)
+
+
+async def cancel_held(broker: Broker) -> None:
+    """The same for messages that transactions have delayed."""
+    store = broker.delays.store
+    partition = store.journal.partition
+    first: dict[int, HeldMessage] = {}
+    for message in store.held:
+        first.setdefault(message.producer_id, message)
+    verified = broker.transactions.verified
+    asked = [one for one in first.values() if not verified.is_told(partition, *one[1:3])]
+    if not asked:
+        return
+    owners = await owners_of(broker, [one.producer_id for one in asked])
+    for one in asked:
+        opened = OpenInPartition(one.producer_id, one.producer_epoch, one.number, 0)
+        if await _is_answered_for(broker, partition, opened, owners.get(one.producer_id)):
+            continue
+        if broker.delays.is_here and broker.delays.store is store:
+            log.warning("hanging_delays_cancelled producer=%d", one.producer_id)
+            await decide_held(broker, one.producer_id, is_committed=False, end_number=one.number + 1)
 
 
 async def answers_for(broker: Broker, command: AnswersFor) -> bool:

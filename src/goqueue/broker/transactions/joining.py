@@ -68,12 +68,12 @@ async def join_open(
             may_join=may_join,
             may_be_closed=may_be_closed,
         )
-        is_open = bool(await calls(broker).run(join_transaction, command))
+        name = await calls(broker).run(join_transaction, command)
         if not question.counts:
             raise NotVerified(*partition.source, "the transaction has ended, or another node leads by now")
-    if is_open:
-        verified.note(partition, producer.producer_id, producer.epoch)
-    return is_open
+    if name:
+        verified.note(partition, producer.producer_id, producer.epoch, name)
+    return bool(name)
 
 
 async def join_transaction(broker: Broker, command: JoinTransaction) -> str:

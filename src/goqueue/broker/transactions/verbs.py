@@ -381,8 +381,6 @@ async def _messages_safe(broker: Broker, known: Transaction) -> None:
         partition = still_there(broker, place)
         if partition is not None:
             await _safe(partition)
-    if not broker.delays.is_here:
-        return  # several nodes hold no delayed messages for transactions
     delays = broker.delays.store
     if delays.held.of_producer(known.producer_id):
         await delays.journal.submit()

@@ -30,16 +30,20 @@ class Verified:
     """By partition, be it a log or a group's journal; there by producer, or by group and producer."""
 
     def __init__(self) -> None:
-        self._told: WeakKeyDictionary[Partition, dict[Hashable, tuple[int, int]]] = WeakKeyDictionary()
+        self._told: WeakKeyDictionary[Partition, dict[Hashable, tuple[int, int, str]]] = WeakKeyDictionary()
         self._asking: WeakKeyDictionary[Partition, dict[Hashable, set[Question]]] = WeakKeyDictionary()
 
     def is_told(self, partition: Partition, who: Hashable, epoch: int) -> bool:
         """Whether a producer of that epoch may write in its transaction."""
-        told = self._told.get(partition)
-        return told is not None and told.get(who) == (epoch, partition.leader_epoch)
+        return self.name_of(partition, who, epoch) is not None
 
-    def note(self, partition: Partition, who: Hashable, epoch: int) -> None:
-        self._told.setdefault(partition, {})[who] = (epoch, partition.leader_epoch)
+    def name_of(self, partition: Partition, who: Hashable, epoch: int) -> str | None:
+        """The name of the open transaction in which it may; None: nobody has said that it may."""
+        told = self._told.get(partition, {}).get(who)
+        return None if told is None or told[:2] != (epoch, partition.leader_epoch) else told[2]
+
+    def note(self, partition: Partition, who: Hashable, epoch: int, name: str) -> None:
+        self._told.setdefault(partition, {})[who] = (epoch, partition.leader_epoch, name)
 
     @contextmanager
     def asking(self, partition: Partition, who: Hashable) -> Iterator[Question]:

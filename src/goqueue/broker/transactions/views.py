@@ -6,6 +6,7 @@ There may be very many, and of partitions too: whoever walks over all of them le
 from collections import Counter
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.delays.deliveries import DELAYED_TOPIC
 from goqueue.broker.slices import Slices
 from goqueue.core.transactions.transactions import Transaction
 from goqueue.model.errors import ShuttingDown, TransactionNotFound
@@ -74,7 +75,7 @@ def _view(known: Transaction) -> TransactionView:
         state=known.state,
         timeout_ms=known.timeout_ms,
         started_ms=known.started_ms,
-        partitions=[place.source for place in known.partitions],
+        partitions=[place.source for place in known.partitions if place.topic != DELAYED_TOPIC],
         groups=known.groups,
         receipt_count=len(known.receipts),
     )

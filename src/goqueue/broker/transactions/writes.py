@@ -6,7 +6,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.schemas.check import Unchecked
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.transactions.markers import place_of
-from goqueue.model.errors import InvalidRecord, InvalidTransactionState, ProducerNotFound
+from goqueue.model.errors import InvalidRecord, InvalidTransactionState, NotVerified, ProducerNotFound
 from goqueue.model.ids import ProducerId
 from goqueue.model.transactions import ProducerEpoch
 from goqueue.records.layout import TRANSACTIONAL, BatchHeader
@@ -101,6 +101,12 @@ def join_transaction(
         now_ms=broker.clock.wall_ms(),
     )
     journal.submit(added).hurry()
+
+
+def demand_open(broker: Broker, partition: Partition, producer: ProducerEpoch) -> None:
+    """Raises NotVerified where a transaction that was open before something was waited for is so no more."""
+    if not broker.transactions.verified.is_told(partition, producer.producer_id, producer.epoch):
+        raise NotVerified(*partition.source, "it has ended meanwhile")
 
 
 def new_transaction_id(broker: Broker) -> str:

@@ -3,14 +3,16 @@
 from functools import partial
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.delays.asking import Told, Unasked, take_in_told
+from goqueue.broker.delays.asking import Told, Unasked
 from goqueue.broker.schemas.check import Looked, look, look_long
 from goqueue.broker.tenants.quotas import take_batches
 from goqueue.broker.transactions.joining import verify
 from goqueue.broker.transactions.writes import Unverified, admit_batches
+from goqueue.broker.write.asking import take_in_told
 from goqueue.broker.write.incoming import admit_partition, in_lanes, read_incoming
 from goqueue.broker.write.take_in import take_in
 from goqueue.model.commands import Append, Appended
+from goqueue.model.errors import NotVerified
 from goqueue.model.schemas import SchemaValidation
 
 
@@ -58,4 +60,7 @@ async def append_when_checked(broker: Broker, command: Append) -> Appended:
         except Unverified as unverified:
             await verify(broker, unverified)
         except Unasked as unasked:
-            return await take_in_told(broker, unasked, partial(_append, broker, command, looked))
+            try:
+                return await take_in_told(broker, unasked, partial(_append, broker, command, looked))
+            except Unverified as ended:
+                raise NotVerified(*command.target, "it has ended meanwhile") from ended

@@ -9,11 +9,12 @@ from functools import partial
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.delays.asking import Told, Unasked, take_in_told
+from goqueue.broker.delays.asking import Told, Unasked
 from goqueue.broker.schemas.check import Looked, look_now_or_later, quarantine_for
 from goqueue.broker.schemas.quarantine import open_quarantine
 from goqueue.broker.tenants.quotas import admit_amounts, check_message_sizes
 from goqueue.broker.transactions.writes import admit_batches
+from goqueue.broker.write.asking import take_in_told
 from goqueue.broker.write.incoming import Incoming, admit_partition, in_lanes, read_incoming
 from goqueue.broker.write.later import part_by_time
 from goqueue.broker.write.refusals import telling_refusals

@@ -131,8 +131,6 @@ def part_by_time(
         first = numbers.stop
     if not any(split.later for split in splits):
         return []
-    if broker.is_one_of_several and any(header.attributes & TRANSACTIONAL for header in headers):
-        broker.admit_alone("delayed messages in transactions")
     if partition.account is not None:
         due_ms = max(message.due_ms or 0 for split in splits for message in split.later)
         check_due(broker, partition.source.topic, due_ms)

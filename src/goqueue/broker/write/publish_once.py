@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from goqueue.broker.appending import LONG_AGO, Numbering
 from goqueue.broker.broker import Broker
-from goqueue.broker.delays.asking import Told, Unasked, take_in_told
+from goqueue.broker.delays.asking import Told, Unasked
 from goqueue.broker.schemas.check import Looked, misfits, quarantine_for
 from goqueue.broker.schemas.quarantine import open_quarantine
 from goqueue.broker.storage.partition import Partition
@@ -17,7 +17,8 @@ from goqueue.broker.transactions.ends import finish_later
 from goqueue.broker.transactions.joining import join_open, owner_of
 from goqueue.broker.transactions.leaders import calls
 from goqueue.broker.transactions.verbs import hear_producer
-from goqueue.broker.transactions.writes import join_transaction
+from goqueue.broker.transactions.writes import demand_open, join_transaction
+from goqueue.broker.write.asking import take_in_told
 from goqueue.broker.write.incoming import Incoming, admit_partition
 from goqueue.broker.write.later import find_known, known_marks, take_parted
 from goqueue.broker.write.refusals import telling_refusals
@@ -95,6 +96,8 @@ async def _take_in_at_last(
 
         def again(told: Told) -> Appended:
             admit_partition(broker, partition.source)
+            if batch.header.attributes & TRANSACTIONAL:
+                demand_open(broker, partition, command.producer)
             return _take_in(broker, command, partition, batch, problems, told)
 
         return await take_in_told(broker, unasked, again)
@@ -118,8 +121,6 @@ def _take_in(
         looked = Looked([batch], [open_batch(batch.body, batch.lane)], problems)
         incoming = Incoming([header], [batch.body], batch.lane)
         return take_in(broker, partition, incoming, Acks.ALL, looked, numbering, told)
-    if header.attributes & TRANSACTIONAL:
-        broker.admit_alone("delayed messages in transactions")
     later = DelaySplit([], [message], [0], trailing=1)
     if command.sequence is None:
         header = header._replace(base_sequence=NO_SEQUENCE)  # it takes none of the log's

@@ -28,6 +28,9 @@ class Held:
     def __iter__(self) -> Iterator[HeldMessage]:
         return iter(self._messages.values())
 
+    def __contains__(self, message: HeldMessage) -> bool:
+        return message.number in self._messages
+
     def of_producer(self, producer_id: int, end_number: int = sys.maxsize) -> list[HeldMessage]:
         """What a producer's open transaction has delayed, in the order it came, with lower numbers."""
         mine = self._by_producer.get(producer_id, {}).values()

@@ -3,7 +3,8 @@
 Clerks hold a transactional id each, and write a message to some partitions and an offset of a group in every
 transaction. They ask whoever some node believes to lead or to coordinate, again and again, and are sometimes
 given up halfway: another clerk takes the id over then. Some do not wait for what they have sent, and abort;
-what arrives late must not come to count with a later transaction.
+what arrives late must not come to count with a later transaction. Some messages are to come later: they come
+if the transaction counts, and never else.
 """
 
 import asyncio
@@ -28,6 +29,7 @@ from goqueue.broker.transactions.verbs import (
 )
 from goqueue.broker.write.append import append_when_checked
 from goqueue.model.commands import Append, ReadMessages
+from goqueue.model.delays import DELAY_HEADER
 from goqueue.model.errors import Busy, GoQueueError, Unavailable
 from goqueue.model.group_commands import FetchOffsets
 from goqueue.model.groups import NO_GENERATION, Membership, TopicCommit
@@ -58,6 +60,7 @@ TIMEOUT_MS = 20_000
 ANSWER_S = 10
 TRIES_MAX = 12
 SETTLE_S = 120
+DELAYS_MS = (1, 300, 5_000)
 SETTINGS = {"retention.ms": "-1"}
 C = TypeVar("C", bound=Command)
 T = TypeVar("T")
@@ -69,6 +72,8 @@ class Entry:
 
     number: int
     places: list[int]
+    delays_ms: dict[int, int] = field(default_factory=dict)
+    """Of places where its message is to come later."""
     is_commit_tried: bool = False
     is_committed: bool = False
     has_offset: bool = False
@@ -159,6 +164,12 @@ class Clerks:
         await self.rest()
         loop = asyncio.get_running_loop()
         until_s = loop.time() + SETTLE_S
+        while not (found := await read_whole(self._ready(), LEDGER, PARTITIONS)) or not self._have_come(
+            found
+        ):
+            demand(loop.time() < until_s, "transactions stay open for ever, or what they delayed never comes")
+            await asyncio.sleep(1)
+        await asyncio.sleep(max(DELAYS_MS) / 1_000)  # what should not come, or comes twice, may do so yet
         while not (found := await read_whole(self._ready(), LEDGER, PARTITIONS)):
             demand(loop.time() < until_s, "transactions stay open for ever")
             await asyncio.sleep(1)
@@ -166,6 +177,15 @@ class Clerks:
             for entry in clerk.entries:
                 self._check_entry(clerk, entry, found)
             await self._check_offset(clerk, found)
+
+    def _have_come(self, found: dict[int, Counter[bytes]]) -> bool:
+        """Whether all is there that was delayed by transactions that count."""
+        for clerk in self._clerks:
+            for entry in clerk.entries:
+                there = [found[place][entry.value(clerk.name)] for place in entry.places]
+                if (entry.is_committed or any(there)) and not all(there):
+                    return False
+        return True
 
     def _check_entry(self, clerk: Clerk, entry: Entry, found: dict[int, Counter[bytes]]) -> None:
         value = entry.value(clerk.name)
@@ -211,7 +231,8 @@ class Clerks:
         self, clerk: Clerk, producer: ProducerEpoch, sequences: Counter[int]
     ) -> ProducerEpoch:
         places = sorted(self._chance.sample(range(PARTITIONS), self._chance.randrange(1, PARTITIONS + 1)))
-        entry = Entry(len(clerk.entries), places)
+        delays_ms = {place: self._chance.choice(DELAYS_MS) for place in places if self._chance.random() < 0.2}
+        entry = Entry(len(clerk.entries), places, delays_ms)
         clerk.entries.append(entry)
         is_second = self._chance.random() < 0.5
         if not is_second:
@@ -258,7 +279,9 @@ class Clerks:
                 await appended.committed
 
         for _ in range(TRIES_MAX):
-            [(body, _)] = encode([Message(entry.value(clerk.name))], now_ms=1)
+            delay_ms = entry.delays_ms.get(place)
+            headers = () if delay_ms is None else ((DELAY_HEADER, b"%d" % delay_ms),)
+            [(body, _)] = encode([Message(entry.value(clerk.name), headers=headers)], now_ms=1)
             stamp_producer(
                 body,
                 producer_id=producer.producer_id,
@@ -268,6 +291,7 @@ class Clerks:
             )
             command = Append(TopicPartition(LEDGER, place), body, Acks.ALL, may_join, clerk.name)
             if await self._tried(put, command, command.target):
+                self._counts["delayed"] += delay_ms is not None
                 return
         raise GivenUp
 

@@ -1,4 +1,4 @@
-"""Delayed messages of producers that number theirs, where another node keeps what is delayed."""
+"""Delayed messages of producers that number theirs, and of transactions, where another node keeps them."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,11 +8,14 @@ import pytest
 from goqueue.broker.appending import LONG_AGO
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays.deliveries import DELAYED_TOPIC
-from goqueue.broker.delays.keeping import find_marks, keep_batches
+from goqueue.broker.delays.keeping import submit_batches
 from goqueue.broker.delays.verbs import delay_stats
 from goqueue.broker.producers import init_producer
 from goqueue.broker.read.read import read_messages
+from goqueue.broker.transactions.hanging import LOOK_INTERVAL_S
+from goqueue.broker.transactions.verbs import end_transaction, init_transactional
 from goqueue.broker.write.append import append_when_checked
+from goqueue.broker.write.kept_batches import find_marks, keep_batches
 from goqueue.broker.write.publish_once import publish_once
 from goqueue.model.cluster import NodeId
 from goqueue.model.commands import Append, Appended, ReadMessages
@@ -24,17 +27,18 @@ from goqueue.model.delays import (
     KeepBatches,
     LaterBatch,
 )
-from goqueue.model.errors import Fenced, OutOfSequence
+from goqueue.model.errors import Fenced, InvalidTransactionState, OutOfSequence
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks, Message
-from goqueue.model.transaction_commands import PublishOnce, TakeProducerId
-from goqueue.model.transactions import ProducerEpoch, PublishedOnce
+from goqueue.model.transaction_commands import EndTransaction, InitProducer, PublishOnce, TakeProducerId
+from goqueue.model.transactions import Marker, ProducerEpoch, PublishedOnce
 from goqueue.records.batch import encode
 from goqueue.records.layout import stamp_producer
 from tests.unit.broker.remote.several import ORDERS, Several, several
 
 SOURCE = TopicPartition(ORDERS, 0)
 PRODUCER = 40
+WRITER = "writer"
 SOON_MS = 1_000
 
 
@@ -181,5 +185,131 @@ def test_a_message_that_is_published_once_comes_later_and_once() -> None:
         assert (await publish(2, None)).due_ms is None
         assert (await publish(None, SOON_MS)).due_ms is not None
         assert await values(nodes) == [b"1", b"2"]
+
+    several(story)
+
+
+class Writer:
+    """A transactional producer that sends to the partition's leader, as Kafka's do."""
+
+    def __init__(self, nodes: Several, producer: ProducerEpoch) -> None:
+        self._nodes = nodes
+        self.producer = producer
+        self._sequence = 0
+
+    async def send(self, *messages: Message) -> None:
+        [(body, _)] = encode(messages, now_ms=self._nodes.clock.wall_ms())
+        stamp_producer(
+            body,
+            producer_id=self.producer.producer_id,
+            producer_epoch=self.producer.epoch,
+            base_sequence=self._sequence,
+            is_transactional=True,
+        )
+        self._sequence += len(messages)
+
+        async def put(broker: Broker) -> None:
+            command = Append(SOURCE, body, Acks.ALL, may_join=True, transactional_id=WRITER)
+            appended = await append_when_checked(broker, command)
+            if appended.committed is not None:
+                await appended.committed
+
+        leader = self._nodes.leader()
+        assert leader is not None
+        await self._nodes.begin(leader, put(self._nodes.nodes[leader].broker))
+
+    async def end(self, marker: Marker) -> None:
+        command = EndTransaction(
+            transactional_id=WRITER, producer=self.producer, marker=marker, until_complete=True
+        )
+        await self._nodes.run(next(iter(self._nodes.nodes)), end_transaction, command)
+
+
+async def new_writer(nodes: Several) -> Writer:
+    command = InitProducer(transactional_id=WRITER, timeout_ms=60_000)
+    return Writer(nodes, await nodes.run(next(iter(nodes.nodes)), init_transactional, command))
+
+
+def test_what_a_transaction_delays_comes_with_its_commit_and_never_with_its_abort() -> None:
+    async def story(nodes: Several) -> None:
+        await apart(nodes)
+        writer = await new_writer(nodes)
+        await writer.send(later(nodes, b"a"), Message(b"b"))
+        await asyncio.sleep(3)
+        assert await values(nodes) == []
+        assert await pending(nodes) == 0
+        await writer.end(Marker.COMMIT)
+        await asyncio.sleep(3)
+        assert await values(nodes) == [b"b", b"a"]
+        await writer.send(later(nodes, b"c"))
+        await writer.end(Marker.ABORT)
+        await writer.send(later(nodes, b"d", 3_000))
+        await writer.end(Marker.COMMIT)
+        assert await pending(nodes) == 1
+        await asyncio.sleep(6)
+        assert await values(nodes) == [b"b", b"a", b"d"]
+
+    several(story)
+
+
+def test_another_keeper_holds_what_a_transaction_has_delayed_until_it_ends() -> None:
+    async def story(nodes: Several) -> None:
+        _, keeper = await apart(nodes)
+        writer = await new_writer(nodes)
+        await writer.send(later(nodes, b"a"))
+        nodes.kill(keeper)
+        await nodes.until(lambda: nodes.leader(DELAYED_TOPIC) not in (None, keeper))
+        await nodes.until(lambda: nodes.leader() not in (None, keeper))
+        await asyncio.sleep(10)
+        assert await values(nodes) == []
+        await writer.send(later(nodes, b"b"))
+        await writer.end(Marker.COMMIT)
+        await asyncio.sleep(5)
+        assert await values(nodes) == [b"a", b"b"]
+
+    several(story)
+
+
+def test_what_was_sent_in_a_transaction_that_has_ended_does_not_come_to_count_with_the_next() -> None:
+    async def story(nodes: Several) -> None:
+        leader, _ = await apart(nodes)
+        writer = await new_writer(nodes)
+        await writer.send(Message(b"a"))
+        broker = nodes.nodes[leader].broker
+        partition = broker.partition(SOURCE)
+        name = broker.transactions.verified.name_of(partition, *writer.producer)
+        assert name
+        await writer.end(Marker.ABORT)
+        await writer.send(Message(b"b"))  # the next one is open
+        asker = Asker(
+            SOURCE,
+            broker.metadata.topic(ORDERS).topic_id,
+            partition.leader_epoch,
+            broker.delays.turns.next_number(),
+            broker.metadata.revision,
+        )
+        message = Message(b"late", due_ms=nodes.clock.wall_ms() + SOON_MS)
+        batch = LaterBatch(*writer.producer, 1, 1, 1, nodes.clock.wall_ms(), [message], is_held=True)
+        with pytest.raises(InvalidTransactionState):
+            late = KeepBatches(asker=asker, batches=[batch], transaction_id=name)
+            await nodes.run(leader, keep_batches, late)
+        await writer.end(Marker.COMMIT)
+        await asyncio.sleep(3)
+        assert await values(nodes) == [b"b"]
+
+    several(story)
+
+
+def test_what_is_held_for_a_transaction_that_nobody_answers_for_is_cancelled() -> None:
+    async def story(nodes: Several) -> None:
+        _, keeper = await apart(nodes)
+        writer = await new_writer(nodes)
+        broker = nodes.nodes[keeper].broker
+        message = Message(b"x", due_ms=nodes.clock.wall_ms() + SOON_MS)
+        batch = LaterBatch(*writer.producer, 0, 1, 1, nodes.clock.wall_ms(), [message], is_held=True)
+        submit_batches(broker, SOURCE, [batch])  # as if the coordinator's journal had lost that it joined
+        await asyncio.sleep(2 * LOOK_INTERVAL_S)
+        assert delay_stats(broker, CountDelayed()).held == 0
+        assert delay_stats(broker, CountDelayed()).cancelled == 1
 
     several(story)

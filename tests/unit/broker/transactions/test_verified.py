@@ -30,7 +30,7 @@ def partition_of(broker: Broker) -> Partition:
 def test_an_answer_holds_for_its_epoch_of_the_producer_and_of_the_partition_until_it_is_forgotten() -> None:
     async def walk(partition: Partition) -> None:
         verified = Verified()
-        verified.note(partition, PRODUCER, EPOCH)
+        verified.note(partition, PRODUCER, EPOCH, "t")
         assert verified.is_told(partition, PRODUCER, EPOCH)
         assert not verified.is_told(partition, PRODUCER, EPOCH + 1)
         partition.leader_epoch += 1
