@@ -18,10 +18,11 @@ from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.topics import CreateTopic
 
 BETWEEN_NODES = {
-    "AnswersFor", "AppendMoved", "AskedByLeader", "CatchUp", "ConfirmEpoch", "DecideOffsets", "DeliverDue",
-    "DescribeCopies", "FindDelivered", "FindMarks", "FindProducers", "FollowRegistry", "HearOfTraces",
-    "JoinTransaction", "KeepBatches", "KeepDelayed", "MarkTransaction", "NoteDeliveries", "ReadCommitted",
-    "SealTransaction", "TellHoldings", "TellMarks",
+    "AnswersFor", "AppendMoved", "AppendStaged", "AskedByLeader", "CatchUp", "ConfirmEpoch",
+    "DecideOffsets", "DeliverDue", "DescribeCopies", "DropStages", "FetchStage", "FindDelivered",
+    "FindMarks", "FindProducers", "FollowRegistry", "HearOfTraces", "JoinTransaction", "KeepBatches",
+    "KeepDelayed", "KeepStage", "MarkTransaction", "NoteDeliveries", "ReadCommitted", "SealTransaction",
+    "TellHoldings", "TellMarks",
 }  # fmt: skip
 """No door asks for these."""
 SHAPES = {"Command", "GroupCommand", "Later", "ScheduleCommand", "TransactionCommand"}
