@@ -131,6 +131,8 @@ class Settle:
     """nack: when the message may go out again; None: by the topic's back-off."""
     visibility_ms: int = 0
     """extend: for how long from now."""
+    is_pledge: bool = False
+    """extend: until a transaction, which may be kept by another node, settles them."""
     is_own: bool = False
     """The broker finishes what it has decided: also while it opens, and though a tenant is suspended."""
 

@@ -248,6 +248,7 @@ _TRANSACTIONS: Mapping[type, Passed] = {
     producer.BeginTransaction: _once(transactions.begin_transaction, str),
     producer.AddPartitionsToTransaction: Passed(transactions.add_partitions, None),
     producer.AddGroupToTransaction: Passed(transactions.add_group, None),
+    producer.AddReceiptsToTransaction: Passed(transactions.add_receipts, None),
     producer.PendOffsets: Passed(transactions.pend_offsets, Refusals),
     producer.EndTransaction: Passed(transactions.end_transaction, None),
     producer.AbortTransaction: Passed(

@@ -21,7 +21,7 @@ async def commit_polled(broker: Broker, command: CommitPolled) -> int:
         for lease in delivery.leases.values():
             if lease.consumer == who.member_id:
                 offsets = [offset for run in lease.offsets for offset in range(*run)]
-                places = {o: o for o in offsets if lease.holds(o, now_ms) and o not in lease.pledged}
+                places = {o: o for o in offsets if lease.holds(o, now_ms) and not lease.is_pledged(o)}
                 if places and journal is not None:
                     leased.append(Leased(journal, delivery, lease, places))
     if leased:

@@ -14,7 +14,7 @@ from goqueue.broker.queue.keys import is_key_ordered
 from goqueue.broker.tenants.quotas import admit_delivery
 from goqueue.core.delivery.delivery import Delivery, Holding
 from goqueue.core.delivery.events import Event, Extended, MovesBegun, Returned, Settled
-from goqueue.core.delivery.lease import Lease
+from goqueue.core.delivery.lease import PLEDGED_MS, Lease
 from goqueue.core.delivery.retries import Story, bury, give_back
 from goqueue.core.delivery.runs import Run, count_of, runs_of
 from goqueue.model.delivery import (
@@ -238,9 +238,13 @@ def _events(
     match command.action:
         case Action.ACK:
             return (Settled(delivery.number, lease.number, tuple(runs)),)
+        case Action.EXTEND if command.is_pledge:
+            # Twice as far, since what the journal keeps is told by another clock when it is read back.
+            return (Extended(delivery.number, lease.number, tuple(runs), 2 * PLEDGED_MS),)
         case Action.EXTEND:
             until_ms = now_ms + command.visibility_ms
-            return (Extended(delivery.number, lease.number, tuple(runs), until_ms),)
+            free = runs_of([at for first, end in runs for at in range(first, end) if not _waits(lease, at)])
+            return (Extended(delivery.number, lease.number, tuple(free), until_ms),) if free else ()
         case Action.NACK:
             story = Story(Reason.MAX_RETRIES_EXCEEDED, lease.consumer, command.reason, now_ms)
             due_ms = None if command.delay_ms is None else now_ms + command.delay_ms
@@ -249,6 +253,11 @@ def _events(
         case Action.REJECT:
             story = Story(Reason.REJECTED, lease.consumer, command.reason, now_ms)
             return (bury(delivery, lease.number, runs, policy_of(broker, delivery.source), story),)
+
+
+def _waits(lease: Lease, offset: int) -> bool:
+    """Whether a message has no deadline that a consumer could move."""
+    return lease.later.get(offset, lease.until_ms) >= PLEDGED_MS
 
 
 def _tell(

@@ -18,6 +18,7 @@ from goqueue.broker.storage.partition import Partition
 from goqueue.broker.transactions.journal import TRANSACTIONS_TOPIC
 from goqueue.broker.transactions.leaders import ask_all, by_leader, journal_record, record_of_group
 from goqueue.broker.transactions.markers import append_marker, still_there
+from goqueue.broker.transactions.receipts import settle_afar
 from goqueue.core.transactions.transactions import Transaction
 from goqueue.model.cluster import NodeId
 from goqueue.model.errors import NoLeader, NotCoordinator, NotLeader
@@ -73,6 +74,8 @@ async def carry(broker: Broker, prepared: Transaction) -> None:
         )
         asked.append((leader, decided))
     await ask_all(broker, asked)
+    if prepared.receipts:
+        await settle_afar(broker, prepared)
 
 
 async def seal_transaction(broker: Broker, command: SealTransaction) -> list[int]:

@@ -13,9 +13,11 @@ from goqueue.broker.transactions.carrying import seal
 from goqueue.broker.transactions.ends import Note, decide, fence, finish, finish_behind, finish_in_time
 from goqueue.broker.transactions.hanging import who_answers
 from goqueue.broker.transactions.joining import owner_of
+from goqueue.broker.transactions.journal import TransactionJournal
 from goqueue.broker.transactions.leaders import calls, epochs_of
 from goqueue.broker.transactions.markers import append_marker, place_of, reach_of, still_there
 from goqueue.broker.transactions.pending import pend_afar
+from goqueue.broker.transactions.receipts import pledge_afar
 from goqueue.broker.transactions.resting import at_rest, keep_step
 from goqueue.broker.transactions.views import describe_transaction
 from goqueue.broker.transactions.writes import new_transaction_id
@@ -187,8 +189,10 @@ async def add_receipts(broker: Broker, command: AddReceiptsToTransaction) -> Non
     Nobody else gets them while it is open, and only its own journal says so: were there two that must agree,
     a crash between them would hide the messages for nobody.
     """
-    broker.admit_alone("receipts in transactions")
     journal = await at_rest(broker, command.transactional_id)
+    if broker.is_one_of_several:
+        await _add_receipts_afar(broker, journal, command)
+        return
     for group_journal in {one.journal for one in all_leased(broker, command.receipts)}:
         await group_journal.submit()  # a lease that a power failure takes cannot be kept
     leased = all_leased(broker, command.receipts)
@@ -202,6 +206,21 @@ async def add_receipts(broker: Broker, command: AddReceiptsToTransaction) -> Non
     keeping = keep_step(journal, added)
     pledge(leased)
     await keeping
+
+
+async def _add_receipts_afar(
+    broker: Broker, journal: TransactionJournal, command: AddReceiptsToTransaction
+) -> None:
+    """The same where others have given them out. One that is refused is asked for again by the commit."""
+    added = journal.transactions.add(
+        command.transactional_id,
+        command.producer,
+        receipts=command.receipts,
+        transaction_id=new_transaction_id(broker),
+        now_ms=broker.clock.wall_ms(),
+    )
+    await keep_step(journal, added)
+    await pledge_afar(broker, command.receipts)
 
 
 async def pend_offsets(broker: Broker, command: PendOffsets) -> Refusals:
@@ -324,6 +343,8 @@ async def _end(
     await finish(broker, transactional_id)
     known = transactions.held_by(transactional_id, producer)
     if broker.is_one_of_several:
+        if marker is Marker.COMMIT and known.receipts:
+            await pledge_afar(broker, known.receipts)
         reach = await seal(broker, known)
     else:
         if marker is Marker.COMMIT:

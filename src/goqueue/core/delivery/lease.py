@@ -7,6 +7,9 @@ from goqueue.core.delivery.runs import Run, Runs
 
 NO_LEASE = -1
 """Stands for the lease of messages that are not out."""
+PLEDGED_MS = 2**52
+"""A deadline that never comes: what has it, or a later one, waits for a transaction that another node keeps.
+The journal tells it, so that whoever takes it over knows."""
 _NO_TIMES: Mapping[int, int] = MappingProxyType({})
 _NOTHING: frozenset[int] = frozenset()
 """One for all: each empty set would take 216 bytes, and there may be a hundred thousand leases."""
@@ -38,6 +41,10 @@ class Lease:
         if not self.later and not self.pledged:
             return now_ms < self.until_ms and self.offsets.covers(first, end)
         return all(self.holds(offset, now_ms) for offset in range(first, end))
+
+    def is_pledged(self, offset: int) -> bool:
+        """Whether a message waits for a transaction."""
+        return offset in self.pledged or self.later.get(offset, self.until_ms) >= PLEDGED_MS
 
     def extend(self, first: int, end: int, until_ms: int) -> None:
         if end - first == self.offsets.count:

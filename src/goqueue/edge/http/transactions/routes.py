@@ -299,8 +299,9 @@ async def add_offsets_route(broker: NamedDependency[Broker], body: RawBody) -> S
     if given.offsets is None and given.receipt_handles is None:
         raise Invalid("nothing to add: give offsets of a group, or receipt_handles")
     if given.receipt_handles:
-        await add_receipts(
+        await at_home(
             broker,
+            add_receipts,
             AddReceiptsToTransaction(
                 transactional_id=transactional_id, producer=producer, receipts=given.receipt_handles
             ),
