@@ -58,5 +58,18 @@ def read_entries(buffer: memoryview) -> list[Entry]:
     return entries
 
 
+def pieces_of(buffer: memoryview, size_max: int) -> list[memoryview]:
+    """A buffer of entries cut between them, each piece no longer than that unless one entry is."""
+    pieces: list[memoryview] = []
+    start = end = 0
+    for entry in read_entries(buffer):
+        length = _NAME_LENGTH.size + len(entry.target.topic.encode()) + _ADDRESS.size + len(entry.body)
+        if end > start and end + length - start > size_max:
+            pieces.append(buffer[start:end])
+            start = end
+        end += length
+    return [*pieces, buffer[start:end]]
+
+
 def _torn(number: int) -> InvalidBatch:
     return InvalidBatch(f"the body ends inside entry {number}")

@@ -10,9 +10,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from goqueue.client import GoQueue
+from goqueue.spark.pipelines.parsing import read_pipeline
+from goqueue.spark.pipelines.running import RunningPipeline
+from goqueue.spark.pipelines.status import AT_REST, State
+from goqueue.spark.pipelines.storage import Storage
 from goqueue.spark.source.batch import TopicReader
 from goqueue.spark.source.reader import batch_reader
 from tests.integration.running_cluster import RunningCluster
+from tests.integration.spark.test_pipelines import wait_for
 from tests.integration.spark.test_source_stream import Copy
 
 PARTITIONS = 6
@@ -99,6 +104,41 @@ def test_an_exactly_once_stream_writes_each_row_once_though_one_node_after_the_o
     written = spark.read.format("goqueue").options(**options, topic="once-out").load()
     numbers = sorted(int(bytes(row.value)) for row in written.select("value").collect())
     assert numbers == list(range(rows))
+
+
+PIPELINE = """\
+name: sorted-out
+source: {topics: [pipe-in], startingOffsets: earliest}
+sinks:
+  - {id: all, topic: pipe-all, value: value}
+  - {id: even, topic: pipe-even, value: value, where: "CAST(CAST(value AS STRING) AS INT) % 2 = 0"}
+trigger: availableNow
+"""
+
+
+def test_a_pipeline_writes_each_row_once_to_the_topics_of_a_cluster_though_a_node_is_killed(
+    spark: SparkSession, all_three: RunningCluster, queue: GoQueue, tmp_path: Path
+) -> None:
+    for topic in ("pipe-in", "pipe-all", "pipe-even"):
+        queue.topics.create(topic, partitions=PARTITIONS)
+    publish(queue, "pipe-in", range(300))
+    path = tmp_path / "pipeline.yaml"
+    path.write_text(PIPELINE)
+    pipeline = read_pipeline(path, bootstrap=",".join(all_three.http))
+    running = RunningPipeline(pipeline, Storage(tmp_path / "storage"), restarts_max=3)
+    try:
+        running.begin(spark)
+        all_three.child("node-2").kill()
+        status = wait_for(running.tick, lambda told: told.state in AT_REST)
+    finally:
+        running.close()
+    all_three.wait_for("node-2   ready")
+
+    assert status.state is State.DONE, status
+    for topic, expected in (("pipe-all", range(300)), ("pipe-even", range(0, 300, 2))):
+        options = {"bootstrap": ",".join(all_three.http), "topic": topic}
+        rows = spark.read.format("goqueue").options(**options).load().select("value").collect()
+        assert sorted(int(bytes(row.value)) for row in rows) == list(expected)
 
 
 def wait_for_epoch(query: StreamingQuery, epoch: int) -> None:

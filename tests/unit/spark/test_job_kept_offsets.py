@@ -1,11 +1,17 @@
 """Where archived messages may be restored to the offsets they had, and where nothing is written."""
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
 from goqueue.client.log import Extent
 from goqueue.model.errors import Invalid
+from goqueue.spark.jobs import restore
 from goqueue.spark.jobs.archive_store import ArchivedFile, ArchivedRange, Slice
 from goqueue.spark.jobs.kept_offsets import slices_to_append
+from goqueue.spark.jobs.restore import RestoreJob
+from goqueue.spark.sink.options import sink_options
 
 
 def archived(first_offset: int, end_offset: int, *, partition: int = 0, missing: int = 0) -> ArchivedRange:
@@ -40,3 +46,18 @@ def test_what_would_move_a_message_to_another_offset_is_refused() -> None:
         slices_to_append([archived(5, 10)], {0: Extent(2, 2)}, {})
     with pytest.raises(Invalid, match="have no message"):
         slices_to_append([archived(0, 10), archived(10, 20, missing=1)], {0: Extent(0, 0)}, {})
+
+
+def test_nothing_is_restored_to_its_offsets_where_epochs_take_more_of_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    archive = SimpleNamespace(ranges=[archived(0, 10)], folder=tmp_path)
+    monkeypatch.setattr(restore, "open_archive", lambda *given: archive)
+    monkeypatch.setattr(restore, "ensure_topic", lambda *given, **more: None)
+    monkeypatch.setattr(restore, "SinkTarget", lambda *given: SimpleNamespace(leaves_markers=True))
+    options = sink_options({"bootstrap": "127.0.0.1:1", "topic": "orders"}, is_streaming=False)
+    job = RestoreJob(
+        archive=tmp_path, topic="orders", target=options, manifest=tmp_path / "m.json", keep_offsets=True
+    )
+    with pytest.raises(Invalid, match="a cluster gives each epoch an offset more"):
+        job.run(None, planned=lambda *told: None, told=lambda *told: None)  # type: ignore[arg-type]

@@ -23,13 +23,16 @@ from goqueue.log.partition_log import storage_error
 from goqueue.model.errors import Busy, EpochInterrupted, Fenced, GoQueueError, SinkFenced, Unavailable
 from goqueue.model.ids import TopicPartition
 from goqueue.model.names import transactional_id_of_sink
+from goqueue.model.settings import MiB
 from goqueue.model.sinks import AppendStaged, CommitEpoch, DropStages, EpochEnded
 from goqueue.model.transaction_commands import AddPartitionsToTransaction, InitProducer
 from goqueue.model.transactions import ProducerEpoch
-from goqueue.records.entries import read_entries
+from goqueue.records.entries import pieces_of, read_entries
 
 APPEND_MS = 30_000
 """So long leaders that do not answer are asked again before an epoch is given up, and begun anew later."""
+PIECE_BYTES = 8 * MiB
+"""So much is sent at a time, about what a task of Spark stages: a call is written in one turn of the loop."""
 _PAUSE_S = 0.1
 
 
@@ -97,17 +100,18 @@ async def _copy(
     """Have leaders take all that was staged, a stage at a time; returns when it is committed."""
     next_sequences: dict[TopicPartition, int] = {}
 
-    def read(stage: Stage) -> memoryview:
+    def read(stage: Stage) -> list[memoryview]:
         entries = broker.sinks.stages.read(stage)
         stamp(read_entries(entries), producer, next_sequences, is_transactional=True)
-        return entries
+        return pieces_of(entries, PIECE_BYTES)
 
     for stage in stages:
         try:
-            entries = await broker.threads.run(read, stage)
+            pieces = await broker.threads.run(read, stage)
         except OSError as error:
             raise storage_error(error, f"read of {stage.name.path}") from error
-        await _append(broker, journal, AppendStaged(transactional_id=transactional_id, entries=entries))
+        for piece in pieces:
+            await _append(broker, journal, AppendStaged(transactional_id=transactional_id, entries=piece))
 
 
 async def _append(broker: Broker, journal: TransactionJournal, command: AppendStaged) -> None:
