@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
+from goqueue.broker.access.audit import AuditLog
 from goqueue.broker.access.warden import Warden
 from goqueue.broker.backup.store import BackupStore
 from goqueue.broker.delays.keeper import DelayKeeper
@@ -159,6 +160,8 @@ class Broker:
     tenants: Tenants
     warden: Warden
     """Who may do what."""
+    audit: AuditLog
+    """Who did what."""
     sinks: SinkState
     transactions: TransactionJournals = field(init=False)
     """Transactional ids, and in one of the journals the sinks."""

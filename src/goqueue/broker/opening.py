@@ -4,6 +4,7 @@ import asyncio
 import random
 from typing import Any
 
+from goqueue.broker.access.audit import AuditLog
 from goqueue.broker.access.warden import Warden
 from goqueue.broker.backup.store import BackupStore
 from goqueue.broker.broker import Broker, OpenTopic, remove_folder
@@ -127,6 +128,9 @@ async def _open_all(broker: Broker) -> None:
     watch_transactions(broker)
     await keep_up_deliveries(broker)
     broker.keep(asyncio.get_running_loop().create_task(keep_up(broker)))
+    if broker.audit.is_on:
+        await broker.audit.open()
+        broker.keep(asyncio.get_running_loop().create_task(broker.audit.write_on()))
 
 
 def end_start(broker: Broker) -> None:
@@ -168,6 +172,7 @@ async def close_broker(broker: Broker) -> None:
     await asyncio.gather(*broker.tasks, return_exceptions=True)
     # What the tasks had under way themselves.
     await asyncio.gather(*broker.changes, return_exceptions=True)
+    await broker.audit.close()
     await broker.transactions.drain()
     await broker.delays.close()
     await note_usage(broker)
@@ -196,7 +201,8 @@ def _put_together(
     """A broker with all its rooms, which has read nothing yet."""
     metadata = Metadata(config.node_id)
     tenants = Tenants()
-    warden = Warden(RuleBook(config.access.super_users))
+    audit = AuditLog(config.access.audit, config.node_id, disk=disk, clock=clock, threads=threads)
+    warden = Warden(RuleBook(config.access.super_users), is_on=config.access.is_on, audit=audit)
     running = RunningTime(clock)
     counters = Counters(config.metrics)
     commit_log = CommitLog(
@@ -245,6 +251,7 @@ def _put_together(
         journal=None if own is None else own.journal,
         tenants=tenants,
         warden=warden,
+        audit=audit,
         sinks=SinkState(disk),
         schemas=SchemaState(
             config.schemas,

@@ -317,6 +317,21 @@ class CommitLogConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AuditConfig:
+    """What is written down of who did what."""
+
+    is_on: bool = False
+    file_bytes: int = 16 * MiB
+    """A file that has so much is followed by another."""
+    files_max: int = 20
+    """So many are kept."""
+
+    def __post_init__(self) -> None:
+        require(self.file_bytes >= 1024, "a file of the audit log must take at least 1 KiB")
+        require(self.files_max > 0, "at least one file of the audit log must be kept")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AccessConfig:
     """Who may do what."""
 
@@ -324,6 +339,12 @@ class AccessConfig:
     """Whether permissions are asked for."""
     super_users: tuple[str, ...] = ()
     """Principals that may do everything, such as `User:root`."""
+    audit: AuditConfig = AuditConfig()
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether it matters who asks."""
+        return self.is_on or self.audit.is_on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

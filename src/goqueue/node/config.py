@@ -16,6 +16,7 @@ from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.model.settings import (
     MINUTE_MS,
     AccessConfig,
+    AuditConfig,
     BrokerConfig,
     CommitLogConfig,
     GroupConfig,
@@ -187,7 +188,7 @@ def _broker(reader: _Reader) -> BrokerConfig:
             health=health,
             schemas=_schemas(reader),
             commit_log=commit_log,
-            access=AccessConfig(is_on=reader(table.ACL_ENABLED), super_users=reader(table.ACL_SUPER_USERS)),
+            access=_access(reader),
             flush_interval_ms=reader(table.FLUSH_INTERVAL_MS),
             upkeep_interval_ms=reader(table.UPKEEP_INTERVAL_MS),
             scrub_bytes_per_s=reader(table.SCRUB_BYTES_PER_S),
@@ -198,6 +199,17 @@ def _broker(reader: _Reader) -> BrokerConfig:
         ),
         BrokerConfig(),
         told_at=table.DEFAULT_PARTITIONS,
+    )
+
+
+def _access(reader: _Reader) -> AccessConfig:
+    audit = AuditConfig(
+        is_on=reader(table.AUDIT_ENABLED),
+        file_bytes=reader(table.AUDIT_FILE_BYTES),
+        files_max=reader(table.AUDIT_FILES),
+    )
+    return AccessConfig(
+        is_on=reader(table.ACL_ENABLED), super_users=reader(table.ACL_SUPER_USERS), audit=audit
     )
 
 

@@ -275,6 +275,24 @@ ACL_SUPER_USERS: Setting[tuple[str, ...]] = Setting(
     read=principals,
     help="Who may do everything, whatever rules say: a comma list such as User:root,User:ops.",
 )
+AUDIT_ENABLED: Setting[bool] = Setting(
+    name="AUDIT_ENABLED",
+    default="false",
+    read=switch,
+    help="Whether it is written down who was refused and who changed what: in `audit` in the data folder.",
+)
+AUDIT_FILE_BYTES: Setting[int] = Setting(
+    name="AUDIT_FILE_BYTES",
+    default="16MiB",
+    read=size(least=1024, most=_INT32_MAX),
+    help="A file of the audit log that has so much is followed by another.",
+)
+AUDIT_FILES: Setting[int] = Setting(
+    name="AUDIT_FILES",
+    default="20",
+    read=whole_number(least=1, most=100_000),
+    help="So many files of the audit log are kept.",
+)
 AUTO_CREATE: Setting[bool] = Setting(
     name="TOPICS_AUTO_CREATE",
     default="true",
@@ -812,6 +830,9 @@ SETTINGS: tuple[Setting[object], ...] = (
     PARTITIONS_MAX,
     ACL_ENABLED,
     ACL_SUPER_USERS,
+    AUDIT_ENABLED,
+    AUDIT_FILE_BYTES,
+    AUDIT_FILES,
     AUTO_CREATE,
     DEFAULT_PARTITIONS,
     PRODUCER_EXPIRY_MS,

@@ -10,9 +10,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
+from goqueue.broker.access.audit import AuditLog
+from goqueue.broker.access.audited import AUDITED
 from goqueue.broker.access.needs import needs_of, shown_of
 from goqueue.core.access.rules import RuleBook
 from goqueue.model.access import THE_CLUSTER, Asking, Need, Operation, ResourceKind, refusal
+from goqueue.model.audit import AuditEvent
 from goqueue.model.errors import NotAllowed
 from goqueue.model.ids import TopicName
 from goqueue.model.places import Command
@@ -27,6 +30,9 @@ ASKING: Final[ContextVar[Asking | None]] = ContextVar("asking", default=None)
 @dataclass(slots=True)
 class Warden:
     book: RuleBook = field(default_factory=RuleBook)
+    is_on: bool = True
+    """Off: whoever asks may do everything, and what they do is written down."""
+    audit: AuditLog | None = None
 
     def demand(self, needs: Iterable[Need]) -> None:
         """Raises NotAllowed unless whoever asks may do all of that."""
@@ -34,6 +40,7 @@ class Warden:
         if asking is not None:
             for need in needs:
                 if not self._allows(asking, need):
+                    self._note_refused(asking, need)
                     raise refusal(asking, need)
 
     def denied(self, operation: Operation, topics: Iterable[str | None]) -> dict[TopicName, NotAllowed]:
@@ -42,7 +49,9 @@ class Warden:
         if asking is None:
             return {}
         needs = (Need(operation, ResourceKind.TOPIC, topic) for topic in set(topics) if topic)
-        refused = (need for need in needs if not self._allows(asking, need))
+        refused = [need for need in needs if not self._allows(asking, need)]
+        for need in refused:
+            self._note_refused(asking, need)
         return {TopicName(need.name): refusal(asking, need) for need in refused}
 
     def admit(self, command: Command) -> None:
@@ -54,13 +63,28 @@ class Warden:
         """What of an answer whoever asks may see."""
         return reply if ASKING.get() is None else shown_of(command, reply, self.lets)
 
+    def note_done(self, command: Command) -> None:
+        """Whoever asks has had something changed: it is written down."""
+        asking, audited = ASKING.get(), AUDITED.get(type(command))
+        if self.audit is not None and asking is not None and audited is not None:
+            method = type(command).__name__
+            event = AuditEvent(
+                audited.event, asking.principal, asking.host, audited.of(command), method=method
+            )
+            self.audit.note(event)
+
+    def _note_refused(self, asking: Asking, need: Need) -> None:
+        if self.audit is not None:
+            resource, reason = f"{need.kind} {need.name}", f"may not {need.operation}"
+            self.audit.note(AuditEvent("acl_denied", asking.principal, asking.host, resource, reason))
+
     def lets(self, need: Need) -> bool:
         """Whether whoever asks may do that."""
         asking = ASKING.get()
         return asking is None or self._allows(asking, need)
 
     def _allows(self, asking: Asking, need: Need) -> bool:
-        if self.book.allows(asking, need):
+        if not self.is_on or self.book.allows(asking, need):
             return True
         # Whoever may create in the cluster may create any topic.
         is_creation = need.operation is Operation.CREATE and need.kind is ResourceKind.TOPIC

@@ -29,6 +29,7 @@ async def _asked(broker: Broker, verb: Callable[[Broker, C], Awaitable[T]], comm
     broker.warden.admit(command)
     forwarding = broker.forwarding
     reply = await (verb(broker, command) if forwarding is None else forwarding.run(verb, command))
+    broker.warden.note_done(command)
     return broker.warden.shown(command, reply)
 
 
@@ -40,11 +41,14 @@ def here(broker: Broker, verb: Callable[[Broker, C], T], command: C) -> T:
     reply = verb(broker, command)
     if inspect.isawaitable(reply):
         return cast(T, _shown(broker, command, reply))
+    broker.warden.note_done(command)
     return broker.warden.shown(command, reply)
 
 
 async def _shown(broker: Broker, command: Command, awaited: Awaitable[object]) -> object:
-    return broker.warden.shown(command, await awaited)
+    reply = await awaited
+    broker.warden.note_done(command)
+    return broker.warden.shown(command, reply)
 
 
 async def seen_at_home(broker: Broker, verb: Callable[[Broker, C], T], command: C) -> T:

@@ -295,6 +295,12 @@ NODE: tuple[Family, ...] = (
         "Schemas in the registry, each with an id of its own.",
         one(lambda view: view.broker.schemas.registry.schema_count),
     ),
+    counter(
+        "goqueue_audit_events_total",
+        ("outcome",),
+        "Events for the audit log: written, or dropped because too many came at once.",
+        lambda view: [(("written",), view.broker.audit.written), (("dropped",), view.broker.audit.dropped)],
+    ),
     gauge(
         "goqueue_workshop_processes",
         (),

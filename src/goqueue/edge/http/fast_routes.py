@@ -60,7 +60,7 @@ class FastRoutes:
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         # Not a coroutine itself: thousands of polls wait behind it, and each would hold one more.
         if scope["type"] == ScopeType.HTTP:
-            if self._broker.config.access.is_on:
+            if self._broker.config.access.is_asked:
                 # A request has a task of its own: who it comes from is named there, and forgotten with it.
                 principal = cast(dict[str, Any], scope).get(PRINCIPAL, ANONYMOUS)
                 ASKING.set(Asking(str(principal), (scope["client"] or ("",))[0]))

@@ -32,6 +32,6 @@ class Context:
     """Who the client is, where it matters for what it may do."""
 
     def __post_init__(self) -> None:
-        is_asked = self.broker.config.access.is_on
+        is_asked = self.broker.config.access.is_asked
         asking = Asking(str(self.principal), self.client_host) if is_asked else None
         object.__setattr__(self, "asking", asking)
