@@ -277,7 +277,7 @@ _SINKS: Mapping[type, Passed] = {
     sink.CommitEpoch: Passed(sinks.commit_epoch, sink.EpochEnded),
     sink.AbortStages: Passed(sinks.abort_stages, int),
     sink.DescribeSink: Passed(sinks.describe_sink, sink.SinkView),
-    sink.ForgetSink: Passed(sinks.forget_sink, None),
+    sink.ForgetSink: _once(sinks.forget_sink, None),
     sink.ListSinks: Passed(sinks.list_sinks, list[str], everywhere(joining.joined_names)),
     sink.KeepStage: Passed(copies.keep_stage, None),
     sink.FetchStage: Passed(copies.fetch_stage, sink.StageFound | None),

@@ -16,11 +16,19 @@ from goqueue.broker.sinks.promised import append_staged, stamp
 from goqueue.broker.sinks.stages import Stage
 from goqueue.broker.transactions.ends import undo_in_time
 from goqueue.broker.transactions.journal import TransactionJournal
-from goqueue.broker.transactions.leaders import calls
+from goqueue.broker.transactions.leaders import calls, journal_record
 from goqueue.broker.transactions.verbs import add_partitions, commit_with, take_over_id
 from goqueue.core.transactions.sinks import EpochCommitted
 from goqueue.log.partition_log import storage_error
-from goqueue.model.errors import Busy, EpochInterrupted, Fenced, GoQueueError, SinkFenced, Unavailable
+from goqueue.model.errors import (
+    Busy,
+    EpochInterrupted,
+    Fenced,
+    GoQueueError,
+    NoLeader,
+    SinkFenced,
+    Unavailable,
+)
 from goqueue.model.ids import TopicPartition
 from goqueue.model.names import transactional_id_of_sink
 from goqueue.model.settings import MiB
@@ -63,6 +71,7 @@ async def _commit(
         broker.partition(target)
     producer = None
     try:
+        _refuse_unled(broker, targets)
         init = InitProducer(transactional_id=transactional_id, timeout_ms=timeout_ms)
         producer = await take_over_id(broker, init)
         await add_partitions(
@@ -80,6 +89,13 @@ async def _commit(
         if isinstance(error, SinkFenced) or not isinstance(error, Busy | Fenced | Unavailable):
             raise
         raise EpochInterrupted(command.sink, command.epoch, str(error)) from error
+
+
+def _refuse_unled(broker: Broker, targets: Sequence[TopicPartition]) -> None:
+    """A partition that nobody leads would hold up readers of all others until it is led: nothing is begun."""
+    for target in targets:
+        if journal_record(broker, target).leader is None:
+            raise NoLeader(*target)
 
 
 def _noted(broker: Broker, journal: TransactionJournal, command: CommitEpoch) -> EpochCommitted:

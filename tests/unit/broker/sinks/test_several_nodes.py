@@ -22,7 +22,7 @@ from goqueue.broker.transactions.journal import TRANSACTIONS_TOPIC
 from goqueue.broker.transactions.verbs import init_transactional
 from goqueue.model.cluster import NodeId
 from goqueue.model.commands import ReadMessages
-from goqueue.model.errors import InvalidName, SinkFenced, SinkNotFound, StageNotFound
+from goqueue.model.errors import EpochInterrupted, InvalidName, SinkFenced, SinkNotFound, StageNotFound
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Lane, Message
 from goqueue.model.names import transactional_id_of_sink
@@ -266,6 +266,32 @@ def test_what_a_coordinator_has_copied_when_it_dies_is_undone_and_the_epoch_come
         assert await rows(world) == ["beside"], "nobody waits behind what was undone"
         await driver.commit("a")
         assert await rows(world) == ["1", "2", "3", "beside"]
+
+    several(story)
+
+
+def test_nothing_is_copied_while_a_partition_has_no_leader() -> None:
+    async def story(world: Several) -> None:
+        await world.create(partitions=PARTITIONS)
+        driver = await Driver(world).begin()
+        await driver.stage("a", "1", "2", "3")
+        lost = next(
+            name
+            for number in range(PARTITIONS)
+            if (name := world.leader(ORDERS, number)) not in (None, coordinator(world))
+        )
+        assert lost is not None
+        world.kill(lost)
+        await world.until(lambda: None in {world.leader(ORDERS, number) for number in range(PARTITIONS)})
+        with pytest.raises(EpochInterrupted):
+            await driver.commit("a")
+        for node in world.nodes.values():
+            here = [one for one in node.broker.topics[ORDERS].partitions if one.is_here]
+            assert [one.log.end_offset for one in here] == [0] * len(here)
+        world.start(lost)
+        await world.until(lambda: None not in {world.leader(ORDERS, number) for number in range(PARTITIONS)})
+        await driver.commit("a")
+        assert await rows(world) == ["1", "2", "3"]
 
     several(story)
 
