@@ -13,6 +13,7 @@ from goqueue.core.cluster.moves import finish_move, is_moving
 from goqueue.core.cluster.replica import Replica
 from goqueue.core.cluster.rules import ALL_RULES
 from goqueue.model.cluster import PartitionRecord
+from goqueue.testing.whole import cluster_simulation
 from goqueue.testing.whole.cluster_simulation import simulate_cluster
 from goqueue.testing.whole.partition_history import Violation
 
@@ -56,3 +57,11 @@ def test_folders_that_stay_though_nobody_wants_them_are_found(
     with pytest.raises(Violation, match="folders stay"):
         for seed in range(1, 40):
             simulate_cluster(seed, 150)
+
+
+def test_clocks_that_are_an_hour_off_break_no_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only delayed messages and timestamps go by them: these are as late, or early, as the clock."""
+    hour_ms = 3_600_000
+    monkeypatch.setattr(cluster_simulation, "SKEWS_MS", (-hour_ms, 0, hour_ms))
+    for seed in range(1, 8):
+        simulate_cluster(seed, 150)

@@ -83,6 +83,10 @@ class NodeRecord:
     http: str = ""
     kafka_listeners: Mapping[str, str] = field(default_factory=dict)
     """Where each of its listeners for Kafka's clients is reached, by name, where it has several."""
+    secret_mark: str = ""
+    """By this others see whether it knows the same secret; empty: it does not say."""
+    told_ms: int = 0
+    """Its wall clock when it wrote this; 0: it does not say."""
 
     def kafka_at(self, listener: str) -> str:
         """Where clients of a listener reach it; empty: not at all."""

@@ -5,6 +5,7 @@ door are made; how a broker is one of several is wired in `broker/member`.
 """
 
 import asyncio
+import hashlib
 import secrets
 import socket
 from collections.abc import AsyncIterator, Sequence
@@ -61,6 +62,14 @@ async def joined_cluster(config: NodeConfig, disk: Disk, threads: Threads) -> As
             await node.close()
     finally:
         await store.close()
+
+
+def secret_mark(secret: str, cluster_id: str) -> str:
+    """The same for nodes with the same secret, and of no use to whoever wants to know that.
+
+    It takes some 50 ms to make, so that nobody who reads it tries out all words there are.
+    """
+    return hashlib.scrypt(secret.encode(), salt=cluster_id.encode(), n=2**14, r=8, p=1, dklen=16).hex()
 
 
 class ClusterNode:
@@ -122,6 +131,7 @@ class ClusterNode:
             kafka=next(iter(listeners.values()), ""),
             http=str(self._config.http_advertised or http),
             kafka_listeners=listeners if len(listeners) > 1 else {},
+            secret_mark=secret_mark(self._config.secret, self._me.cluster_id),
         )
         await self._member.enter(record)
         return peer_door

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from goqueue.broker.cluster.identity import Identity
 from goqueue.broker.cluster.joining import TRIES_MAX, wait_until_gone
-from goqueue.core.cluster.values import decode_node, encode, node_key
+from goqueue.core.cluster.values import NODES, decode_node, encode, node_key
 from goqueue.model.cluster import Incarnation, NodeRecord, NodeState
 from goqueue.model.errors import CannotJoin, GoQueueError, Outdated, StoreUnreachable, Unknown
 from goqueue.model.ports import Session, Store
@@ -22,11 +22,20 @@ _PAUSE_S = 0.5
 
 
 class Membership:
-    def __init__(self, store: Store, me: Identity, record: NodeRecord, *, session_ms: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        me: Identity,
+        record: NodeRecord,
+        *,
+        session_ms: int,
+        wall_ms: Callable[[], int] = lambda: 0,
+    ) -> None:
         self._store = store
         self.me = me
         self._record = record
         self._session_ms = session_ms
+        self._wall_ms = wall_ms
         self._key = node_key(me.node_id)
         self._revision = 0
         self.session: Session
@@ -46,7 +55,9 @@ class Membership:
                 await self._end_earlier_life()
                 session = await self._store.open_session(self._session_ms)
                 try:
-                    self._revision = await session.hold(self._key, encode(self._record))
+                    record = replace(self._record, told_ms=self._wall_ms())
+                    self._revision = await session.hold(self._key, encode(record))
+                    await self._check_secret()
                 except GoQueueError:
                     await session.close()
                     raise
@@ -67,7 +78,7 @@ class Membership:
             session = self.session
             if session.is_lost:
                 return  # whoever keeps it registers anew, and says so then
-            told = encode(replace(self._record, incarnation=self.incarnation))
+            told = encode(replace(self._record, incarnation=self.incarnation, told_ms=self._wall_ms()))
             try:
                 revision = await session.hold(self._key, told, self._revision)
                 if session is self.session:
@@ -98,6 +109,21 @@ class Membership:
     async def close(self) -> None:
         """Be gone for the others, at once if the store answers."""
         await self.session.close()
+
+    async def _check_secret(self) -> None:
+        """Refuse to be one of several who would all refuse this node: it would be believed to hold copies.
+
+        Of two who come at the same time with different ones, the first stays.
+        """
+        mine = self._record.secret_mark
+        for key, item in (await self._store.load(NODES)).items.items() if mine else ():
+            other = decode_node(item.value)
+            came = other.incarnation or item.revision
+            if other.secret_mark not in ("", mine) and came < self._revision:
+                raise CannotJoin(
+                    f"node {key.removeprefix(NODES)} has another secret; GOQUEUE_CLUSTER_SECRET must be the "
+                    "same for all nodes (to change it, stop all of them first)"
+                )
 
     async def _end_earlier_life(self) -> None:
         """Whoever has this folder's lock and finds its record there left it in an earlier life."""

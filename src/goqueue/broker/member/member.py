@@ -16,6 +16,7 @@ from goqueue.broker.cluster.joining import become_member, identify, leave
 from goqueue.broker.cluster.membership import Membership
 from goqueue.broker.cluster.node_store import NodeStore
 from goqueue.broker.forwarding.forwarding import Forwarding
+from goqueue.broker.member.clocks import Clocks
 from goqueue.broker.member.peers import Knock, MemberPeers
 from goqueue.broker.opening import end_start
 from goqueue.broker.remote.remotes import Remotes
@@ -102,7 +103,9 @@ class Member:
     async def enter(self, record: NodeRecord) -> None:
         """Be known as alive, take part in deciding, and be ready. Raises CannotJoin, StoreUnreachable."""
         broker = self._broker
-        membership = Membership(self._store, self._me, record, session_ms=self._session_ms)
+        membership = Membership(
+            self._store, self._me, record, session_ms=self._session_ms, wall_ms=broker.clock.wall_ms
+        )
         controlling = Controlling(
             NodeStore(self._store, self._me.node_id),
             broker.metadata,
@@ -126,6 +129,7 @@ class Member:
         for work in (membership.keep(), controlling.run(), self._holding.follow(), remotes.follow()):
             self._begin(work)
         broker.agreement.listeners.append(lambda: share_rates(broker))
+        broker.agreement.listeners.append(Clocks(broker.metadata, broker.clock, self._me.node_id).look)
         broker.forwarding, broker.remotes, broker.rounds = forwarding, remotes, rounds
         self._begin(self._registry.follow())
         self._begin(look_for_hanging(broker))

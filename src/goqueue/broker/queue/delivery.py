@@ -16,7 +16,7 @@ from goqueue.core.delivery.retries import RetryPolicy, expire
 from goqueue.core.delivery.runs import Run, Runs, count_of, runs_of
 from goqueue.model.commands import BatchesRead, PartitionRead, PartitionReadFailed, Read
 from goqueue.model.delivery import DEAD_LETTER_SUFFIX, PassedRun
-from goqueue.model.errors import Corrupt, GoQueueError, OffsetOutOfRange
+from goqueue.model.errors import Corrupt, GoQueueError, OffsetNotAvailable, OffsetOutOfRange
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.settings import MiB, TopicSettings
 from goqueue.records.layout import read_header
@@ -171,6 +171,8 @@ async def scan(broker: Broker, journal: GroupJournal, delivery: Delivery, wanted
             continue  # somebody else has looked here meanwhile, or the group has moved
         if isinstance(outcome, PartitionReadFailed):
             error = outcome.error
+            if isinstance(error, Corrupt) and may_others_have(broker, delivery.source):
+                error = OffsetNotAvailable(*delivery.source)
             if isinstance(error, OffsetOutOfRange) and first < outcome.start_offset:
                 pass_start(broker, journal, delivery)
                 continue
@@ -192,6 +194,17 @@ async def scan(broker: Broker, journal: GroupJournal, delivery: Delivery, wanted
             delivery.learn(*run)
         delivery.shelf.scan_offset = max(delivery.shelf.scan_offset, outcome.end_offset)
     return batches
+
+
+def may_others_have(broker: Broker, source: TopicPartition) -> bool:
+    """Whether what cannot be read in one copy may be whole in another, which is read in a moment.
+
+    Nothing is passed over then: it would never come to the group, though nobody has lost it.
+    """
+    if not broker.is_one_of_several or source.topic not in broker.metadata.topics:
+        return False
+    record = broker.metadata.record(broker.metadata.topics[source.topic], source.partition)
+    return len({*record.isr, *record.elr}) > 1
 
 
 def damaged(broker: Broker, first: int, end: int, error: GoQueueError) -> PassedRun:

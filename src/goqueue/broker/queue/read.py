@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.queue.delivery import StoredBatch, damaged, stored_batches
+from goqueue.broker.queue.delivery import StoredBatch, damaged, may_others_have, stored_batches
 from goqueue.broker.read.cache import OpenedBatch
 from goqueue.broker.read.large_batches import open_large, place_of
 from goqueue.broker.read.read import read, visible
@@ -160,6 +160,8 @@ async def batches_from(broker: Broker, source: TopicPartition, offset: int) -> t
         if isinstance(outcome.error, OffsetOutOfRange) and offset < outcome.start_offset:
             return [], outcome.start_offset
         if broker.is_one_of_several and isinstance(outcome.error, OffsetOutOfRange):
+            raise OffsetNotAvailable(*source)
+        if isinstance(outcome.error, Corrupt) and may_others_have(broker, source):
             raise OffsetNotAvailable(*source)
         raise outcome.error
     if outcome.end_offset <= offset:

@@ -142,6 +142,48 @@ def test_of_two_nodes_with_one_id_the_second_is_refused() -> None:
     run(walk())
 
 
+def test_a_node_with_another_secret_is_refused_and_is_believed_to_hold_nothing() -> None:
+    """Others would not talk to it, and yet count on the copies that are placed on it."""
+
+    async def walk() -> None:
+        world = World()
+        first = world.node("a")
+        await first.join(secret_mark="known")
+        for mark in ("guessed", "of no secret"):
+            with pytest.raises(CannotJoin, match="node a has another secret; GOQUEUE_CLUSTER_SECRET"):
+                await world.node("b").join(secret_mark=mark)
+        assert (await world.alive()).keys() == {"a"}
+        await world.node("c").join(secret_mark="known")
+        await world.node("old").join()  # of a version that does not say
+
+    run(walk())
+
+
+def test_of_two_nodes_that_come_at_once_with_two_secrets_the_first_stays() -> None:
+    async def walk() -> None:
+        world = World()
+        one, other = world.node("a"), world.node("b")
+        ends = await asyncio.gather(
+            one.join(secret_mark="one"), other.join(secret_mark="two"), return_exceptions=True
+        )
+        assert sorted(isinstance(end, CannotJoin) for end in ends) == [False, True]
+        assert len(await world.alive()) == 1
+
+    run(walk())
+
+
+def test_a_secret_is_changed_when_all_nodes_are_stopped() -> None:
+    async def walk() -> None:
+        world, disk = World(), new_disk()
+        node = world.node("a", disk)
+        await node.join(secret_mark="old")
+        await node.membership.close()
+        await world.node("a", disk).join(secret_mark="new")
+        assert (await world.alive())["a"].secret_mark == "new"
+
+    run(walk())
+
+
 def test_a_retired_node_does_not_come_back() -> None:
     async def walk() -> None:
         world, disk = World(), new_disk()

@@ -41,14 +41,16 @@ class Villager:
         self.controlling: Controlling
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def join(self, *, rack: str = "") -> Identity:
+    async def join(self, *, rack: str = "", secret_mark: str = "") -> Identity:
         threads = SimulatedThreads(Random(3))
         me = await identify(self._store, self.disk, threads, self.node, draw_id=self._ids)
         local = NodeStore(self._store, self.node)
         await become_member(
             self._store, me, rack=rack, patience_ms=SESSION_MS, forget_folder=local.forget_folder
         )
-        record = NodeRecord(folder_id=me.folder_id, rack=rack, peer=f"{self.node}:7000")
+        record = NodeRecord(
+            folder_id=me.folder_id, rack=rack, peer=f"{self.node}:7000", secret_mark=secret_mark
+        )
         self.membership = Membership(self._store, me, record, session_ms=SESSION_MS)
         await self.membership.register()
         return me
