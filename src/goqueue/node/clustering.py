@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import secrets
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from random import SystemRandom
 
@@ -17,6 +17,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.cluster.identity import Identity
 from goqueue.broker.cluster.node_store import NodeStore
 from goqueue.broker.forwarding.table import PASSED_ON
+from goqueue.broker.member.adopting import adopt
 from goqueue.broker.member.member import Member, join
 from goqueue.edge.peer.calls import CallCodec
 from goqueue.edge.peer.config import PeerConfig
@@ -34,14 +35,28 @@ from goqueue.node.etcd.store import EtcdStore
 
 
 @asynccontextmanager
-async def joined_cluster(config: NodeConfig, disk: Disk, threads: Threads) -> AsyncIterator["ClusterNode"]:
-    """Join the cluster that the settings name, as far as it can be joined without a broker."""
+async def joined_cluster(
+    config: NodeConfig, disk: Disk, threads: Threads, *, open_alone: Callable[[], Awaitable[Broker]]
+) -> AsyncIterator["ClusterNode"]:
+    """Join the cluster that the settings name, as far as it can be joined without a broker.
+
+    `open_alone` opens the folder of a node that was alone, which may be adopted.
+    """
     cluster = config.cluster
     assert cluster is not None
     endpoints = [str(address) for address in cluster.etcd]
     store = EtcdStore(endpoints, root=f"/goqueue/{cluster.name}/", chance=SystemRandom())
     try:
         try:
+            if cluster.adopts:
+                await adopt(
+                    store,
+                    disk,
+                    threads,
+                    NodeId(config.broker.node_id),
+                    open_alone=open_alone,
+                    draw_id=_draw_id,
+                )
             me = await join(
                 store,
                 disk,
@@ -49,7 +64,7 @@ async def joined_cluster(config: NodeConfig, disk: Disk, threads: Threads) -> As
                 NodeId(config.broker.node_id),
                 rack=cluster.rack,
                 session_ms=cluster.session_ms,
-                draw_id=lambda: secrets.token_urlsafe(16),
+                draw_id=_draw_id,
             )
         except StoreUnreachable as error:
             raise CannotJoin(
@@ -70,6 +85,10 @@ def secret_mark(secret: str, cluster_id: str) -> str:
     It takes some 50 ms to make, so that nobody who reads it tries out all words there are.
     """
     return hashlib.scrypt(secret.encode(), salt=cluster_id.encode(), n=2**14, r=8, p=1, dklen=16).hex()
+
+
+def _draw_id() -> str:
+    return secrets.token_urlsafe(16)
 
 
 class ClusterNode:

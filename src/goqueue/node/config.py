@@ -54,6 +54,8 @@ class ClusterConfig:
     quorum: int
     secret: str
     replica_lag_ms: int
+    adopts: bool = False
+    """The folder of a node that was alone becomes that of the cluster's first node."""
     tls: TlsWish | None = None
     """None: nodes talk to each other in the clear."""
 
@@ -364,6 +366,7 @@ def _cluster(reader: _Reader, others: Sequence[Address]) -> ClusterConfig | None
         quorum=reader(table.CLUSTER_QUORUM),
         secret=reader(table.CLUSTER_SECRET),
         replica_lag_ms=reader(table.CLUSTER_REPLICA_LAG_MS),
+        adopts=reader(table.CLUSTER_ADOPT),
         tls=read_tls(
             reader,
             table.CLUSTER_TLS,

@@ -632,6 +632,13 @@ CLUSTER_ENABLED: Setting[bool] = Setting(
     read=switch,
     help="Whether this node is one of several. The other settings of a cluster mean nothing without it.",
 )
+CLUSTER_ADOPT: Setting[bool] = Setting(
+    name="CLUSTER_ADOPT",
+    default="false",
+    read=switch,
+    help="Whether the data folder of a node that was alone becomes that of the first node of a cluster, with "
+    "all it holds. It does so once, and cannot be undone; without it such a folder is refused.",
+)
 CLUSTER_ETCD: Setting[tuple[Address, ...]] = Setting(
     name="CLUSTER_ETCD",
     default="127.0.0.1:2379",
@@ -888,6 +895,7 @@ SETTINGS: tuple[Setting[object], ...] = (
     WORKSHOP_WAIT_MS,
     WORKSHOP_IDLE_MS,
     CLUSTER_ENABLED,
+    CLUSTER_ADOPT,
     CLUSTER_ETCD,
     CLUSTER_NAME,
     PEER_LISTENER,

@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 import uvloop
@@ -63,7 +64,9 @@ async def _serve(config: NodeConfig) -> None:
         if config.cluster is not None:
             from goqueue.node.clustering import joined_cluster
 
-            cluster = await stack.enter_async_context(joined_cluster(config, disk, threads))
+            open_alone = partial(_opened_alone, config, disk, threads)
+            joining = joined_cluster(config, disk, threads, open_alone=open_alone)
+            cluster = await stack.enter_async_context(joining)
         await _serve_folder(config, stop, disk, threads, cluster)
 
 
@@ -129,6 +132,11 @@ async def _stop_or_failure(stop: asyncio.Event, broker: Broker) -> GoQueueError 
     broker.failure.add_done_callback(lambda _: stop.set())
     await stop.wait()
     return broker.failure.result() if broker.failure.done() else None
+
+
+async def _opened_alone(config: NodeConfig, disk: Disk, threads: Threads) -> Broker:
+    """The folder as that of one node, which takes nothing in: no door is opened."""
+    return await _opened_broker(config, disk, threads, WorkshopProcesses(config.workshop, threads), None)
 
 
 async def _opened_broker(

@@ -34,7 +34,8 @@ async def identify(
     if await threads.run(is_used, disk):
         raise CannotJoin(
             "the data folder holds what a node that was alone has stored; give the node of a cluster a "
-            "folder of its own (GOQUEUE_BROKER_DATADIR)"
+            "folder of its own (GOQUEUE_BROKER_DATADIR), or let a new cluster begin with this one "
+            "(GOQUEUE_CLUSTER_ADOPT=true)"
         )
     cluster_id = await _cluster_id(store) or await _form_cluster(store, draw_id())
     identity = Identity(cluster_id=cluster_id, node_id=node_id, folder_id=draw_id())

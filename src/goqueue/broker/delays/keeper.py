@@ -180,6 +180,13 @@ class DelayKeeper:
             self._broker.keep(task)
             self._tasks.append(task)
 
+    async def rest(self) -> None:
+        """Deliver nothing any more."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
     async def close(self) -> None:
         """Spare the next start from reading back entries, and from looking for deliveries."""
         if self._broker.is_one_of_several:

@@ -243,7 +243,10 @@ def _events(
             return (Extended(delivery.number, lease.number, tuple(runs), 2 * PLEDGED_MS),)
         case Action.EXTEND:
             until_ms = now_ms + command.visibility_ms
-            free = runs_of([at for first, end in runs for at in range(first, end) if not _waits(lease, at)])
+            free = runs
+            if lease.later or lease.until_ms >= PLEDGED_MS:
+                offsets = (offset for first, end in runs for offset in range(first, end))
+                free = runs_of([offset for offset in offsets if not _waits(lease, offset)])
             return (Extended(delivery.number, lease.number, tuple(free), until_ms),) if free else ()
         case Action.NACK:
             story = Story(Reason.MAX_RETRIES_EXCEEDED, lease.consumer, command.reason, now_ms)
