@@ -141,11 +141,12 @@ class KeepStage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchStage:
-    """The same node, or another that coordinates the sink by now, asks for such a copy."""
+    """The same node, or another that coordinates the sink by now, asks for such a copy, if it is the last."""
 
     sink: str
     epoch: int
     stage_id: str
+    checksum: int
 
     @property
     def place(self) -> Place:

@@ -1,17 +1,18 @@
 """Stages of several nodes: each is kept by the sink's coordinator and by replicas of its journal.
 
 One of these coordinates the sink when the first is gone, and has the stage then, or asks the others for it.
-A stage is written once under a name of its own: copies never differ. One that is lost all the same costs a
-run of its epoch and nothing else, since nothing of it is in the log.
+The journal has the checksum of what was staged last under a name: a copy that differs is an old one, and
+counts as none. A stage that is lost all the same costs a run of its epoch and nothing else, since nothing of
+it is in the log.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Iterable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.sinks.stages import Stage, StageName, stage_of
+from goqueue.broker.sinks.stages import Stage, StageName, checksum_of, stage_of
 from goqueue.broker.transactions.journal import TransactionJournal
 from goqueue.broker.transactions.leaders import calls, journal_record
 from goqueue.log.partition_log import storage_error
@@ -23,6 +24,13 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 COPIES_MIN = 2
 """So many nodes have a stage when it is answered, if so many are in sync; the others get it all the same."""
+
+
+class Checked(NamedTuple):
+    """A stage, and the checksum that its entries must have when they are read."""
+
+    stage: Stage
+    checksum: int
 
 
 async def keep_copies(
@@ -66,36 +74,42 @@ def _begin_asking(
     return task
 
 
-async def all_here(broker: Broker, journal: TransactionJournal, command: CommitEpoch) -> list[Stage]:
+async def all_here(broker: Broker, journal: TransactionJournal, command: CommitEpoch) -> list[Checked]:
     """The stages of an epoch, in the order given, on this node's disk and sound.
 
     Raises StageNotFound when no node has one, and EpochInterrupted when that cannot be told now.
     """
     stages = []
-    for stage_id in dict.fromkeys(command.stage_ids):
+    for stage_id, checksum in journal.sinks.kept(command.sink, command.epoch, command.stage_ids).items():
         name = StageName(command.sink, command.epoch, stage_id)
-        stages.append(await _sound(broker, name) or await _fetched(broker, journal, name))
+        stage = await _sound(broker, name, checksum) or await _fetched(broker, journal, name, checksum)
+        stages.append(Checked(stage, checksum))
     return stages
 
 
-async def _sound(broker: Broker, name: StageName) -> Stage | None:
-    """A stage that is here and undamaged."""
+async def _sound(broker: Broker, name: StageName, checksum: int) -> Stage | None:
+    """A stage that is here and undamaged, and no older one of its name."""
     known = broker.sinks.stages
+
+    def read_checksum(stage: Stage) -> int:
+        return checksum_of(known.read(stage))
+
     for stage in known.existing(name.sink, name.epoch, [name.stage_id]):
         try:
-            await _on_disk(broker.threads.run(known.check, [stage]), name)
+            found = await _on_disk(broker.threads.run(read_checksum, stage), name)
         except Corrupt as error:
             log.error("stage_damaged path=%s reason=%s", name.path, error)
             known.forget([stage])
             continue
-        return stage
+        if found == checksum:
+            return stage
     return None
 
 
-async def _fetched(broker: Broker, journal: TransactionJournal, name: StageName) -> Stage:
+async def _fetched(broker: Broker, journal: TransactionJournal, name: StageName, checksum: int) -> Stage:
     """A stage that another node has, kept here too from now on."""
     replicas = journal_record(broker, journal.partition.source).replicas
-    asked = FetchStage(sink=name.sink, epoch=name.epoch, stage_id=name.stage_id)
+    asked = FetchStage(sink=name.sink, epoch=name.epoch, stage_id=name.stage_id, checksum=checksum)
     silent = set(replicas) - broker.metadata.nodes.keys()
     for node in broker.metadata.nodes.keys() - {NodeId(broker.config.node_id)}:
         try:
@@ -132,7 +146,7 @@ async def keep_stage(broker: Broker, command: KeepStage) -> None:
 
 async def fetch_stage(broker: Broker, command: FetchStage) -> StageFound | None:
     """At the others: a copy, if there is a sound one."""
-    stage = await _sound(broker, StageName(command.sink, command.epoch, command.stage_id))
+    stage = await _sound(broker, StageName(command.sink, command.epoch, command.stage_id), command.checksum)
     if stage is None:
         return None
     entries = await _on_disk(broker.threads.run(broker.sinks.stages.read, stage), stage.name)

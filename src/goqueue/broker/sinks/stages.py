@@ -122,7 +122,7 @@ class Stages:
         self._disk.make_folder(folder)
         path = f"{folder}/{next(self._drafts)}{_DRAFT_SUFFIX}"
         head = _HEAD.pack(_MAGIC, 0, stage.created_ms, len(entries))[_CHECKED_FROM:]
-        checksum = _checksum(entries, crc32c(head))
+        checksum = checksum_of(entries, crc32c(head))
         file = self._disk.open(path)
         try:
             buffers: list[Buffer] = [_HEAD.pack(_MAGIC, checksum, stage.created_ms, len(entries)), entries]
@@ -202,7 +202,7 @@ class Stages:
             raise Corrupt(f"{name.path} is cut short")
         magic, checksum, created_ms, size = _HEAD.unpack_from(data)
         entries = data[_HEAD.size :]
-        if magic != _MAGIC or size != len(entries) or _checksum(data[_CHECKED_FROM:]) != checksum:
+        if magic != _MAGIC or size != len(entries) or checksum_of(data[_CHECKED_FROM:]) != checksum:
             raise Corrupt(f"{name.path} does not match its checksum")
         return created_ms, entries
 
@@ -234,7 +234,8 @@ def _parse(sink: str, file_name: str) -> StageName | None:
     return StageName(sink, int(epoch), stage_id)
 
 
-def _checksum(data: memoryview, checksum: int = 0) -> int:
+def checksum_of(data: memoryview, checksum: int = 0) -> int:
+    """CRC-32C, in pieces."""
     for position in range(0, len(data), _READ_BYTES):
         checksum = crc32c(data[position : position + _READ_BYTES], checksum)
     return checksum

@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import Sequence
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.sinks.copies import all_here, drop_everywhere
+from goqueue.broker.sinks.copies import Checked, all_here, drop_everywhere
 from goqueue.broker.sinks.homes import journal_of
 from goqueue.broker.sinks.promised import append_staged, stamp
-from goqueue.broker.sinks.stages import Stage
+from goqueue.broker.sinks.stages import Stage, checksum_of
 from goqueue.broker.transactions.ends import undo_in_time
 from goqueue.broker.transactions.journal import TransactionJournal
 from goqueue.broker.transactions.leaders import calls, journal_record
@@ -58,15 +58,15 @@ async def commit_transacted(broker: Broker, command: CommitEpoch) -> EpochEnded:
     else:
         await journal.submit(_noted(broker, journal, command))
     await drop_everywhere(broker, DropStages(sink=name, until_epoch=epoch))
-    return EpochEnded(is_duplicate=False, messages=sum(stage.messages for stage in stages))
+    return EpochEnded(is_duplicate=False, messages=sum(one.stage.messages for one in stages))
 
 
 async def _commit(
-    broker: Broker, journal: TransactionJournal, command: CommitEpoch, stages: Sequence[Stage]
+    broker: Broker, journal: TransactionJournal, command: CommitEpoch, stages: Sequence[Checked]
 ) -> None:
     transactional_id = transactional_id_of_sink(command.sink)
     timeout_ms = broker.config.transactions.timeout_ms_max
-    targets = list(dict.fromkeys(target for stage in stages for target in stage.counts))
+    targets = list(dict.fromkeys(target for one in stages for target in one.stage.counts))
     for target in targets:
         broker.partition(target)
     producer = None
@@ -109,21 +109,23 @@ def _noted(broker: Broker, journal: TransactionJournal, command: CommitEpoch) ->
 async def _copy(
     broker: Broker,
     journal: TransactionJournal,
-    stages: Sequence[Stage],
+    stages: Sequence[Checked],
     transactional_id: str,
     producer: ProducerEpoch,
 ) -> None:
     """Have leaders take all that was staged, a stage at a time; returns when it is committed."""
     next_sequences: dict[TopicPartition, int] = {}
 
-    def read(stage: Stage) -> list[memoryview]:
+    def read(stage: Stage, checksum: int) -> list[memoryview]:
         entries = broker.sinks.stages.read(stage)
+        if checksum_of(entries) != checksum:
+            raise EpochInterrupted(stage.name.sink, stage.name.epoch, f"{stage.name.path} has changed")
         stamp(read_entries(entries), producer, next_sequences, is_transactional=True)
         return pieces_of(entries, PIECE_BYTES)
 
-    for stage in stages:
+    for stage, checksum in stages:
         try:
-            pieces = await broker.threads.run(read, stage)
+            pieces = await broker.threads.run(read, stage, checksum)
         except OSError as error:
             raise storage_error(error, f"read of {stage.name.path}") from error
         for piece in pieces:

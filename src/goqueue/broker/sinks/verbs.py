@@ -7,14 +7,14 @@ from contextlib import suppress
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.producers import init_producer
-from goqueue.broker.sinks.copies import drop, drop_everywhere, drop_stages, keep_copies
+from goqueue.broker.sinks.copies import drop, drop_everywhere, keep, keep_copies
 from goqueue.broker.sinks.epochs import finish_epoch, forget
 from goqueue.broker.sinks.homes import journal_of
-from goqueue.broker.sinks.stages import Stage, StageName, stage_of
+from goqueue.broker.sinks.stages import Stage, StageName, checksum_of, stage_of
 from goqueue.broker.sinks.transacted import commit_transacted
 from goqueue.broker.transactions.journal import TransactionJournal
 from goqueue.broker.write.append_entries import check_entries
-from goqueue.core.transactions.sinks import PartitionCount
+from goqueue.core.transactions.sinks import PartitionCount, StageKept
 from goqueue.log.partition_log import storage_error
 from goqueue.model.errors import Corrupt, ShuttingDown
 from goqueue.model.ids import NO_PRODUCER, TopicPartition
@@ -79,12 +79,31 @@ async def stage(broker: Broker, command: StageBatches) -> Staged:
     staged = stage_of(name, broker.clock.wall_ms(), command.entries)
     if broker.is_one_of_several:
         await keep_copies(broker, journal, staged, command.entries)
+        change = _keep_stage(broker, command, name, staged.created_ms)
+        await broker.carry_out(change, broker.sinks.lock(command.sink))
+        return Staged(staged.messages, staged.size_bytes)
     try:
         draft = await broker.threads.run(broker.sinks.stages.draft, staged, command.entries)
     except OSError as error:
         raise storage_error(error, f"stage of sink {command.sink}") from error
     await broker.carry_out(_note_stage(broker, command, staged, draft), broker.sinks.lock(command.sink))
     return Staged(staged.messages, staged.size_bytes)
+
+
+async def _keep_stage(broker: Broker, command: StageBatches, name: StageName, created_ms: int) -> None:
+    """One of several nodes: keep a stage here, too, and note that it is the last of its name."""
+    if (
+        journal_of(broker, command.sink)
+        .sinks.held_by(command.sink, command.generation)
+        .is_decided(command.epoch)
+    ):
+        return
+    await keep(broker, name, created_ms, command.entries)
+    checksum = await broker.threads.run(checksum_of, command.entries)
+    journal = journal_of(broker, command.sink)
+    sink = journal.sinks.held_by(command.sink, command.generation)
+    if not sink.is_decided(command.epoch):
+        await journal.submit(StageKept(command.sink, command.epoch, command.stage_id, checksum))
 
 
 async def _note_stage(broker: Broker, command: StageBatches, staged: Stage, draft: str) -> None:
@@ -143,15 +162,17 @@ async def abort_stages(broker: Broker, command: AbortStages) -> int:
 
 
 async def _abort_stages(broker: Broker, command: AbortStages) -> int:
-    sink = journal_of(broker, command.sink).sinks.held_by(command.sink, command.generation)
-    if sink.is_decided(command.epoch):
+    journal = journal_of(broker, command.sink)
+    if journal.sinks.held_by(command.sink, command.generation).is_decided(command.epoch):
         return 0
-    stages = broker.sinks.stages.existing(command.sink, command.epoch, command.stage_ids)
-    dropped = DropStages(sink=command.sink, epoch=command.epoch, stage_ids=command.stage_ids)
     if broker.is_one_of_several:
-        await drop_everywhere(broker, dropped)
-    else:
-        await drop_stages(broker, dropped)
+        dropped = journal.sinks.drop(command.sink, command.epoch, command.stage_ids)
+        await journal.submit(dropped)
+        gone = DropStages(sink=command.sink, epoch=command.epoch, stage_ids=dropped.stages)
+        await drop_everywhere(broker, gone)
+        return len(dropped.stages)
+    stages = broker.sinks.stages.existing(command.sink, command.epoch, command.stage_ids)
+    await drop(broker, stages)
     return len(stages)
 
 

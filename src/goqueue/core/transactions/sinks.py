@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
-from goqueue.model.errors import SinkFenced, SinkNotFound, SinkOfAnother
+from goqueue.model.errors import SinkFenced, SinkNotFound, SinkOfAnother, StageNotFound
 from goqueue.model.ids import ProducerId, TopicName
 from goqueue.records.layout import SEQUENCE_MASK
 
@@ -75,6 +75,23 @@ class EpochCommitted:
 
 
 @dataclass(frozen=True, slots=True)
+class StageKept:
+    """With several nodes: what was staged last under a name. Copies that differ from it are old ones."""
+
+    sink: str
+    epoch: int
+    stage: str
+    checksum: int
+
+
+@dataclass(frozen=True, slots=True)
+class StagesDropped:
+    sink: str
+    epoch: int
+    stages: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SinkForgotten:
     sink: str
 
@@ -105,6 +122,8 @@ Event = (
     GenerationTaken
     | EpochPrepared
     | EpochCommitted
+    | StageKept
+    | StagesDropped
     | SinkForgotten
     | SequenceKept
     | GenerationsPassed
@@ -116,6 +135,8 @@ EVENT_TYPES: dict[str, type[Event]] = {
         GenerationTaken,
         EpochPrepared,
         EpochCommitted,
+        StageKept,
+        StagesDropped,
         SinkForgotten,
         SequenceKept,
         GenerationsPassed,
@@ -138,6 +159,8 @@ class Sink:
     runs: dict[str, int] = field(default_factory=dict)
     """The generations that named runs took, the newest last."""
     sequences: dict[tuple[UUID, int], int] = field(default_factory=dict)
+    stages: dict[tuple[int, str], int] = field(default_factory=dict)
+    """Checksums of what is staged, by epoch and name; one node has its files for that."""
 
     def is_decided(self, epoch: int) -> bool:
         """Whether it is settled for good what this epoch holds."""
@@ -207,6 +230,23 @@ class Sinks:
         assert epoch > sink.last_epoch, f"sink {name} has committed epoch {sink.last_epoch}"
         return EpochCommitted(name, epoch, now_ms)
 
+    def kept(self, name: str, epoch: int, stages: Iterable[str]) -> dict[str, int]:
+        """The checksums of stages, in the order given. Raises StageNotFound."""
+        known = self.sink(name).stages
+        found = {}
+        for stage in stages:
+            checksum = known.get((epoch, stage))
+            if checksum is None:
+                raise StageNotFound(name, epoch, stage)
+            found[stage] = checksum
+        return found
+
+    def drop(self, name: str, epoch: int, stages: Iterable[str]) -> StagesDropped:
+        """Stages that are not to be committed; those that are there."""
+        known = self.sink(name).stages
+        there = [stage for stage in dict.fromkeys(stages) if (epoch, stage) in known]
+        return StagesDropped(name, epoch, tuple(there))
+
     def forget(self, name: str) -> SinkForgotten:
         return SinkForgotten(self.sink(name).name)
 
@@ -229,6 +269,11 @@ class Sinks:
                 self.sinks[event.sink].prepared = event
             case EpochCommitted():
                 self._finish(self.sinks[event.sink], event)
+            case StageKept():
+                self.sinks[event.sink].stages[event.epoch, event.stage] = event.checksum
+            case StagesDropped():
+                for stage in event.stages:
+                    self.sinks[event.sink].stages.pop((event.epoch, stage), None)
             case SinkForgotten():
                 forgotten = self.sinks.pop(event.sink)
                 self._passed_generation = max(self._passed_generation, forgotten.generation)
@@ -245,6 +290,7 @@ class Sinks:
             sink.sequences[run.topic_id, run.partition] = end
         sink.prepared = None
         sink.last_epoch = event.epoch
+        sink.stages = {key: checksum for key, checksum in sink.stages.items() if key[0] > event.epoch}
         sink.used_ms = event.now_ms
 
     def whole_state(self) -> Iterable[Event]:
@@ -262,3 +308,5 @@ class Sinks:
             yield EpochCommitted(sink.name, sink.last_epoch, sink.used_ms)
             if sink.prepared is not None:
                 yield sink.prepared
+            for (epoch, stage), checksum in sink.stages.items():
+                yield StageKept(sink.name, epoch, stage, checksum)

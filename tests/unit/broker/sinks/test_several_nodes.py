@@ -7,7 +7,8 @@ import pytest
 
 from goqueue.broker.read.read import read_messages
 from goqueue.broker.sinks import transacted
-from goqueue.broker.sinks.copies import drop_stages
+from goqueue.broker.sinks.copies import drop_stages, keep
+from goqueue.broker.sinks.stages import StageName
 from goqueue.broker.sinks.verbs import (
     abort_stages,
     commit_epoch,
@@ -63,22 +64,26 @@ class Driver:
         return next(iter(self.world.nodes))
 
     async def stage(self, stage_id: str, *rows: str, epoch: int = 0, at: NodeId | None = None) -> None:
-        pieces = []
-        for number, row in enumerate(rows):
-            [(batch, _)] = encode([Message(row.encode())], now_ms=1)
-            pieces.append(encode_entry(TopicPartition(ORDERS, number % PARTITIONS), Lane.NORMAL, batch))
         command = StageBatches(
             sink=SINK,
             generation=self.generation,
             epoch=epoch,
             stage_id=stage_id,
-            entries=memoryview(bytearray(b"".join(pieces))),
+            entries=entries_of(*rows),
         )
         await self.world.run(at or self.any_node(), stage, command)
 
     async def commit(self, *stages: str, epoch: int = 0, at: NodeId | None = None) -> EpochEnded:
         command = CommitEpoch(sink=SINK, generation=self.generation, epoch=epoch, stage_ids=stages)
         return await self.world.run(at or self.any_node(), commit_epoch, command)
+
+
+def entries_of(*rows: str) -> memoryview:
+    pieces = []
+    for number, row in enumerate(rows):
+        [(batch, _)] = encode([Message(row.encode())], now_ms=1)
+        pieces.append(encode_entry(TopicPartition(ORDERS, number % PARTITIONS), Lane.NORMAL, batch))
+    return memoryview(bytearray(b"".join(pieces)))
 
 
 def coordinator(world: Several) -> NodeId:
@@ -194,6 +199,23 @@ def test_a_stage_that_is_damaged_here_is_fetched_as_well() -> None:
         await driver.commit("a")
 
         assert await rows(world) == ["1", "2"]
+
+    several(story)
+
+
+def test_a_copy_of_what_was_replaced_since_counts_as_none() -> None:
+    async def story(world: Several) -> None:
+        await world.create(partitions=PARTITIONS, copies=3)
+        driver = await Driver(world).begin()
+        await driver.stage("a", "new")
+        await world.until(lambda: len(holders(world)) == 3)
+        heir = await replaced(world, coordinator(world))
+        broker = world.nodes[heir].broker
+        await world.begin(heir, keep(broker, StageName(SINK, 0, "a"), 1, entries_of("old")))
+
+        await driver.commit("a")
+
+        assert await rows(world) == ["new"]
 
     several(story)
 
