@@ -28,7 +28,7 @@ from goqueue.model.topics import CreateTopic
 from goqueue.records.batch import encode
 from goqueue.records.entries import encode_entry
 from goqueue.testing.whole.cluster_node import ClusterNode
-from goqueue.testing.whole.cluster_simulation import NODES, ClusterSimulation
+from goqueue.testing.whole.cluster_simulation import ClusterSimulation
 from goqueue.testing.whole.cluster_transactions import read_whole
 from goqueue.testing.whole.partition_history import Violation, demand
 from goqueue.testing.world.machine import Tell, replayed
@@ -105,7 +105,7 @@ class SinksOfACluster(ClusterSimulation):
     async def _create_topic(self) -> None:
         await super()._create_topic()
         node = self._ready()[0]
-        command = CreateTopic(name=LAKE, partitions=PARTITIONS, replication=len(NODES), settings=SETTINGS)
+        command = CreateTopic(name=LAKE, partitions=PARTITIONS, replication=self.copies, settings=SETTINGS)
         while not all(LAKE in ready.broker.topics for ready in self._ready()):
             try:
                 await asyncio.wait_for(node.life.begin(create_topic(node.broker, command)), ANSWER_S)
