@@ -31,6 +31,11 @@ TRIES_MAX = 10
 """So often a step is decided on anew when others were quicker."""
 _PAUSE_S = 0.5
 
+_TOGETHER_S = 0.02
+"""Most changes are of records, and none of the business of who holds partitions or reads them from afar."""
+_TOGETHER_S_EACH = 10e-6
+"""For each partition, where they are very many: about five times as long as a look takes."""
+
 
 class Image(Protocol):
     """What somebody makes of a part of the store. Keys of others come by, too."""
@@ -62,6 +67,11 @@ class Agreement:
         self.on_tenants_changed: Callable[[], None] = lambda: None
         self.listeners: list[Callable[[], None]] = []
         """Called whenever the image has changed."""
+
+    @property
+    def together_s(self) -> float:
+        """What changes within this is looked at together, by those who then look at all partitions."""
+        return max(_TOGETHER_S, _TOGETHER_S_EACH * len(self._metadata.records))
 
     async def load(self) -> None:
         """Begin with what the store holds."""

@@ -39,8 +39,6 @@ READS_MAX = 32
 """Batches that are on their way to this node at once, each of a MiB or one batch."""
 _PAUSE_S = 0.1
 """Before a leader that could not tell is asked again: another may lead by then."""
-_TOGETHER_S = 0.02
-"""What changes within this is looked at together."""
 
 
 class Carrier(Protocol):
@@ -78,7 +76,7 @@ class Remotes:
         """Keep to what is agreed, for ever: who holds a partition, and is in sync."""
         while True:
             await self._changed.wait()
-            await asyncio.sleep(_TOGETHER_S)
+            await asyncio.sleep(self._broker.agreement.together_s)
             self._changed.clear()
             slices = Slices(self._broker.clock)
             for topic in tuple(self._broker.topics.values()):

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from goqueue.broker.replication.follower import Links, Receiver
+from goqueue.broker.replication.follower import Asking, Links, Receiver
 from goqueue.broker.replication.leader import Sender, Throttle
 from goqueue.broker.replication.records import Proposals, look_up
 from goqueue.broker.storage.cutting import Cutter
@@ -68,10 +68,8 @@ _NEWS_S = 0.005
 """A mark that has moved is told with the next frames, or at once; but not more often than this."""
 _PUSH_BYTES = 256 * KiB
 """What was written in a turn goes out at once when it is more than this: a follower takes it in pieces."""
-_LATER_S = 0.1
-"""A follower that was refused, or lost its leader, asks again after this."""
 _NO_ROOM_S = 1.0
-"""The same where its disk is full."""
+"""A follower whose disk is full, or whose log is to be dropped, asks again after this."""
 _HAND_OVER_MS = 60_000
 """A leader whose disk is full makes way for another, at most once in this time."""
 _NS_PER_MS = 1_000_000
@@ -106,6 +104,7 @@ class Surroundings:
     store: Store
     proposals: Proposals
     links: Links
+    asking: Asking
     sessions: Iterator[int]
     """Numbers that grow, none of which is used twice while the node runs."""
     heard: Heard
@@ -469,7 +468,7 @@ class Replicated:
         if receiver is self._receiver:
             self._receiver = None
             self._carry_out(self.machine.disconnected(receiver.stream.peer.node))
-            self._later("follow", _LATER_S, self._follow_anew)
+            self._around.asking.later(self._follow_anew)
 
     def _write(self, data: memoryview) -> None:
         """Store what the leader sent."""
@@ -479,7 +478,7 @@ class Replicated:
         except Corrupt as error:
             log.error("frames_refused partition=%s reason=%s", partition.source, error)
             self._drop_receiver()
-            self._later("follow", _LATER_S, self._follow_anew)
+            self._around.asking.later(self._follow_anew)
         except StorageFull:
             self._drop_receiver()
             self._later("follow", _NO_ROOM_S, self._follow_anew)
@@ -499,7 +498,8 @@ class Replicated:
             self._carry_out(self.machine.log_moved())
 
     def _follow_anew(self) -> None:
-        self._carry_out(self.machine.begin_session())
+        if not self._is_closed:
+            self._carry_out(self.machine.begin_session())
 
     # Effects.
 
@@ -543,7 +543,7 @@ class Replicated:
             case BeginAt(start_offset):
                 self._disk_work = self._begin(self._begin_at(start_offset))
             case FollowLater():
-                self._later("follow", _LATER_S, self._follow_anew)
+                self._around.asking.later(self._follow_anew)
 
     def _say(self, target: NodeId, message: object) -> None:
         if isinstance(message, Follow):

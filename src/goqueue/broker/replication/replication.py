@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterator
 from uuid import UUID
 
-from goqueue.broker.replication.follower import Links
+from goqueue.broker.replication.follower import Asking, Links
 from goqueue.broker.replication.leader import Throttle
 from goqueue.broker.replication.records import Proposals
 from goqueue.broker.replication.replicated import Heard, NoRoles, Replicated, Roles, Surroundings
@@ -50,7 +50,8 @@ class Replication:
     ) -> None:
         self._me = me
         self._store = store
-        self._links = Links(peers)
+        self._links = Links(peers, clock)
+        self._asking = Asking(clock)
         self._proposals = Proposals(store)
         self._around = Surroundings(
             clock=clock,
@@ -60,6 +61,7 @@ class Replication:
             store=store,
             proposals=self._proposals,
             links=self._links,
+            asking=self._asking,
             sessions=itertools.count(1),
             heard=Heard(),
             lag_max_ms=lag_max_ms,
@@ -166,6 +168,7 @@ class Replication:
         for task in self._tasks:
             task.cancel()
         self._proposals.close()
+        self._asking.close()
 
     async def drain(self) -> None:
         """Closed, and the disk is at rest."""

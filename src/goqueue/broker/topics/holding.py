@@ -25,8 +25,6 @@ from goqueue.model.ports import Store
 
 log = logging.getLogger(__name__)
 _PAUSE_S = 1.0
-_TOGETHER_S = 0.02
-"""What changes within this is looked at together: most changes are of records, and none of our business."""
 
 
 class Replicas(Protocol):
@@ -89,7 +87,7 @@ class Holding:
                 await asyncio.sleep(_PAUSE_S)
                 self._changed.set()
             await self._changed.wait()
-            await asyncio.sleep(_TOGETHER_S)
+            await asyncio.sleep(self._broker.agreement.together_s)
 
     async def _sweep(self) -> None:
         """Remove the folders of replicas that have moved away, or whose topic was deleted."""

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from goqueue.broker.topics.verbs import create_topic
+from goqueue.core.cluster.members import placeable
 from goqueue.core.cluster.values import node_key
 from goqueue.model.cluster import NodeId
 from goqueue.model.ids import TopicName
@@ -44,7 +45,7 @@ def test_a_node_that_registers_anew_takes_its_partitions_in_bit_by_bit() -> None
             chance=Random(4),
         )
         node.start()
-        await until(lambda: node.is_ready)
+        await until(lambda: node.is_ready and bool(placeable(node.broker.metadata)))
         await create_topic(node.broker, CreateTopic(name=TOPIC, partitions=PARTITIONS))
         partitions = node.broker.topics[TOPIC].partitions
         await until(lambda: all(partition.is_leader for partition in partitions))
