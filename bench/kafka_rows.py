@@ -4,6 +4,7 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -45,13 +46,23 @@ def cpu_per_million(broker: RunningBroker, *, acks: str, count: int = MILLION) -
     )
 
 
-def publish_all(kafka: str, topic: str, acks: str, count: int, *, partitions: int = PARTITIONS) -> None:
+def publish_all(
+    kafka: str,
+    topic: str,
+    acks: str,
+    count: int,
+    *,
+    partitions: int = PARTITIONS,
+    settings: Mapping[str, int] | None = None,
+) -> None:
+    """`settings`: of the producer, besides."""
     producer = Producer(
         {
             "bootstrap.servers": kafka,
             "acks": acks,
             "queue.buffering.max.messages": 2_000_000,
             "queue.buffering.max.kbytes": 1_000_000,
+            **(settings or {}),
         }
     )
     value = b"x" * 100
