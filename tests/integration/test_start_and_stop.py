@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 def test_every_problem_of_the_settings_is_told_and_nothing_is_started(tmp_path: Path) -> None:
     ended = goqueue(
         "--listeners-kafka=nowhere",
-        environment={"GOQUEUE_LISTENER_HTTP": ":1", "GOQUEUE_ACL_ENABLED": "true"},
+        environment={"GOQUEUE_LISTENER_HTTP": ":1", "GOQUEUE_GRPC_REFLECTION": "true"},
         folder=tmp_path,
     )
 
@@ -30,7 +30,7 @@ def test_every_problem_of_the_settings_is_told_and_nothing_is_started(tmp_path: 
     assert ended.stderr.splitlines() == [
         "goqueue cannot start: 3 problems in its settings; nothing was started",
         "  1. GOQUEUE_LISTENER_HTTP: there is no such setting; did you mean GOQUEUE_LISTENERS_HTTP?",
-        "  2. GOQUEUE_ACL_ENABLED: access control is not available in this version; remove this setting",
+        "  2. GOQUEUE_GRPC_REFLECTION: the gRPC door is not available in this version; remove this setting",
         "  3. --listeners-kafka: 'nowhere' has no port; write host:port, for example 127.0.0.1:9092",
     ]
     assert list(tmp_path.iterdir()) == []

@@ -32,6 +32,7 @@ from goqueue.broker.tenants.quotas import admit_topic_owner
 from goqueue.broker.tenants.verbs import attach_tenants
 from goqueue.broker.to_the_end import to_the_end
 from goqueue.broker.transactions.journal import TransactionJournals
+from goqueue.core.access.identities import Identities
 from goqueue.core.access.tenants import Tenants
 from goqueue.core.cluster.metadata import Metadata
 from goqueue.core.cluster.numbers import node_number
@@ -154,12 +155,14 @@ class Broker:
     store: Store
     """What all nodes agree on."""
     agreement: Agreement
-    """The way to change that. `metadata`, `tenants` and the rules of `warden` are its image."""
+    """The way to change that. `metadata`, `tenants`, `identities` and the rules of `warden` are its image."""
     journal: StateJournal[Any] | None
     """Where one node keeps the store; None: it is one of several, which have it elsewhere."""
     tenants: Tenants
     warden: Warden
     """Who may do what."""
+    identities: Identities
+    """Users and keys."""
     audit: AuditLog
     """Who did what."""
     sinks: SinkState

@@ -32,6 +32,7 @@ from goqueue.broker.tenants.verbs import note_usage
 from goqueue.broker.transactions.ends import recover_transactions, watch_transactions
 from goqueue.broker.transactions.journal import SINKS_JOURNAL, TRANSACTIONS_TOPIC, TransactionJournals
 from goqueue.broker.upkeep import keep_up
+from goqueue.core.access.identities import Identities
 from goqueue.core.access.rule_values import RuleImage
 from goqueue.core.access.rules import RuleBook
 from goqueue.core.access.tenants import Tenants
@@ -201,6 +202,7 @@ def _put_together(
     """A broker with all its rooms, which has read nothing yet."""
     metadata = Metadata(config.node_id)
     tenants = Tenants()
+    identities = Identities()
     audit = AuditLog(config.access.audit, config.node_id, disk=disk, clock=clock, threads=threads)
     warden = Warden(RuleBook(config.access.super_users), is_on=config.access.is_on, audit=audit)
     running = RunningTime(clock)
@@ -247,10 +249,11 @@ def _put_together(
         shelf=shelf,
         health=Health(clock, reserve),
         store=store,
-        agreement=Agreement(store, metadata, tenants, [RuleImage(warden.book)]),
+        agreement=Agreement(store, metadata, tenants, [RuleImage(warden.book), identities]),
         journal=None if own is None else own.journal,
         tenants=tenants,
         warden=warden,
+        identities=identities,
         audit=audit,
         sinks=SinkState(disk),
         schemas=SchemaState(

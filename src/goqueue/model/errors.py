@@ -177,6 +177,58 @@ class OriginDenied(Denied):
     code = "origin_denied"
 
 
+class NotAuthenticated(Denied):
+    """Nobody knows who asks: show a key or a password that is good."""
+
+    code = "not_authenticated"
+
+
+class InvalidIdentity(InvalidName):
+    """A user or a key that cannot be."""
+
+    code = "invalid_identity"
+
+
+class UserNotFound(NotFound):
+    """There is no user of that name, or not with what was asked for."""
+
+    code = "user_not_found"
+
+    def __init__(self, user: str) -> None:
+        super().__init__(f"user {user} does not exist")
+        self.user = user
+
+
+class UserExists(Busy):
+    """A user of that name is there already."""
+
+    code = "user_exists"
+
+    def __init__(self, user: str) -> None:
+        super().__init__(f"user {user} already exists")
+        self.user = user
+
+
+class KeyNotFound(NotFound):
+    """There is no key of that id."""
+
+    code = "key_not_found"
+
+    def __init__(self, key_id: str) -> None:
+        super().__init__(f"key {key_id} does not exist")
+        self.key_id = key_id
+
+
+class KeyExists(Busy):
+    """A key of that id is there already."""
+
+    code = "key_exists"
+
+    def __init__(self, key_id: str) -> None:
+        super().__init__(f"key {key_id} already exists")
+        self.key_id = key_id
+
+
 class InvalidRule(InvalidName):
     """A rule of who may do what that nobody could go by."""
 

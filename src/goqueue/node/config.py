@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from goqueue.edge.admission import ConnectionLimits
+from goqueue.edge.authentication import AuthConfig
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.model.settings import (
@@ -78,9 +79,15 @@ class NodeConfig:
     http: HttpConfig
     tls: TlsWish | None
     """None: no listener of Kafka or HTTP speaks TLS."""
+    auth: AuthConfig
     trace_export: TraceExportConfig
     cluster: ClusterConfig | None = None
     """None: this node is alone."""
+
+    @property
+    def asks_who(self) -> bool:
+        """Whether any door asks who comes."""
+        return any(listener.protocol.asks_who for listener in (*self.kafka_listeners, *self.http_listeners))
 
 
 class ConfigProblems(Exception):
@@ -158,6 +165,7 @@ def _build(reader: _Reader) -> NodeConfig:
         http_listeners=http_listeners,
         http=_http(reader, broker.limits),
         trace_export=_trace_export(reader),
+        auth=AuthConfig(root_key=reader(table.API_ROOT_KEY), session_ms=reader(table.AUTH_SESSION_MS)),
         tls=read_tls(reader, table.TLS, is_needed=any(listener.protocol.has_tls for listener in listeners)),
         cluster=_cluster(reader, [listener.address for listener in listeners]),
     )
@@ -403,6 +411,8 @@ def _http(reader: _Reader, limits: Limits) -> HttpConfig:
         advertised_host=advertised.host if advertised else None,
         cors_origins=reader(table.HTTP_CORS_ORIGINS),
         connections=_connections(reader, table.HTTP_CONNECTIONS),
+        are_probes_open=reader(table.AUTH_ALLOW_HEALTH),
+        takes_query_keys=reader(table.AUTH_QUERY_KEYS),
         is_logging_requests=reader(table.LOGGING_REQUESTS),
     )
 

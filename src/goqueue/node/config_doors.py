@@ -70,9 +70,9 @@ class TlsWish:
 
 def read_listeners(reader: Reader) -> tuple[tuple[ListenerConfig, ...], tuple[ListenerConfig, ...]]:
     """Those of the Kafka door, and those of the HTTP door."""
-    has_tls = reader(table.TLS.enabled)
-    kafka = tuple(_meant(listening, has_tls) for listening in reader(table.KAFKA_LISTENERS))
-    http = tuple(_meant(listening, has_tls) for listening in reader(table.HTTP_LISTENERS))
+    asked = reader(table.TLS.enabled), reader(table.AUTH_ENABLED)
+    kafka = tuple(_meant(listening, asked) for listening in reader(table.KAFKA_LISTENERS))
+    http = tuple(_meant(listening, asked) for listening in reader(table.HTTP_LISTENERS))
     if not kafka and not http:
         reader.note(table.KAFKA_LISTENERS, "a broker needs a door; leave at least one listener on")
     for one in http:
@@ -87,9 +87,8 @@ def read_listeners(reader: Reader) -> tuple[tuple[ListenerConfig, ...], tuple[Li
     is_insecure = reader(table.INSECURE)
     for setting, listeners in ((table.KAFKA_LISTENERS, kafka), (table.HTTP_LISTENERS, http)):
         for listener in listeners:
-            if listener.protocol.asks_who:
-                reader.note(setting, f"{listener.protocol.value} is not available in this version; use SSL")
-            elif not is_insecure and not listener.protocol.has_tls and not listener.address.is_loopback:
+            is_open = listener.protocol is SecurityProtocol.PLAINTEXT and not listener.address.is_loopback
+            if is_open and not is_insecure:
                 reader.note(setting, _why_insecure(listener.address))
     return kafka, http
 
@@ -132,8 +131,8 @@ def read_tls(reader: Reader, settings: TlsTable, *, is_needed: bool) -> TlsWish 
     return wish
 
 
-def _meant(listening: Listening, has_tls: bool) -> ListenerConfig:
-    protocol = listening.protocol or _PROTOCOLS[has_tls, False]
+def _meant(listening: Listening, asked: tuple[bool, bool]) -> ListenerConfig:
+    protocol = listening.protocol or _PROTOCOLS[asked]
     return ListenerConfig(
         name=listening.name or protocol.value.lower(),
         address=listening.address,
@@ -145,7 +144,7 @@ def _meant(listening: Listening, has_tls: bool) -> ListenerConfig:
 def _why_insecure(address: Address) -> str:
     return (
         f"other machines can reach {address}, and nothing there is locked: set "
-        f"{table.TLS.enabled.variable}=true with a certificate, or write SSL:// before the address, "
+        f"{table.TLS.enabled.variable}=true with a certificate, or {table.AUTH_ENABLED.variable}=true, "
         f"or listen on 127.0.0.1; "
         f"{table.INSECURE.variable}=true ({table.INSECURE.flag}) opens it all the same"
     )

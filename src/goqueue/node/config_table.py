@@ -32,6 +32,7 @@ from goqueue.node.config_values import (
     one_of,
     origins,
     principals,
+    root_key,
     share,
     short_name,
     size,
@@ -726,6 +727,40 @@ CLUSTER_REPLICA_LAG_MS: Setting[int] = Setting(
 )
 
 
+AUTH_ENABLED: Setting[bool] = Setting(
+    name="AUTH_ENABLED",
+    default="false",
+    read=switch,
+    help="Whether listeners of Kafka and HTTP that name no protocol ask who comes: for a key, or a user's "
+    "password.",
+)
+API_ROOT_KEY: Setting[str] = Setting(
+    name="API_ROOT_KEY",
+    default="",
+    read=root_key,
+    help="A key with all rights, at least 16 characters, known as `root`. Empty: where somebody is asked and "
+    "nobody is known yet, a first key is made and printed once.",
+)
+AUTH_ALLOW_HEALTH: Setting[bool] = Setting(
+    name="AUTH_ALLOW_HEALTH",
+    default="true",
+    read=switch,
+    help="Whether /health, /healthz, /livez, /readyz and /version answer to whoever asks.",
+)
+AUTH_QUERY_KEYS: Setting[bool] = Setting(
+    name="AUTH_QUERY_KEYS",
+    default="false",
+    read=switch,
+    help="Whether a key may stand in an address, `?api_key=`, which proxies and browsers keep.",
+)
+AUTH_SESSION_MS: Setting[int] = Setting(
+    name="AUTH_SESSION_MS",
+    default="0",
+    read=whole_number(least=0, most=_INT32_MAX),
+    help="A Kafka client that has logged in does so again within this time (KIP-368); 0: never.",
+)
+
+
 class TlsTable:
     """The settings of the certificate of some doors."""
 
@@ -810,6 +845,11 @@ SETTINGS: tuple[Setting[object], ...] = (
     KAFKA_LISTENERS,
     HTTP_LISTENERS,
     INSECURE,
+    AUTH_ENABLED,
+    API_ROOT_KEY,
+    AUTH_ALLOW_HEALTH,
+    AUTH_QUERY_KEYS,
+    AUTH_SESSION_MS,
     *TLS.all,
     TLS_HANDSHAKE_MS,
     TLS_PRINCIPAL_RULES,
@@ -918,11 +958,6 @@ UNSERVED: tuple[Unserved, ...] = (
         name="LISTENERS_GRPC", what="the gRPC door", off_values=frozenset({"", "off", "127.0.0.1:9000"})
     ),
     Unserved(name="GRPC_REFLECTION", what="the gRPC door", off_values=_FALSE_WORDS),
-    Unserved(name="AUTH_ENABLED", what="authentication", off_values=_FALSE_WORDS),
-    Unserved(name="API_ROOT_KEY", what="authentication"),
-    Unserved(
-        name="AUTH_ALLOW_HEALTH", what="authentication", off_values=frozenset({"", "true", "yes", "on", "1"})
-    ),
     Unserved(name="TRUSTED_PROXIES", what="trust in proxies"),
 )
 

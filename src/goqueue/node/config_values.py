@@ -25,6 +25,7 @@ _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?")
 _WILDCARDS = frozenset({"0.0.0.0", "::"})
 _ORIGIN = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(:\d{1,5})?")
 OFF = "off"
+ROOT_KEY_CHARACTERS_MIN = 16
 ANY = "*"
 
 
@@ -260,6 +261,13 @@ def client_auth(text: str) -> ClientAuth:
 
 def tls_version(text: str) -> ssl.TLSVersion:
     return {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}[one_of("1.2", "1.3")(text or "1.2")]
+
+
+def root_key(text: str) -> str:
+    """A secret; it is not repeated where it is refused."""
+    if text and len(text) < ROOT_KEY_CHARACTERS_MIN:
+        raise ValueError(f"it has fewer than {ROOT_KEY_CHARACTERS_MIN} characters")
+    return text
 
 
 def file_path(text: str) -> Path | None:

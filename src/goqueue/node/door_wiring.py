@@ -5,6 +5,7 @@ import errno
 from typing import NamedTuple, Protocol
 
 from goqueue.broker.broker import Broker
+from goqueue.edge.authentication import Authenticator
 from goqueue.edge.http.door import HttpDoor
 from goqueue.edge.kafka.door import KafkaDoor
 from goqueue.edge.listening import Listener
@@ -45,9 +46,11 @@ async def open_doors(broker: Broker, config: NodeConfig, tls: ServerTls | None) 
 
     A door that listens at several addresses is told of several times.
     """
+    asks = config.asks_who or broker.config.access.is_asked
+    known = Authenticator(broker, config.auth) if asks else None
     wanted: list[tuple[str, ListeningDoor, tuple[ListenerConfig, ...], Setting[object]]] = [
-        ("kafka", KafkaDoor(broker, config.kafka), config.kafka_listeners, table.KAFKA_LISTENERS),
-        ("http", HttpDoor(broker, config.http), config.http_listeners, table.HTTP_LISTENERS),
+        ("kafka", KafkaDoor(broker, config.kafka, known), config.kafka_listeners, table.KAFKA_LISTENERS),
+        ("http", HttpDoor(broker, config.http, known), config.http_listeners, table.HTTP_LISTENERS),
     ]
     opened: list[OpenDoor] = []
     for name, door, listeners, setting in wanted:

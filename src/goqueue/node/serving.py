@@ -27,6 +27,7 @@ from goqueue.node.clock import SystemClock
 from goqueue.node.config import NodeConfig
 from goqueue.node.disk import FolderDisk
 from goqueue.node.door_wiring import OpenDoor, close_doors, open_doors
+from goqueue.node.first_key import make_first_key
 from goqueue.node.threads import WorkerThreads
 from goqueue.node.tracing.wiring import start_trace_export
 from goqueue.node.watchdog import watched_loop
@@ -92,6 +93,7 @@ async def _serve_folder(
             _freeze_memory()  # it holds the loop: before others count on this node
             for opened in doors if cluster is None else await _enter(cluster, doors):
                 print(f"{opened.name:6} listening on {opened.address}{_told_protocol(opened)}")
+            await make_first_key(broker, config)
             print("ready", flush=True)
             failure = await _stop_or_failure(stop, broker)
             logger.info("stopping")

@@ -11,6 +11,7 @@ import uvloop
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.opening import close_broker, open_broker
+from goqueue.edge.authentication import AuthConfig, Authenticator
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.door import HttpDoor
 from goqueue.edge.listening import PLAIN_LISTENER, Listener
@@ -34,11 +35,13 @@ class RunningDoor:
         broker_config: BrokerConfig | None = None,
         *,
         listener: Listener = PLAIN_LISTENER,
+        auth: AuthConfig | None = None,
     ) -> None:
         self.folder = folder
         self._config = config or HttpConfig()
         self._broker_config = broker_config or BrokerConfig()
         self._listener = listener
+        self._auth = auth
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._workers = WorkerThreads()
@@ -83,7 +86,8 @@ class RunningDoor:
             threads=self._workers,
             workshop=WorkshopAtHand(),
         )
-        self.door = HttpDoor(self.broker, self._config)
+        known = None if self._auth is None else Authenticator(self.broker, self._auth)
+        self.door = HttpDoor(self.broker, self._config, known)
         self.port = await self.door.start("127.0.0.1", 0, self._listener)
 
     async def _close(self) -> None:

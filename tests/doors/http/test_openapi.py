@@ -52,6 +52,16 @@ def test_the_document_names_every_operation(running: RunningDoor) -> None:
         if method != "servers"
     }
     assert operations == {
+        ("GET", "/admin/keys"),
+        ("POST", "/admin/keys"),
+        ("DELETE", "/admin/keys/{key_id}"),
+        ("POST", "/admin/keys/{key_id}/rotate"),
+        ("GET", "/admin/users"),
+        ("POST", "/admin/users"),
+        ("DELETE", "/admin/users/{name}"),
+        ("PUT", "/admin/users/{name}/password"),
+        ("POST", "/admin/users/{name}/disable"),
+        ("POST", "/admin/users/{name}/enable"),
         ("GET", "/admin/acls"),
         ("POST", "/admin/acls"),
         ("DELETE", "/admin/acls/{rule}"),

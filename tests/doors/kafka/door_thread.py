@@ -11,6 +11,7 @@ import uvloop
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.opening import close_broker, open_broker
+from goqueue.edge.authentication import AuthConfig, Authenticator
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.edge.kafka.door import KafkaDoor
 from goqueue.edge.listening import PLAIN_LISTENER, Listener
@@ -37,13 +38,14 @@ class DoorThread:
         *,
         host: str = HOST,
         listener: Listener = PLAIN_LISTENER,
+        auth: AuthConfig | None = None,
     ) -> None:
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="kafka-door")
         self._thread.start()
         self.broker: Broker
         self.door: KafkaDoor
-        self.run(self._open(folder, broker_config, kafka_config))
+        self.run(self._open(folder, broker_config, kafka_config, auth))
         self.port = self.listen(listener, host)
 
     @property
@@ -66,7 +68,9 @@ class DoorThread:
             self._thread.join(PATIENCE_S)
             self._loop.close()
 
-    async def _open(self, folder: Path, broker_config: BrokerConfig, kafka_config: KafkaConfig) -> None:
+    async def _open(
+        self, folder: Path, broker_config: BrokerConfig, kafka_config: KafkaConfig, auth: AuthConfig | None
+    ) -> None:
         self.broker = await open_broker(
             config=broker_config,
             disk=FolderDisk(folder),
@@ -74,7 +78,8 @@ class DoorThread:
             threads=WorkerThreads(),
             workshop=WorkshopAtHand(),
         )
-        self.door = KafkaDoor(self.broker, kafka_config)
+        known = None if auth is None else Authenticator(self.broker, auth)
+        self.door = KafkaDoor(self.broker, kafka_config, known)
 
     async def _close(self) -> None:
         await self.door.stop()

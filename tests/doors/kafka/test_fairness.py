@@ -66,6 +66,8 @@ class Client:
     def report(self, error: BaseException, fields: Mapping[str, object]) -> None:
         raise error
 
+    def trust(self) -> None: ...
+
     def finish(self) -> None:
         pass
 

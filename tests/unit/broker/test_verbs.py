@@ -43,6 +43,8 @@ LOOKED_AT = {
     "topic_counts": "the image",
     "partition_count": "the image",
     "tenants": "the image: are there any",
+    "identities": "the image: users and keys, which every node has",
+    "agreement": "doors hear when users and keys have changed",
     "schemas": "the registry, which every node reads",
 }
 """What doors look at without a verb, and what it is."""

@@ -17,7 +17,7 @@ from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.frame_memory import FrameMemory
 from goqueue.edge.kafka.protocol import KafkaProtocol
 from goqueue.edge.limited_log import LimitedLog
-from goqueue.model.settings import KiB, Limits, MiB
+from goqueue.model.settings import BrokerConfig, KiB, Limits, MiB
 from goqueue.testing.world.threads import SimulatedThreads
 
 CONFIG = KafkaConfig(limits=Limits(message_bytes=MiB, request_bytes=3 * MiB), unanswered_requests_max=8)
@@ -37,7 +37,7 @@ class Lobby:
 
     def context_for(self, transport: asyncio.Transport) -> Context:
         return Context(
-            broker=cast(Broker, SimpleNamespace(threads=SimulatedThreads(Random(1)))),
+            broker=cast(Broker, SimpleNamespace(threads=SimulatedThreads(Random(1)), config=BrokerConfig())),
             config=CONFIG,
             host="here",
             port=1,

@@ -11,6 +11,7 @@ from typing import Any
 from goqueue.model import access as rights
 from goqueue.model import backups, commands, delays, delivery, moving, sinks, telemetry, topics
 from goqueue.model import group_commands as groups
+from goqueue.model import identity_commands as identity
 from goqueue.model import schema_commands as schemas
 from goqueue.model import tenant_commands as tenants
 from goqueue.model import transaction_commands as transactions
@@ -364,6 +365,16 @@ NEEDS: Mapping[type, Needs] = {
     tenants.ConsumeWait: _nothing,
     tenants.LimitReads: _nothing,
     # Permissions themselves.
+    identity.CreateUser: _RUNS_CLUSTER,
+    identity.ChangePassword: _RUNS_CLUSTER,
+    identity.AlterScram: _RUNS_CLUSTER,
+    identity.SetUserDisabled: _RUNS_CLUSTER,
+    identity.DeleteUser: _RUNS_CLUSTER,
+    identity.ListUsers: _SEES_CLUSTER,
+    identity.CreateKey: _RUNS_CLUSTER,
+    identity.RotateKey: _RUNS_CLUSTER,
+    identity.RevokeKey: _RUNS_CLUSTER,
+    identity.ListKeys: _RUNS_CLUSTER,
     rights.AddRules: _RUNS_CLUSTER,
     rights.RemoveRules: _RUNS_CLUSTER,
     rights.ListRules: _SEES_CLUSTER,

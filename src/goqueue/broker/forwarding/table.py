@@ -8,6 +8,7 @@ do, `gather` asks each for its own and puts the answers together.
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
+from goqueue.broker.access import identities
 from goqueue.broker.access import verbs as access
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays import deliveries, schedules
@@ -59,6 +60,7 @@ from goqueue.model import commands as messages
 from goqueue.model import delays, delivery
 from goqueue.model import group_commands as group
 from goqueue.model import groups as told
+from goqueue.model import identity_commands as identity
 from goqueue.model import schema_commands as registry
 from goqueue.model import sinks as sink
 from goqueue.model import telemetry as traces
@@ -67,6 +69,7 @@ from goqueue.model import topics as topic
 from goqueue.model import transaction_calls as calls
 from goqueue.model import transaction_commands as producer
 from goqueue.model.errors import GoQueueError
+from goqueue.model.identity import ApiKey
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.marks import ConfirmEpoch, MarksTold, ReadCommitted, TellMarks
 from goqueue.model.moving import CopiesView, DescribeCopies
@@ -228,6 +231,14 @@ _ACCESS: Mapping[type, Passed] = {
     rights.RemoveRules: _agreed(access.remove_rules, list[rights.Rule]),
     rights.BindRole: _agreed(access.bind_role, None),
     rights.UnbindRole: _agreed(access.unbind_role, None),
+    identity.CreateUser: _agreed(identities.create_user, None),
+    identity.ChangePassword: _agreed(identities.change_password, None),
+    identity.AlterScram: _agreed(identities.alter_scram, None),
+    identity.SetUserDisabled: _agreed(identities.set_user_disabled, None),
+    identity.DeleteUser: _agreed(identities.delete_user, None),
+    identity.CreateKey: _agreed(identities.create_key, None),
+    identity.RotateKey: _agreed(identities.rotate_key, ApiKey),
+    identity.RevokeKey: _agreed(identities.revoke_key, None),
 }
 _TRACING: Mapping[type, Passed] = {
     traces.TraceMessage: Passed(tracing.trace_of, traces.Trace, stories.trace_by_leader),

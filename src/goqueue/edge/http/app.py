@@ -10,6 +10,7 @@ from litestar.di import Provide
 from litestar.types import ASGIApp
 
 from goqueue.broker.broker import Broker
+from goqueue.edge.authentication import Authenticator
 from goqueue.edge.http.access import routes as access
 from goqueue.edge.http.backup import routes as backups
 from goqueue.edge.http.bulk import batches, frames, offsets, sinks
@@ -22,6 +23,7 @@ from goqueue.edge.http.groups import offsets as group_offsets
 from goqueue.edge.http.groups import routes as groups
 from goqueue.edge.http.health import cluster, metrics, pprof
 from goqueue.edge.http.health import routes as health
+from goqueue.edge.http.identities import routes as identities
 from goqueue.edge.http.messages import reading
 from goqueue.edge.http.messages import routes as messages
 from goqueue.edge.http.moving import nodes, reassignments
@@ -38,6 +40,7 @@ from goqueue.edge.http.topics import routes as topics
 from goqueue.edge.http.tracing import routes as traces
 from goqueue.edge.http.transactions import routes as transactions
 from goqueue.edge.http.transport.access_log import AccessLog
+from goqueue.edge.http.transport.keeper import Keeper
 from goqueue.edge.http.transport.leader_hints import LeaderHints
 from goqueue.edge.http.transport.page_rules import PageRules
 from goqueue.edge.http.transport.slashes import EncodedSlashes, restore_slashes
@@ -68,6 +71,7 @@ _NAMED_ROUTES = [
     *transactions.ROUTES,
     *traces.ROUTES,
     *tenants.ROUTES,
+    *identities.ROUTES,
     *backups.ROUTES,
     *reassignments.ROUTES,
     *nodes.ROUTES,
@@ -85,12 +89,23 @@ def api_document() -> bytes:
 
 
 def create_app(
-    broker: Broker, config: HttpConfig, long_polls: LongPolls | None = None, rules: PageRules | None = None
+    broker: Broker,
+    config: HttpConfig,
+    long_polls: LongPolls | None = None,
+    rules: PageRules | None = None,
+    authenticator: Authenticator | None = None,
 ) -> ASGIApp:
     """The app that serves a broker. Whoever ends `long_polls` has all waiting reads answered."""
     app: ASGIApp = FastRoutes(broker, config, long_polls or LongPolls(), _framework(config.json_bytes))
     if broker.is_one_of_several:
         app = LeaderHints(app)
+    if authenticator is not None:
+        app = Keeper(
+            authenticator,
+            app,
+            are_probes_open=config.are_probes_open,
+            takes_query_keys=config.takes_query_keys,
+        )
     if rules is not None:
         app = WebPages(rules, app)
     return AccessLog(app) if config.is_logging_requests else app

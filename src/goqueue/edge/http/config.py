@@ -52,6 +52,10 @@ class HttpConfig:
     """A name that is the node's own, wherever the door listens."""
     cors_origins: tuple[str, ...] = ()
     """Web pages of these origins may use the door; `*` for all."""
+    are_probes_open: bool = True
+    """Whether probes of health are answered to whoever asks, also where others must say who they are."""
+    takes_query_keys: bool = False
+    """Whether a key may stand in an address, which others may log."""
     is_logging_requests: bool = False
     """A line for each request. Off by default: it costs more than many a request."""
 

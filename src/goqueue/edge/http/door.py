@@ -14,6 +14,7 @@ from uvicorn.server import ServerState
 
 from goqueue.broker.broker import Broker
 from goqueue.edge.admission import Admission
+from goqueue.edge.authentication import Authenticator
 from goqueue.edge.http.app import create_app
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.parts.long_polls import LongPolls
@@ -31,7 +32,10 @@ _DATE_INTERVAL_S = 1.0
 class HttpDoor:
     """Serves one broker over HTTP, inside the loop that is running."""
 
-    def __init__(self, broker: Broker, config: HttpConfig) -> None:
+    def __init__(
+        self, broker: Broker, config: HttpConfig, authenticator: Authenticator | None = None
+    ) -> None:
+        """`authenticator`: who says who is there; needed where a listener asks, or the gate does."""
         self._broker = broker
         self._config = config
         self._long_polls = LongPolls()
@@ -43,7 +47,7 @@ class HttpDoor:
             hosts=config.hosts, origins=config.cors_origins, advertised_host=config.advertised_host
         )
         self._uvicorn = Config(
-            create_app(broker, config, self._long_polls, self._rules),
+            create_app(broker, config, self._long_polls, self._rules, authenticator),
             http=GuardedConnection,
             interface="asgi3",
             ws="none",

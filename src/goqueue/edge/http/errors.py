@@ -35,7 +35,9 @@ from goqueue.model.errors import (
     InvalidSchema,
     InvalidSchemaVersion,
     InvalidSubject,
+    KeyExists,
     MessageTooLarge,
+    NotAuthenticated,
     NotFound,
     NotSoftDeleted,
     OutOfSequence,
@@ -61,6 +63,7 @@ from goqueue.model.errors import (
     Unavailable,
     UnknownMember,
     UnsupportedMediaType,
+    UserExists,
     VersionNotSoftDeleted,
 )
 
@@ -72,6 +75,9 @@ STATUS_OF: dict[type[GoQueueError], HTTPStatus] = {
     RequestTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     Denied: HTTPStatus.FORBIDDEN,
+    NotAuthenticated: HTTPStatus.UNAUTHORIZED,
+    UserExists: HTTPStatus.CONFLICT,
+    KeyExists: HTTPStatus.CONFLICT,
     NotFound: HTTPStatus.NOT_FOUND,
     Fenced: HTTPStatus.CONFLICT,
     TopicExists: HTTPStatus.CONFLICT,

@@ -24,11 +24,9 @@ from goqueue.edge.http.parts.long_polls import LongPolls
 from goqueue.edge.http.parts.replies import send_reply
 from goqueue.edge.http.queue.polling import WantedPoll, hold_poll, poll_in_request, traced_reply
 from goqueue.edge.http.queue.settling import ack_messages
-from goqueue.edge.http.transport.connection import PRINCIPAL
+from goqueue.edge.http.transport.keeper import known_in
 from goqueue.edge.http.transport.shares import Shares
-from goqueue.model.access import Asking
 from goqueue.model.errors import GoQueueError
-from goqueue.model.identity import ANONYMOUS
 from goqueue.model.telemetry import TRACEPARENT
 
 _encoder = msgspec.json.Encoder()
@@ -62,8 +60,7 @@ class FastRoutes:
         if scope["type"] == ScopeType.HTTP:
             if self._broker.config.access.is_asked:
                 # A request has a task of its own: who it comes from is named there, and forgotten with it.
-                principal = cast(dict[str, Any], scope).get(PRINCIPAL, ANONYMOUS)
-                ASKING.set(Asking(str(principal), (scope["client"] or ("",))[0]))
+                ASKING.set(known_in(scope).asking((scope["client"] or ("",))[0]))
             path = scope["path"]
             if b"%2" in scope["raw_path"]:
                 pass  # an encoded slash may be in it, which parts nothing

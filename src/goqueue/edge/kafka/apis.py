@@ -23,6 +23,7 @@ from goqueue.edge.kafka.handlers import (
     groups,
     groups_admin,
     groups_offsets,
+    logins,
     offsets,
     producers,
     reassignments,
@@ -63,6 +64,7 @@ class ApiKey(IntEnum):
     SYNC_GROUP = 14
     DESCRIBE_GROUPS = 15
     LIST_GROUPS = 16
+    SASL_HANDSHAKE = 17
     API_VERSIONS = 18
     CREATE_TOPICS = 19
     DELETE_TOPICS = 20
@@ -79,6 +81,7 @@ class ApiKey(IntEnum):
     DELETE_ACLS = 31
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
+    SASL_AUTHENTICATE = 36
     CREATE_PARTITIONS = 37
     DELETE_GROUPS = 42
     ELECT_LEADERS = 43
@@ -86,6 +89,8 @@ class ApiKey(IntEnum):
     ALTER_PARTITION_REASSIGNMENTS = 45
     LIST_PARTITION_REASSIGNMENTS = 46
     OFFSET_DELETE = 47
+    DESCRIBE_USER_SCRAM_CREDENTIALS = 50
+    ALTER_USER_SCRAM_CREDENTIALS = 51
     DESCRIBE_CLUSTER = 60
     DESCRIBE_PRODUCERS = 61
     DESCRIBE_TRANSACTIONS = 65
@@ -203,6 +208,7 @@ _TABLE = (
     _by_schema(ApiKey.SYNC_GROUP, 0, 5, 4, groups.sync_group),
     _by_schema(ApiKey.DESCRIBE_GROUPS, 0, 5, 5, groups_admin.describe_groups),
     _by_schema(ApiKey.LIST_GROUPS, 0, 5, 3, groups_admin.list_groups),
+    _by_schema(ApiKey.SASL_HANDSHAKE, 1, 1, _NEVER, logins.sasl_handshake),
     _by_schema(ApiKey.API_VERSIONS, 0, 4, 3, api_versions),
     _by_schema(ApiKey.CREATE_TOPICS, 2, 7, 5, topics.create_topics),
     _by_schema(ApiKey.DELETE_TOPICS, 1, 6, 4, topics.delete_topics),
@@ -219,6 +225,7 @@ _TABLE = (
     _by_schema(ApiKey.DELETE_ACLS, 1, 3, 2, acls.delete_acls),
     _by_schema(ApiKey.DESCRIBE_CONFIGS, 1, 4, 4, configs.describe_configs),
     _by_schema(ApiKey.ALTER_CONFIGS, 0, 2, 2, alter_configs.alter_configs),
+    _by_schema(ApiKey.SASL_AUTHENTICATE, 0, 2, 2, logins.sasl_authenticate),
     _by_schema(ApiKey.CREATE_PARTITIONS, 0, 3, 2, topics.create_partitions),
     _by_schema(ApiKey.DELETE_GROUPS, 0, 2, 2, groups_admin.delete_groups),
     _by_schema(ApiKey.ELECT_LEADERS, 0, 2, 2, reassignments.elect_leaders_of),
@@ -226,6 +233,8 @@ _TABLE = (
     _by_schema(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1, 0, reassignments.alter_partition_reassignments),
     _by_schema(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0, 0, reassignments.list_partition_reassignments),
     _by_schema(ApiKey.OFFSET_DELETE, 0, 0, _NEVER, groups_offsets.offset_delete),
+    _by_schema(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0, 0, logins.describe_user_scram_credentials),
+    _by_schema(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 0, 0, logins.alter_user_scram_credentials),
     _by_schema(ApiKey.DESCRIBE_CLUSTER, 0, 2, 0, cluster.describe_cluster),
     _by_schema(ApiKey.DESCRIBE_PRODUCERS, 0, 0, 0, producers.describe_producers),
     _by_schema(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, 0, transactions_admin.describe_transactions),

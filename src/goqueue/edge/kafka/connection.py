@@ -15,6 +15,7 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from goqueue.broker.access.warden import ASKING
+from goqueue.edge.authentication import Known
 from goqueue.edge.kafka.apis import APIS, UNSUPPORTED_API_VERSIONS, Api, ApiKey, Serve
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.frame_memory import FrameMemory
@@ -46,6 +47,9 @@ class Outlet(Protocol):
 
     def report(self, error: BaseException, fields: Mapping[str, object]) -> None:
         """Log a bug of our own."""
+
+    def trust(self) -> None:
+        """It is known who the client is."""
 
     def finish(self) -> None:
         """Close: a stopping connection has sent all its replies."""
@@ -86,6 +90,7 @@ class Connection:
         "_memory",
         "_outlet",
         "_running",
+        "_sasl",
         "_slots",
         "_unanswered_bytes",
         "_unanswered_count",
@@ -95,6 +100,9 @@ class Connection:
     def __init__(self, context: Context, outlet: Outlet, memory: FrameMemory) -> None:
         self._context = context
         self._client_id = context.client_id
+        self._sasl = context.sasl
+        if self._sasl is not None:
+            self._sasl.on_known = self._know
         self._bytes_max = context.config.unanswered_bytes_max
         self._outlet = outlet
         self._memory = memory
@@ -133,6 +141,8 @@ class Connection:
         try:
             header = read_header(reader)
             api = _api_of(header)
+            if self._sasl is not None and (refusal := self._sasl.refusal(header.api_key)) is not None:
+                raise Malformed(refusal)
             if api.serve is not None and len(frame) > self._context.config.plain_request_bytes_max:
                 raise Malformed(f"a request of {len(frame)} bytes that brings no batches")
             if header.version >= api.first_flexible:
@@ -346,7 +356,15 @@ class Connection:
             self._forget(slot.request)
             self._outlet.send(reply)
         self._finish_if_stopped()
+        if self._sasl is not None and self._sasl.has_failed and self._is_open:
+            self.lose()
+            self._outlet.finish()  # it has heard why
         self._outlet.make_room()
+
+    def _know(self, known: Known) -> None:
+        """The client has said who it is: bounds of strangers hold no longer."""
+        self._context = replace(self._context, principal=known.principal, roles=known.roles)
+        self._outlet.trust()
 
     def _forget(self, request: Request) -> None:
         self._unanswered_count -= 1

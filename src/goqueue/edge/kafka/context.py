@@ -4,9 +4,10 @@ from dataclasses import dataclass, field
 
 from goqueue.broker.broker import Broker
 from goqueue.edge.kafka.config import KafkaConfig
+from goqueue.edge.kafka.sasl import Sasl
 from goqueue.edge.kafka.share_sessions import ShareSessions
 from goqueue.edge.kafka.throttle import Throttle
-from goqueue.model.access import Asking
+from goqueue.model.access import Asking, Role
 from goqueue.model.identity import ANONYMOUS, Principal
 
 
@@ -21,7 +22,11 @@ class Context:
     listener: str = "plaintext"
     """The name of the listener that the client came through."""
     principal: Principal = ANONYMOUS
-    """Who the client is, as far as is known."""
+    """Who the client is, by its certificate or by what it has said."""
+    roles: tuple[Role, ...] = ()
+    """Those that came with the key that the client has shown."""
+    sasl: Sasl | None = None
+    """What it has said of who it is, where it is asked; None: it is not."""
     client_host: str = ""
     client_id: str = ""
     share_sessions: ShareSessions = field(default_factory=ShareSessions)
@@ -33,5 +38,5 @@ class Context:
 
     def __post_init__(self) -> None:
         is_asked = self.broker.config.access.is_asked
-        asking = Asking(str(self.principal), self.client_host) if is_asked else None
+        asking = Asking(str(self.principal), self.client_host, self.roles) if is_asked else None
         object.__setattr__(self, "asking", asking)

@@ -5,10 +5,12 @@ import logging
 
 from goqueue.broker.broker import Broker
 from goqueue.edge.admission import Admission
+from goqueue.edge.authentication import Authenticator
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.frame_memory import FrameMemory
 from goqueue.edge.kafka.protocol import KafkaProtocol
+from goqueue.edge.kafka.sasl import Sasl
 from goqueue.edge.kafka.share_sessions import ShareSessions
 from goqueue.edge.limited_log import LimitedLog
 from goqueue.edge.listening import PLAIN_LISTENER, Listener
@@ -26,8 +28,13 @@ _LOOKS_PER_IDLE_TIME = 4
 class KafkaDoor:
     """All Kafka clients of a node."""
 
-    def __init__(self, broker: Broker, config: KafkaConfig) -> None:
+    def __init__(
+        self, broker: Broker, config: KafkaConfig, authenticator: Authenticator | None = None
+    ) -> None:
+        """`authenticator`: who says who is there; needed where a listener asks."""
         self._broker = broker
+        self._authenticator = authenticator
+        self._identities_seen = 0
         self._config = config
         self.memory = FrameMemory(held_bytes_max=config.held_bytes_max)
         self._share_sessions = ShareSessions()
@@ -53,6 +60,7 @@ class KafkaDoor:
         entrance.port = int(server.sockets[0].getsockname()[1])
         if not self._servers:
             self._look_later()
+            self._broker.agreement.listeners.append(self._look_at_identities)
             self._broker.counters.connections["kafka"] = lambda: self.client_count
         self._servers.append(server)
         return entrance.port
@@ -112,7 +120,28 @@ class KafkaDoor:
             principal=listener.principal(transport) or ANONYMOUS,
             client_host=str((transport.get_extra_info("peername") or ("",))[0]),
             share_sessions=self._share_sessions,
+            sasl=self._sasl(listener, transport),
         )
+
+    def _sasl(self, listener: Listener, transport: asyncio.Transport) -> Sasl | None:
+        if not listener.protocol.asks_who:
+            return None
+        assert self._authenticator is not None, "a listener that asks has somebody to ask"
+        return Sasl(self._authenticator, str((transport.get_extra_info("peername") or ("",))[0]))
+
+    def _look_at_identities(self) -> None:
+        """Users or keys may have changed: who would not be let in now is hung up on."""
+        if self._identities_seen != self._broker.identities.changes:
+            self._identities_seen = self._broker.identities.changes
+            self._hang_up_on_strangers()
+
+    def _hang_up_on_strangers(self) -> None:
+        if self._authenticator is None:
+            return
+        for client in list(self._clients):
+            known = None if client.sasl is None else client.sasl.known
+            if known is not None and not self._authenticator.is_still_good(known):
+                client.abort("kafka_connection_cut", f"{known.principal} is not let in any more")
 
     def leave(self, client: KafkaProtocol) -> None:
         """A client is gone."""
@@ -134,6 +163,7 @@ class KafkaDoor:
             since_s = asyncio.get_running_loop().time() - self._config.idle_ms / 1_000
             for client in [client for client in self._clients if client.is_idle_since(since_s)]:
                 client.abort("kafka_connection_idle", f"no request for {self._config.idle_ms} ms")
+        self._hang_up_on_strangers()  # their time may have come
         self.log.tell_suppressed()
         self._look_later()
 

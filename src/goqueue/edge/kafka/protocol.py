@@ -16,6 +16,7 @@ from goqueue.edge.kafka.connection import Connection
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.frame_memory import FrameMemory
 from goqueue.edge.kafka.frames import SIZE
+from goqueue.edge.kafka.sasl import STRANGER_BYTES_MAX, STRANGER_S, Sasl
 from goqueue.edge.limited_log import LimitedLog
 from goqueue.model.ports import Buffer
 from goqueue.model.settings import KiB, MiB
@@ -52,17 +53,22 @@ class KafkaProtocol(asyncio.BufferedProtocol):
         "_head",
         "_is_paused",
         "_is_writable",
+        "_known_bytes_max",
         "_lobby",
+        "_login",
         "_memory",
         "_request_bytes_max",
         "_set_aside",
         "_transport",
         "last_received_s",
+        "sasl",
     )
 
     _transport: asyncio.Transport
     _connection: Connection
     _request_bytes_max: int
+    _known_bytes_max: int
+    sasl: Sasl | None
     last_received_s: float
 
     def __init__(self, lobby: Lobby) -> None:
@@ -75,13 +81,18 @@ class KafkaProtocol(asyncio.BufferedProtocol):
         self._set_aside = b""
         self._is_paused = False
         self._is_writable = True
+        self._login: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self.last_received_s = asyncio.get_running_loop().time()
         context = self._lobby.context_for(self._transport)
         self._connection = Connection(context, self, self._memory)
-        self._request_bytes_max = context.config.limits.request_bytes
+        self._known_bytes_max = self._request_bytes_max = context.config.limits.request_bytes
+        self.sasl = context.sasl
+        if context.sasl is not None:
+            self._request_bytes_max = STRANGER_BYTES_MAX
+            self._login = asyncio.get_running_loop().call_later(STRANGER_S, self._give_up_login)
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
         refusal = self._lobby.admit(self)
         if refusal is not None:
@@ -94,6 +105,7 @@ class KafkaProtocol(asyncio.BufferedProtocol):
             self._frame = None
         self._gathered = None  # nobody is there to take it
         self._connection.lose()
+        self._end_login()
         self._lobby.leave(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -153,6 +165,10 @@ class KafkaProtocol(asyncio.BufferedProtocol):
         self._lobby.log.write(logging.WARNING, event, {"peer": self.peer, "reason": reason, **fields})
         self.finish()
 
+    def trust(self) -> None:
+        self._request_bytes_max = self._known_bytes_max
+        self._end_login()
+
     def report(self, error: BaseException, fields: Mapping[str, object]) -> None:
         self._lobby.log.write(logging.ERROR, "kafka_request_failed", fields, error=error)
 
@@ -191,6 +207,14 @@ class KafkaProtocol(asyncio.BufferedProtocol):
     def is_idle_since(self, time_s: float) -> bool:
         """Whether nothing has come since then and nothing is owed, or what is owed is not taken."""
         return self.last_received_s < time_s and (self._connection.is_at_rest or not self._is_writable)
+
+    def _give_up_login(self) -> None:
+        self.abort("kafka_login_refused", f"it has not said who it is for {STRANGER_S} s")
+
+    def _end_login(self) -> None:
+        if self._login is not None:
+            self._login.cancel()
+            self._login = None
 
     def _take_in(self, nbytes: int) -> None:
         if self._frame is None:

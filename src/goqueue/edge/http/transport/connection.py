@@ -28,6 +28,7 @@ from goqueue.edge.http.transport.body_memory import BodyMemory
 from goqueue.edge.http.transport.caller import CALLER, Caller
 from goqueue.edge.http.transport.cycle import Cycle
 from goqueue.edge.http.transport.flow import Flow, LazyEvent, Pipeline
+from goqueue.edge.http.transport.keeper import LISTENER, PRINCIPAL
 from goqueue.edge.http.transport.leaving import PoliteTransport
 from goqueue.edge.http.transport.request_ids import HEADER, REQUEST_ID, request_id_for
 from goqueue.edge.listening import Listener
@@ -40,8 +41,6 @@ _NO_STATE: dict[str, object] = {}
 _ASGI: ASGIVersions = {"version": "3.0", "spec_version": "2.3"}
 """The same for all: uvicorn makes one for each request."""
 _RETRY_SOON = b"retry-after: 1\r\n"
-PRINCIPAL = "goqueue.principal"
-"""Where a connection puts who its client is into the scope of each of its requests."""
 _READ_AHEAD_BYTES = 64 * KiB
 """So much of a body may lie here before whoever serves the request has asked for it."""
 
@@ -260,6 +259,7 @@ class GuardedConnection(HttpToolsProtocol):
             CALLER: self._caller,  # type: ignore[misc]  # a key of our own
             REQUEST_ID: request_id,
             PRINCIPAL: self._principal,
+            LISTENER: self._listener,
         }
 
     def on_body(self, body: bytes) -> None:

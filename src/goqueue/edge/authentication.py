@@ -1,0 +1,189 @@
+"""Who stands behind a key or a password: asked by all doors, in one place.
+
+A key is looked up. A password takes tens of milliseconds to check, so that is done in a thread, a few at a
+time, and remembered for a while under a digest that only this process can make. Whoever fails is answered the
+later the more often that name fails from that address; others wait for nothing.
+"""
+
+import asyncio
+import hmac
+import secrets
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from goqueue.broker.broker import Broker
+from goqueue.edge.credentials import (
+    KEY_MARK,
+    PASSWORD_BYTES_MAX,
+    is_password,
+    is_scram_password,
+    key_digest,
+    unknown_form,
+)
+from goqueue.model.access import Asking, Role
+from goqueue.model.errors import NotAuthenticated
+from goqueue.model.identity import (
+    ANONYMOUS,
+    ROOT,
+    USER,
+    PasswordForm,
+    Principal,
+    ScramForm,
+    ScramMechanism,
+    User,
+)
+from goqueue.model.settings import require
+
+_REMEMBERED_MAX = 10_000
+_FAILURES_MAX = 10_000
+_CHECKS_AT_ONCE = 2
+"""Each takes a core for tens of milliseconds, and 16 MiB."""
+_CHECKS_WAITING_MAX = 256
+_DELAY_S, _DELAY_MAX_S = 0.1, 5.0
+_FORGIVEN_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthConfig:
+    """How doors find out who is there."""
+
+    root_key: str = ""
+    """A key that is good whatever the store holds, with all rights. Empty: there is none."""
+    remembered_ms: int = 60_000
+    """A password that was found good is not checked again for so long."""
+    session_ms: int = 0
+    """A Kafka client says again who it is after this; 0: never."""
+
+    def __post_init__(self) -> None:
+        require(self.remembered_ms >= 0 and self.session_ms >= 0, "times must be 0 or more")
+
+
+class Known(NamedTuple):
+    """Whoever has shown something good."""
+
+    principal: Principal
+    roles: tuple[Role, ...] = ()
+    key_id: str = ""
+    """Which key was shown; empty: none."""
+
+    def asking(self, host: str) -> Asking:
+        return Asking(str(self.principal), host, self.roles)
+
+
+NOBODY = Known(ANONYMOUS)
+
+
+class Authenticator:
+    def __init__(self, broker: Broker, config: AuthConfig) -> None:
+        self._broker = broker
+        self.config = config
+        self._root_digest = key_digest(config.root_key) if config.root_key else ""
+        self._process_key = secrets.token_bytes(32)
+        self._remembered: OrderedDict[bytes, float] = OrderedDict()
+        self._failures: OrderedDict[tuple[str, str], tuple[int, float]] = OrderedDict()
+        self._checks = asyncio.Semaphore(_CHECKS_AT_ONCE)
+        self._waiting = 0
+
+    def by_key(self, secret: str) -> Known | None:
+        """Whose key this is, if it is good."""
+        if not secret.startswith(KEY_MARK) and not self._root_digest:
+            return None
+        digest, now_ms = key_digest(secret), self._broker.clock.wall_ms()
+        if self._root_digest and hmac.compare_digest(digest, self._root_digest):
+            return Known(Principal(USER, ROOT), (Role.ADMIN,), ROOT)
+        key = self._broker.identities.good_key(digest, now_ms=now_ms)
+        if key is None:
+            return None
+        self._broker.identities.used_ms[key.key_id] = now_ms
+        return Known(key.principal, key.roles, key.key_id)
+
+    async def by_password(self, name: str, password: str, host: str) -> Known:
+        """Whose name and password these are. Raises NotAuthenticated, which takes longer each time.
+
+        A key may stand for the password, with its id or its owner's name before it.
+        """
+        if len(password) <= PASSWORD_BYTES_MAX:
+            known = self.by_key(password)
+            if known is not None and name in (known.key_id, known.principal.name):
+                return known
+            if await self._is_good_password(name, password):
+                return Known(self._broker.identities.users[name].principal)
+        await self.delay_failure(name, host)
+        raise NotAuthenticated("the name or the password is not right")
+
+    def by_name(self, name: str) -> Known | None:
+        """Somebody who has proved to be that user, if they are let in."""
+        now_ms = self._broker.clock.wall_ms()
+        if not self._broker.identities.is_good_user(name, now_ms=now_ms):
+            return None
+        return Known(self._broker.identities.users[name].principal)
+
+    def scram_form(self, name: str, mechanism: ScramMechanism) -> ScramForm:
+        """What is kept of a user for this mechanism, or something that looks so."""
+        user = self._broker.identities.users.get(name)
+        form = None if user is None else user.scram.get(mechanism)
+        return form or unknown_form(mechanism, name, self._process_key)
+
+    def is_still_good(self, known: Known) -> bool:
+        """Whether somebody who was let in would be let in now."""
+        identities, now_ms = self._broker.identities, self._broker.clock.wall_ms()
+        if known.key_id == ROOT:
+            return True
+        if known.key_id:
+            key = identities.keys.get(known.key_id)
+            return key is not None and identities.good_key(key.digest, now_ms=now_ms) is not None
+        return identities.is_good_user(known.principal.name, now_ms=now_ms)
+
+    async def delay_failure(self, name: str, host: str) -> None:
+        """Whoever guesses waits: twice as long each time, and is forgiven after a while without a failure."""
+        now_s = asyncio.get_running_loop().time()
+        count, last_s = self._failures.pop((host, name), (0, now_s))
+        count = 1 if now_s - last_s > _FORGIVEN_S else count + 1
+        self._failures[host, name] = (count, now_s)
+        while len(self._failures) > _FAILURES_MAX:
+            self._failures.popitem(last=False)
+        await asyncio.sleep(min(_DELAY_S * 2 ** min(count - 1, 10), _DELAY_MAX_S))
+
+    async def _is_good_password(self, name: str, password: str) -> bool:
+        known, now_ms = self._broker.identities.users.get(name), self._broker.clock.wall_ms()
+        # A name that nobody has takes as long as one that somebody has: nobody learns who is there.
+        user = known if known is not None and known.is_good(now_ms) else _STRANGER
+        now_s = asyncio.get_running_loop().time()
+        token = f"{name}\0{user.updated_ms}\0{password}".encode("utf-8", "surrogatepass")
+        digest = hmac.digest(self._process_key, token, "sha256")
+        if self._remembered.get(digest, 0.0) > now_s:
+            return True
+        if self._waiting >= _CHECKS_WAITING_MAX:
+            return False
+        self._waiting += 1
+        try:
+            async with self._checks:
+                is_good = await self._broker.threads.run(partial(_fits, user, password, now_ms))
+        finally:
+            self._waiting -= 1
+        if is_good:
+            self._remembered[digest] = now_s + self.config.remembered_ms / 1_000
+            self._remembered.move_to_end(digest)
+            while len(self._remembered) > _REMEMBERED_MAX:
+                self._remembered.popitem(last=False)
+        # It may have changed while it was looked at.
+        return is_good and self._broker.identities.users.get(name) == user
+
+
+_STRANGER = User(
+    name="",
+    created_ms=0,
+    updated_ms=0,
+    passwords=(PasswordForm(salt=bytes(16), digest=secrets.token_bytes(32)),),
+)
+"""Has a password that nobody knows."""
+
+
+def _fits(user: User, password: str, now_ms: int) -> bool:
+    """Takes tens of milliseconds."""
+    if user.passwords:
+        good = [form for form in user.passwords if form.until_ms is None or now_ms < form.until_ms]
+        return any(is_password(password, form) for form in good)
+    return any(is_scram_password(password, kind, form) for kind, form in list(user.scram.items())[:1])
