@@ -173,6 +173,28 @@ class PartitionReadFailed(NamedTuple):
     high_watermark: int = -1
 
 
+class AsideRun(NamedTuple):
+    """Messages in a row that do not fit their topic's schemas, as they are kept."""
+
+    messages: Sequence[Message]
+    producer_id: int
+    producer_epoch: int
+    first: int
+    """The number of the first; -1: they have none, and are new each time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepAside:
+    """Put messages that do not fit into quarantine, except what is there already."""
+
+    target: TopicPartition
+    runs: Sequence[AsideRun]
+
+    @property
+    def place(self) -> TopicPartition:
+        return self.target
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadMessages:
     """Look at single messages of one partition, opened, in log order."""

@@ -38,6 +38,7 @@ from goqueue.broker.read.read import read_messages
 from goqueue.broker.read.show_written import show_written
 from goqueue.broker.remote.leader import confirm_epoch, read_committed, tell_marks
 from goqueue.broker.schemas import verbs as schemas
+from goqueue.broker.schemas.quarantine import keep_aside
 from goqueue.broker.sinks import copies
 from goqueue.broker.sinks import verbs as sinks
 from goqueue.broker.sinks.promised import append_staged
@@ -116,6 +117,7 @@ _MESSAGES: Mapping[type, Passed] = {
     messages.AppendEntries: Passed(
         append_entries, list[messages.EntryPlaced], append_in_shares, is_patient=True
     ),
+    messages.KeepAside: _once(keep_aside, None),
     messages.ReadMessages: Passed(read_messages, messages.MessagesRead),
     messages.ReadFrames: Passed(frames.read_frames, messages.BatchesRead),
     messages.SplitRange: Passed(frames.split_points, list[int]),

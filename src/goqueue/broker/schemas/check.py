@@ -10,15 +10,23 @@ from itertools import chain
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.schemas.quarantine import keep_aside, quarantine_of, quarantine_partition
+from goqueue.broker.schemas.quarantine import (
+    aside_runs,
+    keep_aside,
+    open_quarantine,
+    quarantine_of,
+    quarantine_partition,
+    store_aside,
+)
 from goqueue.broker.schemas.questions import answer, make_ready, tell_late
 from goqueue.broker.slices import Slices
 from goqueue.broker.storage.partition import Partition
 from goqueue.core.schemas.checking import Apart, MessageCheck, NotReady, Question
 from goqueue.core.schemas.limits import CHECK_NS_MAX
 from goqueue.log.partition_log import CheckedBatch
+from goqueue.model.commands import AsideRun, KeepAside
 from goqueue.model.errors import SchemaMismatch
-from goqueue.model.ids import TopicName
+from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Message, StoredMessage
 from goqueue.model.schemas import OnInvalid
 from goqueue.model.settings import TopicSettings
@@ -42,14 +50,13 @@ class Looked(NamedTuple):
     opened: Sequence[Sequence[StoredMessage]]
     problems: Mapping[int, str]
     """What is wrong with the messages that do not fit, by their indexes over all batches."""
+    is_set_aside: bool = False
+    """With several nodes: these are in quarantine by now."""
 
 
 def quarantine_for(broker: Broker, topic: str, settings: TopicSettings) -> TopicName | None:
-    """Where a topic keeps messages that do not fit; None: it refuses them.
-
-    One of several nodes refuses them all: it may not lead the partition where they would be kept.
-    """
-    if settings.schema_on_invalid is not OnInvalid.QUARANTINE or broker.is_one_of_several:
+    """Where a topic keeps messages that do not fit; None: it refuses them."""
+    if settings.schema_on_invalid is not OnInvalid.QUARANTINE:
         return None
     return quarantine_of(topic)
 
@@ -101,10 +108,35 @@ def keep_misfits(broker: Broker, partition: Partition, looked: Looked) -> Partit
     if target is None:
         raise SchemaMismatch(looked.problems)
     quarantine = quarantine_partition(broker, partition.source, target)
+    now_ms = broker.clock.wall_ms()
+    store_aside(quarantine, _aside(partition.source, looked, now_ms), now_ms=now_ms)
+    return quarantine
+
+
+class Unset(Unchecked):
+    """Messages that do not fit must be in quarantine, which another node may lead, before the others come."""
+
+    def __init__(self, source: TopicPartition, target: TopicName, looked: Looked) -> None:
+        super().__init__()
+        self.source = source
+        self.target = target
+        self.looked = looked
+
+
+async def set_aside(broker: Broker, unset: Unset) -> None:
+    """Have messages that do not fit in quarantine, wherever that is; returns when they are committed."""
+    source, target = unset.source, unset.target
+    await open_quarantine(broker, source.topic, target)
+    runs = list(_aside(source, unset.looked, broker.clock.wall_ms()))
+    command = KeepAside(target=TopicPartition(target, source.partition), runs=runs)
+    assert broker.forwarding is not None, "one node alone has its quarantine at hand"
+    await broker.forwarding.run(keep_aside, command)
+
+
+def _aside(source: TopicPartition, looked: Looked, now_ms: int) -> Iterator[AsideRun]:
     for batch, messages, wrong in _with_misfits(looked):
         if wrong:
-            keep_aside(broker, partition.source, quarantine, batch.header, messages, wrong)
-    return quarantine
+            yield from aside_runs(source, batch.header, messages, wrong, now_ms=now_ms)
 
 
 def without_misfits(looked: Looked) -> list[CheckedBatch]:

@@ -7,14 +7,16 @@ these they are recognised when a batch is sent again, so that a crash neither lo
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
+from typing import TypeVar
 
 from goqueue.broker.appending import UPWARDS, append_once, batches_of, numbered_batches
 from goqueue.broker.broker import Broker
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.topics.verbs import add_partitions, create_topic
+from goqueue.model.commands import AsideRun, KeepAside
 from goqueue.model.errors import (
     GoQueueError,
     InvalidPartitionCount,
@@ -24,12 +26,14 @@ from goqueue.model.errors import (
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Message, StoredMessage
 from goqueue.model.names import TOPIC_NAME_CHARACTERS_MAX
+from goqueue.model.places import Command
 from goqueue.model.schemas import QUARANTINE_SUFFIX
 from goqueue.model.topics import AddPartitions, CreateTopic
 from goqueue.records.layout import NO_SEQUENCE, BatchHeader
 
 log = logging.getLogger(__name__)
 
+C = TypeVar("C", bound=Command)
 STORY_PREFIX = "goqueue-quarantine-"
 
 
@@ -45,10 +49,20 @@ async def open_quarantine(broker: Broker, topic: str, target: TopicName) -> None
     count = len(broker.topic(topic).partitions)
     if target not in broker.topics:
         with suppress(TopicExists):  # somebody else was quicker
-            await create_topic(broker, CreateTopic(name=target, partitions=count, is_own=True))
+            await _run(broker, create_topic, CreateTopic(name=target, partitions=count, is_own=True))
+    if target not in broker.topics:
+        raise QuarantineNotReady(target)  # it is agreed on, and this node is yet to hear of it
     if len(broker.topic(target).partitions) < count:
         with suppress(InvalidPartitionCount):  # and here
-            await add_partitions(broker, AddPartitions(name=target, total=count, is_own=True))
+            await _run(broker, add_partitions, AddPartitions(name=target, total=count, is_own=True))
+
+
+async def _run(broker: Broker, verb: Callable[[Broker, C], Awaitable[object]], command: C) -> None:
+    """Do something here, or where it is decided for all."""
+    if broker.forwarding is None:
+        await verb(broker, command)
+    else:
+        await broker.forwarding.run(verb, command)
 
 
 def quarantine_partition(broker: Broker, source: TopicPartition, target: TopicName) -> Partition:
@@ -82,31 +96,45 @@ def told(message: Message, topic: str, reason: str, now_ms: int) -> Message:
     return message._replace(headers=own + story, timestamp_ms=None, due_ms=None)
 
 
-def keep_aside(
-    broker: Broker,
+def aside_runs(
     source: TopicPartition,
-    partition: Partition,
     header: BatchHeader,
     messages: Sequence[StoredMessage],
     problems: Mapping[int, str],
-) -> None:
-    """Store those messages of a batch that do not fit, except what is there already."""
-    now_ms = broker.clock.wall_ms()
+    *,
+    now_ms: int,
+) -> Iterator[AsideRun]:
+    """Those messages of a batch that do not fit, as they are kept."""
     for _, run in groupby(enumerate(problems), key=lambda pair: pair[1] - pair[0]):
         indexes = [index for _, index in run]
         kept = [told(_given(messages[index]), source.topic, problems[index], now_ms) for index in indexes]
-        if header.producer_id < 0 or header.base_sequence == NO_SEQUENCE:
+        is_numbered = header.producer_id >= 0 and header.base_sequence != NO_SEQUENCE
+        first = header.base_sequence + indexes[0] if is_numbered else NO_SEQUENCE
+        yield AsideRun(kept, header.producer_id, header.producer_epoch, first)
+
+
+def store_aside(partition: Partition, runs: Iterable[AsideRun], *, now_ms: int) -> None:
+    """Store what does not fit, except what is there already."""
+    for kept, producer_id, producer_epoch, first in runs:
+        if first == NO_SEQUENCE:
             append_once(partition, batches_of(kept, now_ms=now_ms))
             continue
         batches = numbered_batches(
-            kept,
-            producer_id=header.producer_id,
-            producer_epoch=header.producer_epoch,
-            first=header.base_sequence + indexes[0],
-            now_ms=now_ms,
+            kept, producer_id=producer_id, producer_epoch=producer_epoch, first=first, now_ms=now_ms
         )
         for batch in batches:
             append_once(partition, [batch], UPWARDS)  # what lies between did fit, and is not here
+
+
+async def keep_aside(broker: Broker, command: KeepAside) -> None:
+    """At the leader of a partition in quarantine: store what another node was sent, and wait for it."""
+    partition = broker.partition(command.target)
+    partition.admit_write()
+    partition.admit_all()
+    store_aside(partition, command.runs, now_ms=broker.clock.wall_ms())
+    committed = partition.committed(partition.log.end_offset)
+    if committed is not None:
+        await committed
 
 
 def _given(stored: StoredMessage) -> Message:

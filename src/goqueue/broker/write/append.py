@@ -3,16 +3,15 @@
 from functools import partial
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.delays.asking import Told, Unasked
+from goqueue.broker.delays.asking import Told
 from goqueue.broker.schemas.check import Looked, look, look_long
 from goqueue.broker.tenants.quotas import take_batches
 from goqueue.broker.transactions.joining import verify
 from goqueue.broker.transactions.writes import Unverified, admit_batches
-from goqueue.broker.write.asking import take_in_told
+from goqueue.broker.write.asking import take_in_at_last
 from goqueue.broker.write.incoming import admit_partition, in_lanes, read_incoming
 from goqueue.broker.write.take_in import take_in
 from goqueue.model.commands import Append, Appended
-from goqueue.model.errors import NotVerified
 from goqueue.model.schemas import SchemaValidation
 
 
@@ -56,11 +55,6 @@ async def append_when_checked(broker: Broker, command: Append) -> Appended:
             if broker.partition(command.target).log.settings is not settings:
                 continue  # it has been changed a moment ago
         try:
-            return _append(broker, command, looked)
+            return await take_in_at_last(broker, looked, partial(_append, broker, command))
         except Unverified as unverified:
             await verify(broker, unverified)
-        except Unasked as unasked:
-            try:
-                return await take_in_told(broker, unasked, partial(_append, broker, command, looked))
-            except Unverified as ended:
-                raise NotVerified(*command.target, "it has ended meanwhile") from ended

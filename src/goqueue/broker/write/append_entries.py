@@ -9,12 +9,12 @@ from functools import partial
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.delays.asking import Told, Unasked
+from goqueue.broker.delays.asking import Told
 from goqueue.broker.schemas.check import Looked, look_now_or_later, quarantine_for
 from goqueue.broker.schemas.quarantine import open_quarantine
 from goqueue.broker.tenants.quotas import admit_amounts, check_message_sizes
 from goqueue.broker.transactions.writes import admit_batches
-from goqueue.broker.write.asking import take_in_told
+from goqueue.broker.write.asking import take_in_at_last
 from goqueue.broker.write.incoming import Incoming, admit_partition, in_lanes, read_incoming
 from goqueue.broker.write.later import part_by_time
 from goqueue.broker.write.refusals import telling_refusals
@@ -133,11 +133,8 @@ async def append_entries(broker: Broker, command: AppendEntries) -> list[EntryPl
         with telling_refusals(broker, [target.topic]):
             partition = broker.partition(target)
             admit_batches(broker, partition, incoming.headers, may_join=False)
-            try:
-                stored = take_in(broker, partition, incoming, command.acks, looked)
-            except Unasked as unasked:
-                again = partial(_take_in_told, broker, target, incoming, command.acks, looked)
-                stored = await take_in_told(broker, unasked, again)
+            again = partial(_take_in, broker, target, incoming, command.acks)
+            stored = await take_in_at_last(broker, looked, again)
         placed.append(
             EntryPlaced(target, stored.base_offset, incoming.message_count, stored.quarantined, stored.later)
         )
@@ -149,8 +146,12 @@ async def append_entries(broker: Broker, command: AppendEntries) -> list[EntryPl
     return placed
 
 
-def _take_in_told(
-    broker: Broker, target: TopicPartition, incoming: Incoming, acks: Acks, looked: Looked | None, told: Told
+def _take_in(
+    broker: Broker,
+    target: TopicPartition,
+    incoming: Incoming,
+    acks: Acks,
+    looked: Looked | None,
+    told: Told | None,
 ) -> Appended:
-    """The same after the keeper of the delays was asked."""
     return take_in(broker, admit_partition(broker, target), incoming, acks, looked, told=told)

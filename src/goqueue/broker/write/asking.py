@@ -7,17 +7,20 @@ under way from before is refused by the keeper from then on (`kept_batches.py`).
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeVar
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays.asking import ALONE, Told, Unasked, Unkept
 from goqueue.broker.delays.reaching import forwarding_of
+from goqueue.broker.schemas.check import Looked, Unset, set_aside
 from goqueue.broker.storage.partition import Partition
+from goqueue.broker.transactions.writes import Unverified
 from goqueue.broker.write.kept_batches import find_marks, keep_batches
 from goqueue.core.delays.marks import Mark, Marks
 from goqueue.model.commands import Appended
 from goqueue.model.delays import AskedByLeader, Asker, FindMarks, KeepBatches, LaterBatch
-from goqueue.model.errors import Busy, Fenced, NotKept, NotLeader, Unavailable
+from goqueue.model.errors import Busy, Fenced, NotKept, NotLeader, NotVerified, Unavailable
 
 C = TypeVar("C", bound=AskedByLeader)
 T = TypeVar("T")
@@ -35,7 +38,7 @@ async def take_in_told(broker: Broker, unasked: Unasked, take_in: Callable[[Told
                 marks.apply(Mark(ALONE, *mark))
         told = Told(marks, broker.clock.wall_ms())
         try:
-            return take_in(told)
+            return _take_in(partition, take_in, told)
         except Unkept as unkept:
             batches = unkept.batches
         keep = KeepBatches(
@@ -45,7 +48,31 @@ async def take_in_told(broker: Broker, unasked: Unasked, take_in: Callable[[Told
         )
         kept = await _ask(broker, keep_batches, keep)
         _demand_led(partition, epoch)
-        return take_in(told._replace(kept=kept))
+        return _take_in(partition, take_in, told._replace(kept=kept))
+
+
+def _take_in(partition: Partition, take_in: Callable[[Told], Appended], told: Told) -> Appended:
+    try:
+        return take_in(told)
+    except Unverified as ended:
+        # Some of the batch may be kept in that transaction: the rest must not come to count with the next.
+        raise NotVerified(*partition.source, "it has ended meanwhile") from ended
+
+
+async def take_in_at_last(
+    broker: Broker, looked: Looked | None, take_in: Callable[[Looked | None, Told | None], Appended]
+) -> Appended:
+    """Take in a batch when all nodes have answered that must be asked: the keeper, and the quarantine's."""
+    while True:
+        try:
+            try:
+                return take_in(looked, None)
+            except Unasked as unasked:
+                return await take_in_told(broker, unasked, partial(take_in, looked))
+        except Unset as unset:
+            misfits = unset
+        await set_aside(broker, misfits)
+        looked = misfits.looked._replace(is_set_aside=True)
 
 
 def _transaction_of(broker: Broker, partition: Partition, batch: LaterBatch) -> str:

@@ -338,7 +338,10 @@ async def _set_aside(
     try:
         await open_quarantine(broker, command.topic, target)
         kept_aside = Publish(topic=target, messages=kept, acks=command.acks, is_own=True)
-        outcomes = await publish(broker, kept_aside)
+        if broker.forwarding is None:
+            outcomes = await publish(broker, kept_aside)
+        else:
+            outcomes = await broker.forwarding.run(publish, kept_aside)
     except GoQueueError as error:
         _refuse(broker, command, results, list(aside), error)
         return

@@ -18,7 +18,7 @@ from goqueue.broker.transactions.joining import join_open, owner_of
 from goqueue.broker.transactions.leaders import calls
 from goqueue.broker.transactions.verbs import hear_producer
 from goqueue.broker.transactions.writes import demand_open, join_transaction
-from goqueue.broker.write.asking import take_in_told
+from goqueue.broker.write.asking import take_in_at_last
 from goqueue.broker.write.incoming import Incoming, admit_partition
 from goqueue.broker.write.later import find_known, known_marks, take_parted
 from goqueue.broker.write.refusals import telling_refusals
@@ -90,17 +90,19 @@ async def _take_in_at_last(
     problems: dict[int, str],
 ) -> Appended:
     """As batches of clients are, when whoever must be asked has answered."""
-    try:
-        return _take_in(broker, command, partition, batch, problems)
-    except Unasked as unasked:
+    is_first = True
 
-        def again(told: Told) -> Appended:
+    def take(looked: Looked | None, told: Told | None) -> Appended:
+        nonlocal is_first
+        if not is_first:  # something was waited for
             admit_partition(broker, partition.source)
             if batch.header.attributes & TRANSACTIONAL:
                 demand_open(broker, partition, command.producer)
-            return _take_in(broker, command, partition, batch, problems, told)
+        is_first = False
+        return _take_in(broker, command, partition, batch, looked, told)
 
-        return await take_in_told(broker, unasked, again)
+    looked = Looked([batch], [open_batch(batch.body, batch.lane)], problems)
+    return await take_in_at_last(broker, looked, take)
 
 
 def _take_in(
@@ -108,8 +110,8 @@ def _take_in(
     command: PublishOnce,
     partition: Partition,
     batch: CheckedBatch,
-    problems: dict[int, str],
-    told: Told | None = None,
+    looked: Looked | None,
+    told: Told | None,
 ) -> Appended:
     """As batches of clients are, but that people count less strictly. Raises DuplicateSequence."""
     header, message = batch.header, command.message
@@ -117,8 +119,7 @@ def _take_in(
     # Where the broker chooses the partition, the producer cannot know how far it has counted there.
     numbering = Numbering(first_max=_FIRST_SEQUENCE_MAX, may_skip=message.partition is None)
     is_stored = find_known(broker, partition, header, 1, numbering, told) is not None
-    if message.due_ms is None or problems or is_stored:
-        looked = Looked([batch], [open_batch(batch.body, batch.lane)], problems)
+    if message.due_ms is None or (looked is not None and looked.problems) or is_stored:
         incoming = Incoming([header], [batch.body], batch.lane)
         return take_in(broker, partition, incoming, Acks.ALL, looked, numbering, told)
     later = DelaySplit([], [message], [0], trailing=1)

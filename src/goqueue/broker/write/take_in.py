@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from goqueue.broker.appending import STRICT, Numbering, appended, await_all, store
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays.asking import Told
-from goqueue.broker.schemas.check import Looked, keep_misfits, without_misfits
+from goqueue.broker.schemas.check import Looked, Unset, keep_misfits, quarantine_for, without_misfits
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.write.incoming import Incoming, in_lanes
 from goqueue.broker.write.later import find_known, part_by_time, take_parted
@@ -56,7 +56,8 @@ def _take_screened(
 ) -> Appended:
     """The same where some messages do not fit: they are refused, or in quarantine by then.
 
-    What a crash has taken out of quarantine is put there again with a batch that is stored already.
+    What a crash has taken out of quarantine is put there again with a batch that is stored already. With
+    several nodes they must be there before: raises Unset.
     """
     count, problems = incoming.message_count, looked.problems
     keeps_aside = partition.log.settings.schema_on_invalid is OnInvalid.QUARANTINE
@@ -66,17 +67,22 @@ def _take_screened(
         stored_offset = find_known(broker, partition, incoming.headers[0], count, numbering, told)
     if not keeps_aside and stored_offset is None:
         raise SchemaMismatch(problems)
-    quarantine = keep_misfits(broker, partition, looked) if keeps_aside else None
+    quarantine = None
+    if keeps_aside and not broker.is_one_of_several:
+        quarantine = keep_misfits(broker, partition, looked)
+    elif keeps_aside and not looked.is_set_aside:
+        target = quarantine_for(broker, partition.source.topic, partition.log.settings)
+        raise SchemaMismatch(problems) if target is None else Unset(partition.source, target, looked)
     if splits:
         outcome = take_parted(broker, partition, splits, incoming.headers, acks, numbering, told)
     elif stored_offset is None:
         outcome = store(partition, without_misfits(looked), count, acks)
     else:
         outcome = appended(partition, stored_offset, count, acks)._replace(is_duplicate=True)
-    if quarantine is None:
+    if not keeps_aside:
         return outcome
     outcome = outcome._replace(quarantined=problems)
-    if acks is not Acks.ALL:
+    if acks is not Acks.ALL or quarantine is None:
         return outcome
     kept = quarantine.committed(quarantine.log.end_offset)
     return outcome._replace(committed=await_all(kept, outcome.committed))
