@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
+from goqueue.broker.queue import poll
 from goqueue.broker.replication import replicated
 from goqueue.broker.topics.folders import Folders
 from goqueue.core.cluster import controller
@@ -65,3 +67,15 @@ def test_clocks_that_are_an_hour_off_break_no_promise(monkeypatch: pytest.Monkey
     monkeypatch.setattr(cluster_simulation, "SKEWS_MS", (-hour_ms, 0, hour_ms))
     for seed in range(1, 8):
         simulate_cluster(seed, 150)
+
+
+def test_a_message_that_is_out_with_two_consumers_at_once_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    lease = poll._lease
+
+    def lease_briefly(broker: Any, journal: Any, delivery: Any, command: Any, chosen: Any, _: int) -> Any:
+        return lease(broker, journal, delivery, replace(command, visibility_ms=1), chosen, 1)
+
+    monkeypatch.setattr(poll, "_lease", lease_briefly)
+    with pytest.raises(Violation, match="and came once more"):
+        for seed in range(1, 20):
+            simulate_cluster(seed, 150)

@@ -1,8 +1,8 @@
 """Groups of a simulated cluster: a work queue and a reader that commits, asked for at any node.
 
 What was settled or committed, and answered so, holds whoever coordinates the group then: a settled message
-does not come again, and offsets stand where they were put. A lease may be lost with its coordinator, so
-messages may come early.
+does not come again, and offsets stand where they were put. While one coordinator stays, a message is out with
+one consumer at a time; a lease may be lost with its coordinator, so messages may come early.
 """
 
 import asyncio
@@ -15,9 +15,11 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.forwarding.route import route
 from goqueue.broker.groups.assigned import join_assigned
+from goqueue.broker.groups.journal import OFFSETS_TOPIC
 from goqueue.broker.groups.offsets import commit_offsets, fetch_offsets
 from goqueue.broker.queue.poll import poll
 from goqueue.broker.queue.settle import settle
+from goqueue.broker.storage.journal_set import journal_number
 from goqueue.model.delivery import Action, Poll, Receipt, Settle
 from goqueue.model.errors import GoQueueError, GroupNotFound, UnknownMember
 from goqueue.model.group_commands import CommitOffsets, FetchOffsets, JoinAssigned
@@ -34,6 +36,7 @@ T = TypeVar("T")
 Place = tuple[int, int]
 """A partition and an offset."""
 QUEUE, READERS = "workers", "readers"
+JOURNAL = TopicPartition(OFFSETS_TOPIC, journal_number(QUEUE))
 CONSUMERS = ("ann", "ben")
 ANSWER_S = 30
 """Whoever gets no answer for so long gives up; what was asked for may be done or not."""
@@ -56,17 +59,21 @@ class ClusterGroups:
         chance: Random,
         ready: Callable[[], list[ClusterNode]],
         counts: Counter[str],
+        epoch_of: Callable[[TopicPartition], int],
     ) -> None:
-        """`ready`: the nodes that can be asked."""
+        """`ready`: the nodes that can be asked; `epoch_of`: of a partition, by what is agreed."""
         self._topic = topic
         self._partitions = partitions
         self._chance = chance
         self._ready = ready
         self._counts = counts
+        self._epoch_of = epoch_of
         self._members: dict[str, str] = {}
         self._busy: set[str] = set()
         self._taken: list[tuple[Place, str]] = []
         """What consumers have and have not settled, with receipts."""
+        self._out: dict[Place, tuple[float, int]] = {}
+        """Until when a message is out at least, and the journal's epoch when it was asked for."""
         self._settled_s: dict[Place, float] = {}
         """When it was answered that a message is settled."""
         self._doubtful: set[Place] = set()
@@ -130,7 +137,7 @@ class ClusterGroups:
                     session_timeout_ms=SESSION_MS,
                 )
                 self._members[name] = (await self._ask(join_assigned, command)).member_id
-            sent_s = _now_s()
+            sent_s, epoch = _now_s(), self._epoch_of(JOURNAL)
             polled = await self._ask(
                 poll,
                 Poll(
@@ -157,9 +164,16 @@ class ClusterGroups:
                     settled_s is None or settled_s > sent_s,
                     f"{place} was settled at {settled_s}, and came to who asked at {sent_s}",
                 )
+                self._check_lease(place, sent_s, epoch)
                 receipt = Receipt(topic, partition, message.offset, counts.get(message.offset, 1), nonce)
                 self._taken.append((place, str(receipt)))
                 self._counts["polled"] += 1
+
+    def _check_lease(self, place: Place, sent_s: float, epoch: int) -> None:
+        until_s, before = self._out.get(place, (0.0, 0))
+        is_same = before == self._epoch_of(JOURNAL) > 0
+        demand(not is_same or _now_s() >= until_s, f"{place} is out until {until_s}, and came once more")
+        self._out[place] = (sent_s + VISIBILITY_MS / 1_000, epoch)
 
     async def _settle(self, *, is_all: bool = False) -> None:
         count = len(self._taken) if is_all else self._chance.randint(1, 4)
@@ -169,6 +183,8 @@ class ClusterGroups:
         action = Action.ACK if is_all or self._chance.random() < 0.8 else Action.NACK
         command = Settle(action=action, receipts=[receipt for _, receipt in chosen])
         places = [place for place, _ in chosen]
+        for place in places:
+            self._out.pop(place, None)
         try:
             outcome = await self._ask(settle, command)
         except (Unanswered, GoQueueError):

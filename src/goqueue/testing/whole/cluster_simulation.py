@@ -25,7 +25,7 @@ from goqueue.log.reading import from_disk
 from goqueue.model.cluster import NodeId, PartitionRecord
 from goqueue.model.commands import Placed, Publish, Published
 from goqueue.model.errors import Corrupt, GoQueueError, NotLeader
-from goqueue.model.ids import TopicName
+from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Message
 from goqueue.model.settings import BrokerConfig, KiB, TopicSettings
 from goqueue.model.topics import CreateTopic
@@ -49,6 +49,8 @@ COPIES = (2, 3, 3)
 TOPIC = TopicName("orders")
 PARTITIONS = 2
 START_S = 60
+DISK_COPIES_MIN = 3
+"""Only of so many copies one may be lost with its disk, whatever happens to another meanwhile."""
 HEAL_S = 120
 STOP_S = 60
 ANSWER_S = 30
@@ -114,7 +116,9 @@ class ClusterSimulation:
             self._ready,
             self.counts,
         )
-        self._groups = ClusterGroups(TOPIC, PARTITIONS, Random(f"groups {seed}"), self._ready, self.counts)
+        self._groups = ClusterGroups(
+            TOPIC, PARTITIONS, Random(f"groups {seed}"), self._ready, self.counts, self._epoch_of
+        )
         self._number = 0
         self._ends: Counter[int] = Counter()
         """Of each partition, where the last acknowledged message ends."""
@@ -264,9 +268,14 @@ class ClusterSimulation:
             node.membership.session.end()  # type: ignore[attr-defined]
 
     async def _replace_disk(self, node: NodeId) -> None:
-        """Only one at a time, and when all others have everything: more than that is not promised."""
+        """Only one at a time, and when all others have everything: more than that is not promised.
+
+        Nor is it where there are two copies, one of which is believed to count until its session ends: should
+        the other lose its own meanwhile, nobody knows any more that it has everything.
+        """
         are_all_there = {ready.node for ready in self._ready()} >= set(self._wanted())
-        if node in self._nodes and are_all_there and self._records() and self._are_all_in_sync():
+        can_spare_one = are_all_there and self._records() and self._are_all_in_sync(DISK_COPIES_MIN)
+        if node in self._nodes and can_spare_one:
             self._stop(node, has_power=False)
             self._note(f"new disk for {node}")
             self.counts["new disk"] += 1
@@ -402,11 +411,19 @@ class ClusterSimulation:
             self._prefix = part_key(topic.topic_id, 0)[:-1]
         return {key: decode_part(item.value) for key, item in self._store.peek(self._prefix).items()}
 
-    def _are_all_in_sync(self) -> bool:
+    def _epoch_of(self, source: TopicPartition) -> int:
+        """What the store says of the epoch of any partition; 0: nobody knows it."""
+        known = (node.broker.metadata.topics.get(source.topic) for node in self._ready())
+        topic = next((topic for topic in known if topic is not None), None)
+        key = "" if topic is None else part_key(topic.topic_id, source.partition)
+        item = self._store.peek(key).get(key) if key else None
+        return 0 if item is None else decode_part(item.value).epoch
+
+    def _are_all_in_sync(self, copies_min: int = COPIES_MIN) -> bool:
         """Of all partitions, those that brokers need for themselves with them."""
         records = [decode_part(item.value) for item in self._store.peek(PARTS).values()]
         return all(
-            record.leader and set(record.isr) == set(record.replicas) and len(record.isr) >= COPIES_MIN
+            record.leader and set(record.isr) == set(record.replicas) and len(record.isr) >= copies_min
             for record in records
         )
 
