@@ -19,6 +19,7 @@ from goqueue.broker.delays.deliveries import DELAYED_TOPIC
 from goqueue.broker.opening import close_broker
 from goqueue.broker.queue.settle import settle
 from goqueue.broker.shared_journals import Shared, all_shared
+from goqueue.broker.sinks.spreading import spread_sinks
 from goqueue.broker.storage.data_folder import LOGS_FOLDER, is_used
 from goqueue.broker.storage.journal import JOURNAL_SETTINGS
 from goqueue.broker.transactions.writes import new_transaction_id
@@ -131,6 +132,7 @@ def _refuse_damage(broker: Broker) -> None:
 
 async def _write_down(broker: Broker, delays_id: UUID) -> None:
     """Have in the journals what one node keeps in memory, or beside them."""
+    await spread_sinks(broker)
     await broker.delays.rest()
     delays = broker.delays.store
     place = TransactionalPartition(DELAYED_TOPIC, delays_id, 0)

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from goqueue.broker.appending import OwnWrites
 from goqueue.broker.broker import Broker
 from goqueue.broker.sinks.copies import drop, drop_everywhere
-from goqueue.broker.sinks.homes import journal_of
+from goqueue.broker.sinks.homes import coordinated, journal_of
 from goqueue.broker.sinks.promised import YIELD_BYTES, promised, stamp, take_in_promised
 from goqueue.broker.sinks.stages import Stage, StageName
 from goqueue.broker.storage.partition import Partition
@@ -102,8 +102,8 @@ async def keep_up_sinks(broker: Broker) -> None:
             await broker.carry_out(_try_to_finish(broker, name), broker.sinks.lock(name))
     for name in broker.sinks.stages.created_before(now_ms - broker.config.stage_expiry_ms):
         await broker.carry_out(_expire_stages(broker, name, now_ms), broker.sinks.lock(name))
-    for journal in broker.transactions:
-        for name in journal.sinks.unused_since(now_ms - broker.config.sink_expiry_ms):
+    for journal, name in coordinated(broker):
+        if name in journal.sinks.unused_since(now_ms - broker.config.sink_expiry_ms):
             await broker.carry_out(_forget_unused(broker, name, now_ms), broker.sinks.lock(name))
     if not broker.is_one_of_several:
         await broker.transactions.of_sinks.shorten()

@@ -9,7 +9,7 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.producers import init_producer
 from goqueue.broker.sinks.copies import drop, drop_everywhere, keep, keep_copies
 from goqueue.broker.sinks.epochs import finish_epoch, forget
-from goqueue.broker.sinks.homes import journal_of
+from goqueue.broker.sinks.homes import coordinated, journal_of
 from goqueue.broker.sinks.stages import Stage, StageName, checksum_of, stage_of
 from goqueue.broker.sinks.transacted import commit_transacted
 from goqueue.broker.transactions.journal import TransactionJournal
@@ -178,7 +178,7 @@ async def _abort_stages(broker: Broker, command: AbortStages) -> int:
 
 def list_sinks(broker: Broker, command: ListSinks) -> list[str]:
     """All that this node coordinates."""
-    return sorted(name for journal in broker.transactions for name in journal.sinks.sinks)
+    return sorted({name for _, name in coordinated(broker)})
 
 
 async def describe_sink(broker: Broker, command: DescribeSink) -> SinkView:

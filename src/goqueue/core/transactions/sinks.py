@@ -175,7 +175,7 @@ class Sinks:
 
     def _reset(self) -> None:
         self.sinks: dict[str, Sink] = {}
-        self._passed_generation = 0
+        self.passed_generation = 0
 
     def sink(self, name: str) -> Sink:
         sink = self.sinks.get(name)
@@ -196,7 +196,7 @@ class Sinks:
         """Fence whoever wrote before. The newest run keeps its generation, a sink its first producer id."""
         sink = self.sinks.get(name)
         if sink is None:
-            return GenerationTaken(name, self._passed_generation + 1, producer_id, now_ms, run, writer)
+            return GenerationTaken(name, self.passed_generation + 1, producer_id, now_ms, run, writer)
         if run in sink.runs and sink.runs[run] != sink.generation:
             raise SinkFenced(name, sink.runs[run], sink.generation)
         if writer and sink.writer not in ("", writer) and sink.last_epoch != NO_EPOCH:
@@ -276,11 +276,11 @@ class Sinks:
                     self.sinks[event.sink].stages.pop((event.epoch, stage), None)
             case SinkForgotten():
                 forgotten = self.sinks.pop(event.sink)
-                self._passed_generation = max(self._passed_generation, forgotten.generation)
+                self.passed_generation = max(self.passed_generation, forgotten.generation)
             case SequenceKept():
                 self.sinks[event.sink].sequences[event.topic_id, event.partition] = event.sequence
             case GenerationsPassed():
-                self._passed_generation = event.generation
+                self.passed_generation = event.generation
             case StateReset():
                 self._reset()
 
@@ -293,20 +293,26 @@ class Sinks:
         sink.stages = {key: checksum for key, checksum in sink.stages.items() if key[0] > event.epoch}
         sink.used_ms = event.now_ms
 
+    def passed(self) -> GenerationsPassed:
+        return GenerationsPassed(self.passed_generation)
+
+    def state_of(self, name: str) -> Iterable[Event]:
+        """Events that lead to the present state of a sink."""
+        sink = self.sink(name)
+        for run, generation in sink.runs.items():
+            yield GenerationTaken(sink.name, generation, sink.producer_id, sink.used_ms, run)
+        yield GenerationTaken(sink.name, sink.generation, sink.producer_id, sink.used_ms, writer=sink.writer)
+        for (topic_id, partition), sequence in sink.sequences.items():
+            yield SequenceKept(sink.name, topic_id, partition, sequence)
+        yield EpochCommitted(sink.name, sink.last_epoch, sink.used_ms)
+        if sink.prepared is not None:
+            yield sink.prepared
+        for (epoch, stage), checksum in sink.stages.items():
+            yield StageKept(sink.name, epoch, stage, checksum)
+
     def whole_state(self) -> Iterable[Event]:
         """Events that lead from nothing to the present state, the first one being the reset."""
         yield StateReset()
-        yield GenerationsPassed(self._passed_generation)
-        for sink in self.sinks.values():
-            for run, generation in sink.runs.items():
-                yield GenerationTaken(sink.name, generation, sink.producer_id, sink.used_ms, run)
-            yield GenerationTaken(
-                sink.name, sink.generation, sink.producer_id, sink.used_ms, writer=sink.writer
-            )
-            for (topic_id, partition), sequence in sink.sequences.items():
-                yield SequenceKept(sink.name, topic_id, partition, sequence)
-            yield EpochCommitted(sink.name, sink.last_epoch, sink.used_ms)
-            if sink.prepared is not None:
-                yield sink.prepared
-            for (epoch, stage), checksum in sink.stages.items():
-                yield StageKept(sink.name, epoch, stage, checksum)
+        yield self.passed()
+        for name in self.sinks:
+            yield from self.state_of(name)
