@@ -16,6 +16,7 @@ from goqueue.cli.broker.cluster import tell_health, tell_info
 from goqueue.cli.operators import access as admin_access
 from goqueue.cli.operators import audit as admin_audit
 from goqueue.cli.operators import backups as admin_backups
+from goqueue.cli.operators import identities
 from goqueue.cli.operators import partitions as admin_partitions
 from goqueue.cli.operators import quotas as admin_quotas
 from goqueue.cli.operators import repair as admin_repair
@@ -52,6 +53,8 @@ app.add_typer(admin_quotas.app, name="quota")
 app.add_typer(admin_usage.app, name="usage")
 app.add_typer(admin_access.acls, name="acl")
 app.add_typer(admin_access.roles, name="role")
+app.add_typer(identities.users, name="user")
+app.add_typer(identities.keys, name="key")
 app.add_typer(admin_audit.app, name="audit")
 
 

@@ -21,6 +21,7 @@ from goqueue.client.nouns import (
     AsyncDeadLetters,
     AsyncDelayed,
     AsyncGroups,
+    AsyncIdentities,
     AsyncMessages,
     AsyncSchedules,
     AsyncSchemas,
@@ -83,6 +84,7 @@ class AsyncGoQueue(AsyncMessages):
         self.admin = AsyncAdmin(self._client)
         self.cluster = AsyncCluster(self._client)
         self.access = AsyncAccess(self._client)
+        self.identities = AsyncIdentities(self._client)
         self.backups = AsyncBackups(self._client)
         self.tenants = AsyncTenants(self._client)
 

@@ -16,6 +16,7 @@ from goqueue.client.calls import (
     dead_letters,
     delayed,
     groups,
+    identities,
     messages,
     schedules,
     schemas,
@@ -310,6 +311,32 @@ class AsyncAccess(AsyncNoun):
     bind_role = awaited(access.bind_role)
     roles = awaited(access.roles)
     unbind_role = awaited(access.unbind_role)
+
+
+class Identities(Noun):
+    create_key = carried(identities.create_key)
+    keys = carried(identities.keys)
+    rotate_key = carried(identities.rotate_key)
+    revoke_key = carried(identities.revoke_key)
+    create_user = carried(identities.create_user)
+    users = carried(identities.users)
+    change_password = carried(identities.change_password)
+    disable_user = carried(identities.disable_user)
+    enable_user = carried(identities.enable_user)
+    delete_user = carried(identities.delete_user)
+
+
+class AsyncIdentities(AsyncNoun):
+    create_key = awaited(identities.create_key)
+    keys = awaited(identities.keys)
+    rotate_key = awaited(identities.rotate_key)
+    revoke_key = awaited(identities.revoke_key)
+    create_user = awaited(identities.create_user)
+    users = awaited(identities.users)
+    change_password = awaited(identities.change_password)
+    disable_user = awaited(identities.disable_user)
+    enable_user = awaited(identities.enable_user)
+    delete_user = awaited(identities.delete_user)
 
 
 class Tenants(Noun):

@@ -20,6 +20,7 @@ from goqueue.client.nouns import (
     DeadLetters,
     Delayed,
     Groups,
+    Identities,
     Messages,
     Schedules,
     Schemas,
@@ -91,6 +92,7 @@ class GoQueue(Messages):
         self.admin = Admin(self._pool)
         self.cluster = Cluster(self._pool)
         self.access = Access(self._pool)
+        self.identities = Identities(self._pool)
         self.backups = Backups(self._pool)
         self.tenants = Tenants(self._pool)
 
