@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from confluent_kafka import Producer
 
 from tests.integration.running_cluster import RunningCluster, cluster
 
@@ -91,6 +92,41 @@ def test_any_node_takes_delayed_messages_shows_moves_and_cancels_them(three: Run
     found = until_there(three, "orders", wanted, 20)
     assert Counter(message["value"] for message in found) == dict.fromkeys(wanted, 1)
     assert time.time() - begun_s > 1.4
+
+
+def test_kafkas_producers_delay_messages_also_in_transactions(three: RunningCluster) -> None:
+    create(three, "sent")
+    refused: list[object] = []
+    nodes = {"bootstrap.servers": ",".join(three.kafka)}
+
+    def send(producer: Producer, name: str, count: int) -> set[str]:
+        """Every third message is to come later."""
+        for number in range(count):
+            headers: dict[str, str | bytes | None] = {"goqueue-delay-ms": b"500"} if number % 3 == 0 else {}
+            producer.produce(
+                "sent",
+                value=f"{name}{number}",
+                partition=number % PARTITIONS,
+                headers=headers,
+                on_delivery=lambda error, _: refused.append(error) if error else None,
+            )
+        assert producer.flush(30) == 0
+        return {f"{name}{number}" for number in range(count)}
+
+    wanted = send(Producer({**nodes, "enable.idempotence": True}), "plain", 60)
+    writer = Producer({**nodes, "transactional.id": "writer"})
+    writer.init_transactions(30)
+    for name, is_committed in (("aborted", False), ("committed", True)):
+        writer.begin_transaction()
+        sent = send(writer, name, 30)
+        if is_committed:
+            writer.commit_transaction(30)
+            wanted |= sent
+        else:
+            writer.abort_transaction(30)
+    assert not refused
+    found = until_there(three, "sent", wanted, 20)
+    assert Counter(message["value"] for message in found) == dict.fromkeys(wanted, 1)
 
 
 def test_a_schedule_made_at_one_node_is_seen_at_all_and_goes_on(three: RunningCluster) -> None:
