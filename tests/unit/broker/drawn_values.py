@@ -8,6 +8,7 @@ from typing import Any, NewType, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
+from goqueue.model.access import Operation, PatternKind, ResourceKind, Rule
 from goqueue.model.errors import GoQueueError, MessageTooLarge, OffsetOutOfRange
 from goqueue.model.settings import TopicSettings
 from goqueue.model.tenants import QUOTA_MAX, Quotas
@@ -17,6 +18,15 @@ from goqueue.model.tenants import QUOTA_MAX, Quotas
 def values(hint: Any) -> st.SearchStrategy[Any]:
     """Anything that a field may hold, in the plain shapes that doors give."""
     plain: dict[Any, st.SearchStrategy[Any]] = {
+        Rule: st.builds(
+            Rule,
+            principal=st.sampled_from(["User:ann", "User:*", "Role:viewer"]),
+            kind=st.sampled_from([ResourceKind.TOPIC, ResourceKind.GROUP]),
+            name=st.sampled_from(["orders", "orders*"]),
+            operation=st.sampled_from(Operation),
+            pattern=st.sampled_from(PatternKind),
+            is_allowed=st.booleans(),
+        ),
         Quotas: st.builds(Quotas, max_topics=st.integers(0, QUOTA_MAX)),
         TopicSettings: st.builds(TopicSettings, retention_ms=st.integers(1, 2**40)),
         int: st.integers(-(2**63), 2**63 - 1),

@@ -43,6 +43,7 @@ LOOKED_AT = {
     "topic_counts": "the image",
     "partition_count": "the image",
     "tenants": "the image: are there any",
+    "warden": "the image: who may do what",
     "identities": "the image: users and keys, which every node has",
     "agreement": "doors hear when users and keys have changed",
     "schemas": "the registry, which every node reads",
@@ -56,7 +57,7 @@ def test_doors_are_seen_to_call_verbs() -> None:
 
 
 def test_whatever_takes_a_broker_takes_one_command() -> None:
-    standing_before = {f"{at_home.__name__}.at_home", f"{at_home.__name__}.seen_at_home"}
+    standing_before = {f"{at_home.__name__}.{name}" for name in ("at_home", "here", "seen_at_home")}
     assert TAKING_A_BROKER.keys() - VERBS.keys() == standing_before
 
 
