@@ -15,7 +15,9 @@ from goqueue.core.cluster.moves import finish_move, is_moving
 from goqueue.core.cluster.replica import Replica
 from goqueue.core.cluster.rules import ALL_RULES
 from goqueue.model.cluster import PartitionRecord
-from goqueue.testing.whole import cluster_simulation
+from goqueue.model.group_commands import JoinAssigned
+from goqueue.model.groups import Sharing
+from goqueue.testing.whole import cluster_owners, cluster_simulation
 from goqueue.testing.whole.cluster_simulation import simulate_cluster
 from goqueue.testing.whole.partition_history import Violation
 
@@ -25,7 +27,8 @@ ONCE_FAILED = (4, 19, 23, 41, 52)
 
 @pytest.mark.parametrize("seed", [*ONCE_FAILED, *range(100, 112)])
 def test_what_was_acknowledged_is_kept_by_several_brokers(seed: int) -> None:
-    assert simulate_cluster(seed, 150)["acknowledged"] > 0
+    counts = simulate_cluster(seed, 150)
+    assert counts["acknowledged"] + counts["polled"] > 0
 
 
 @pytest.mark.parametrize("rule", ["waits_for_disks", "cuts_by_epoch"])
@@ -77,5 +80,15 @@ def test_a_message_that_is_out_with_two_consumers_at_once_is_found(monkeypatch: 
 
     monkeypatch.setattr(poll, "_lease", lease_briefly)
     with pytest.raises(Violation, match="and came once more"):
+        for seed in range(1, 20):
+            simulate_cluster(seed, 150)
+
+
+def test_a_partition_that_two_members_own_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def eager(**wishes: Any) -> JoinAssigned:
+        return JoinAssigned(**{**wishes, "sharing": Sharing.EAGER})
+
+    monkeypatch.setattr(cluster_owners, "JoinAssigned", eager)
+    with pytest.raises(Violation, match="both own"):
         for seed in range(1, 20):
             simulate_cluster(seed, 150)

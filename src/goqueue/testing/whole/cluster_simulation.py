@@ -33,6 +33,7 @@ from goqueue.records.batch import open_batch
 from goqueue.testing.whole.cluster_groups import TOPIC_SETTINGS, ClusterGroups
 from goqueue.testing.whole.cluster_node import SESSION_MS, ClusterNode
 from goqueue.testing.whole.cluster_operators import COPIES_MIN, ClusterOperators, open_orders, retired_by
+from goqueue.testing.whole.cluster_owners import ClusterOwners
 from goqueue.testing.whole.partition_history import Violation, demand
 from goqueue.testing.world.clock import SimulatedClock, SkewedClock
 from goqueue.testing.world.disk import SimulatedDisk
@@ -77,6 +78,7 @@ ACTIONS = {
     "new disk": 0.3,
     "compact": 0.3,
     "order": 3,
+    "own": 20,
 }
 
 
@@ -107,6 +109,7 @@ class ClusterSimulation:
         self._epochs: dict[str, int] = {}
         self._leaders: dict[tuple[str, int], tuple[NodeId, int]] = {}
         self._publishes: set[asyncio.Task[None]] = set()
+        self._owners = ClusterOwners(TOPIC, Random(f"owners {seed}"), self._ready, self.counts)
         self._operators = ClusterOperators(
             TOPIC,
             PARTITIONS,
@@ -162,6 +165,7 @@ class ClusterSimulation:
             self._check_nodes()
             self._groups.check()
             self._operators.check()
+            self._owners.check()
             await self._check_records()
         await self._heal()
         await self._groups.finish(self._acknowledged)
@@ -185,6 +189,8 @@ class ClusterSimulation:
                 self._stop(node, has_power=chance.random() < 0.5)
             case "stop cleanly" if node in self._nodes and self._nodes[node].is_ready:
                 await self._stop_cleanly(node)
+            case "own":
+                self._owners.act()
             case "order":
                 self._operators.act()
             case "start" if node in self._wanted() and node not in self._nodes:
@@ -469,6 +475,7 @@ class ClusterSimulation:
             await asyncio.wait(set(self._publishes))
         await self._groups.rest()
         await self._operators.rest()
+        await self._owners.rest()
         await self._until(self._is_whole, HEAL_S, "it does not heal")
 
     def _is_whole(self) -> bool:
