@@ -61,6 +61,7 @@ class ClusterOwners:
             return
         member = self._chance.choice(group.members)
         if not member.is_busy and self._ready():
+            member.is_busy = True  # from now on, and not only when its task has its turn
             self._tasks.add(asyncio.get_running_loop().create_task(self._step(member)))
 
     def check(self) -> None:
@@ -77,7 +78,6 @@ class ClusterOwners:
             self.check()
 
     async def _step(self, member: SimulatedMember) -> None:
-        member.is_busy = True
         try:
             if not member.member_id:
                 await self._join(member)
