@@ -23,6 +23,7 @@ from goqueue.edge.credentials import (
     unknown_form,
 )
 from goqueue.model.access import Asking, Role
+from goqueue.model.audit import AuditEvent
 from goqueue.model.errors import NotAuthenticated
 from goqueue.model.identity import (
     ANONYMOUS,
@@ -43,6 +44,8 @@ _CHECKS_AT_ONCE = 2
 _CHECKS_WAITING_MAX = 256
 _DELAY_S, _DELAY_MAX_S = 0.1, 5.0
 _FORGIVEN_S = 60.0
+_NAME_NOTED_MAX = 100
+"""So much of a made-up name is written down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,8 +139,18 @@ class Authenticator:
             return key is not None and identities.good_key(key.digest, now_ms=now_ms) is not None
         return identities.is_good_user(known.principal.name, now_ms=now_ms)
 
+    def note_login(self, known: Known, host: str, method: str) -> None:
+        """Somebody has been let in: it is written down."""
+        self._broker.audit.note(AuditEvent("auth_success", str(known.principal), host, "door", method=method))
+
+    def note_failure(self, name: str, host: str, reason: str) -> None:
+        """Somebody has not."""
+        who = f"{USER}:{name[:_NAME_NOTED_MAX]}" if name else ""
+        self._broker.audit.note(AuditEvent("auth_failure", who, host, "door", reason))
+
     async def delay_failure(self, name: str, host: str) -> None:
         """Whoever guesses waits: twice as long each time, and is forgiven after a while without a failure."""
+        self.note_failure(name, host, "the name or the password is not right")
         now_s = asyncio.get_running_loop().time()
         count, last_s = self._failures.pop((host, name), (0, now_s))
         count = 1 if now_s - last_s > _FORGIVEN_S else count + 1

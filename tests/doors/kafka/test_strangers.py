@@ -9,6 +9,7 @@ import types
 import typing
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
@@ -33,6 +34,14 @@ DENIED = {
     ErrorCode.cluster_authorization_failed,
     ErrorCode.transactional_id_authorization_failed,
 }
+ONLY_FOR: dict[ApiKey, dict[str, object]] = {
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: {"topic_partitions": ()},
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: {
+        "upsertions": (),
+        "deletions": (SimpleNamespace(name=NAME, mechanism=1),),
+    },
+}
+"""Whoever joins has no partitions; and nobody is changed and deleted at once."""
 TELLS_NOTHING = {ApiKey.API_VERSIONS, ApiKey.DESCRIBE_CLUSTER, ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS}
 """Answered, with nothing in it of what is stored."""
 FIELDS: dict[str, object] = {
@@ -63,6 +72,9 @@ FIELDS: dict[str, object] = {
     "validate_only": False,
     "subscribed_topic_regex": None,
     "server_assignor": None,
+    "iterations": 4096,
+    "salt": b"0123456789abcdef",
+    "salted_password": bytes(32),
     "endpoint_type": 1,
     "state_filters": (),
     "transactional_id_pattern": None,
@@ -126,12 +138,13 @@ def test_a_stranger_gets_nothing(shut: DoorThread, key: ApiKey) -> None:
     schema = load_request_schema(key, version)
     request = made_up(schema)
     fields = {field.name: getattr(request, field.name) for field in dataclasses.fields(schema)}
-    if key is ApiKey.CONSUMER_GROUP_HEARTBEAT:
-        fields["topic_partitions"] = ()  # whoever joins has none
+    fields |= ONLY_FOR.get(key, {})
     with RawClient(shut.port) as raw:
         reply = raw.ask(key, version, **fields)
     codes = {code for code in codes_in(reply) if code is not ErrorCode.none}
-    if key in TELLS_NOTHING:
+    if key in (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE):
+        assert codes == {ErrorCode.illegal_sasl_state}, "nobody logs in where nobody is asked"
+    elif key in TELLS_NOTHING:
         assert not codes
         assert NAME not in repr(reply)
     else:

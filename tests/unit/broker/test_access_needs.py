@@ -10,18 +10,22 @@ from goqueue import model
 from goqueue.broker.access.needs import NEEDS, SHOWN, needs_of
 from goqueue.broker.access.warden import ASKING, Warden
 from goqueue.core.access.rules import RuleBook
-from goqueue.model.access import Asking, Need, Operation, ResourceKind, Rule
+from goqueue.model.access import Asking, Binding, BindRole, Need, Operation, ResourceKind, Role, Rule
+from goqueue.model.cluster import NodeId
 from goqueue.model.commands import Publish, ReadMessages
 from goqueue.model.delivery import Action, Settle
-from goqueue.model.errors import TopicNotAllowed
+from goqueue.model.errors import ClusterNotAllowed, TopicNotAllowed
+from goqueue.model.identity_commands import CreateUser
 from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.moving import CancelDecommission, ListReassignments
 from goqueue.model.topics import CreateTopic
 
 BETWEEN_NODES = {
     "AnswersFor", "AppendMoved", "AppendStaged", "AskedByLeader", "CatchUp", "ConfirmEpoch",
     "DecideOffsets", "DeliverDue", "DescribeCopies", "DropStages", "FetchStage", "FindDelivered",
-    "FindMarks", "FindProducers", "FollowRegistry", "HearOfTraces", "JoinTransaction", "KeepBatches",
-    "KeepDelayed", "KeepStage", "MarkTransaction", "NoteDeliveries", "ReadCommitted", "SealTransaction",
+    "FindMarks", "FindProducers", "FollowRegistry", "HearOfTraces", "JoinTransaction", "KeepAside",
+    "KeepBatches", "KeepDelayed", "KeepStage", "MarkTransaction", "NoteDeliveries", "ReadCommitted",
+    "SealTransaction",
     "TellHoldings", "TellMarks",
 }  # fmt: skip
 """No door asks for these."""
@@ -70,6 +74,28 @@ def test_nobody_is_asked_for_what_the_broker_does_for_itself() -> None:
         with pytest.raises(TopicNotAllowed):
             warden.admit(command)
         assert list(warden.denied(Operation.READ, ["orders", None, "orders"])) == ["orders"]
+    finally:
+        ASKING.reset(token)
+
+
+def test_whoever_runs_the_cluster_gives_nobody_rights() -> None:
+    warden = Warden(RuleBook())
+    warden.book.put("1", Binding(principal="User:ann", role=Role.OPERATOR))
+    mine = BindRole(binding=Binding(principal="User:ann", role=Role.ADMIN))
+    token = ASKING.set(ANN)
+    try:
+        warden.admit(ListReassignments())
+        warden.admit(CancelDecommission(node=NodeId("node-1")))
+        with pytest.raises(ClusterNotAllowed):
+            warden.admit(mine)
+        with pytest.raises(ClusterNotAllowed):
+            warden.admit(CreateUser(name="eve"))
+        rule = Rule(
+            principal="User:ann", kind=ResourceKind.CLUSTER, name="kafka-cluster", operation=Operation.ALTER
+        )
+        warden.book.load({"1": rule}, {})
+        warden.admit(mine)
+        warden.admit(CancelDecommission(node=NodeId("node-1")))
     finally:
         ASKING.reset(token)
 

@@ -44,6 +44,7 @@ LOOKED_AT = {
     "partition_count": "the image",
     "tenants": "the image: are there any",
     "warden": "the image: who may do what",
+    "audit": "what was asked of this node is written down here",
     "identities": "the image: users and keys, which every node has",
     "agreement": "doors hear when users and keys have changed",
     "schemas": "the registry, which every node reads",

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from goqueue.model import access as rights
 from goqueue.model import backups, moving, topics
 from goqueue.model import group_commands as groups
+from goqueue.model import identity_commands as identity
 from goqueue.model import schema_commands as schemas
 from goqueue.model import tenant_commands as tenants
 from goqueue.model import transaction_commands as transactions
@@ -71,6 +72,17 @@ AUDITED: Mapping[type, Audited] = {
     backups.RestoreBackup: _named("backup_restored", "backup", "backup_id"),
     backups.FetchBackup: _named("backup_read", "backup", "backup_id"),
     backups.DeleteBackup: _named("backup_deleted", "backup", "backup_id"),
+    identity.CreateUser: _named("user_created", "user", "name"),
+    identity.ChangePassword: _named("password_changed", "user", "name"),
+    identity.AlterScram: _named("password_changed", "user", "name"),
+    identity.SetUserDisabled: Audited(
+        "user_changed",
+        lambda command: f"user {command.name} is {'disabled' if command.is_disabled else 'let in again'}",
+    ),
+    identity.DeleteUser: _named("user_deleted", "user", "name"),
+    identity.CreateKey: Audited("key_created", lambda command: f"key {command.key.key_id}"),
+    identity.RotateKey: _named("key_rotated", "key", "key_id"),
+    identity.RevokeKey: _named("key_revoked", "key", "key_id"),
     rights.AddRules: _rules("acl_added"),
     rights.RemoveRules: _rules("acl_removed"),
     rights.BindRole: _binding("role_bound"),

@@ -198,7 +198,9 @@ def _of_groups(command: groups.DescribeGroups) -> Iterable[Need]:
 
 
 _SEES_CLUSTER = _cluster(Operation.DESCRIBE)
-_RUNS_CLUSTER = _cluster(Operation.ALTER)
+_RUNS_CLUSTER = _cluster(Operation.CLUSTER_ACTION)
+_GIVES_RIGHTS = _cluster(Operation.ALTER)
+"""More than running it: whoever may do this can give themselves everything else."""
 _SEES_TOPIC = _topic(Operation.DESCRIBE, "name")
 _READS_TOPIC = _topic(Operation.READ)
 _WRITES_TOPIC = _topic(Operation.WRITE)
@@ -365,21 +367,21 @@ NEEDS: Mapping[type, Needs] = {
     tenants.ConsumeWait: _nothing,
     tenants.LimitReads: _nothing,
     # Permissions themselves.
-    identity.CreateUser: _RUNS_CLUSTER,
-    identity.ChangePassword: _RUNS_CLUSTER,
-    identity.AlterScram: _RUNS_CLUSTER,
-    identity.SetUserDisabled: _RUNS_CLUSTER,
-    identity.DeleteUser: _RUNS_CLUSTER,
+    identity.CreateUser: _GIVES_RIGHTS,
+    identity.ChangePassword: _GIVES_RIGHTS,
+    identity.AlterScram: _GIVES_RIGHTS,
+    identity.SetUserDisabled: _GIVES_RIGHTS,
+    identity.DeleteUser: _GIVES_RIGHTS,
     identity.ListUsers: _SEES_CLUSTER,
-    identity.CreateKey: _RUNS_CLUSTER,
-    identity.RotateKey: _RUNS_CLUSTER,
-    identity.RevokeKey: _RUNS_CLUSTER,
-    identity.ListKeys: _RUNS_CLUSTER,
-    rights.AddRules: _RUNS_CLUSTER,
-    rights.RemoveRules: _RUNS_CLUSTER,
+    identity.CreateKey: _GIVES_RIGHTS,
+    identity.RotateKey: _GIVES_RIGHTS,
+    identity.RevokeKey: _GIVES_RIGHTS,
+    identity.ListKeys: _GIVES_RIGHTS,
+    rights.AddRules: _GIVES_RIGHTS,
+    rights.RemoveRules: _GIVES_RIGHTS,
     rights.ListRules: _SEES_CLUSTER,
-    rights.BindRole: _RUNS_CLUSTER,
-    rights.UnbindRole: _RUNS_CLUSTER,
+    rights.BindRole: _GIVES_RIGHTS,
+    rights.UnbindRole: _GIVES_RIGHTS,
     rights.ListBindings: _SEES_CLUSTER,
 }
 

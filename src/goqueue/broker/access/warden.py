@@ -21,7 +21,13 @@ from goqueue.model.ids import TopicName
 from goqueue.model.places import Command
 
 T = TypeVar("T")
-_CREATE_ANY = Need(Operation.CREATE, ResourceKind.CLUSTER, THE_CLUSTER)
+_INSTEAD = {
+    (Operation.CREATE, ResourceKind.TOPIC): Need(Operation.CREATE, ResourceKind.CLUSTER, THE_CLUSTER),
+    (Operation.CLUSTER_ACTION, ResourceKind.CLUSTER): Need(
+        Operation.ALTER, ResourceKind.CLUSTER, THE_CLUSTER
+    ),
+}
+"""Whoever may create in the cluster may create any topic; who may change it, as Kafka's tools, may run it."""
 
 ASKING: Final[ContextVar[Asking | None]] = ContextVar("asking", default=None)
 """Who asks, where it matters."""
@@ -86,6 +92,5 @@ class Warden:
     def _allows(self, asking: Asking, need: Need) -> bool:
         if not self.is_on or self.book.allows(asking, need):
             return True
-        # Whoever may create in the cluster may create any topic.
-        is_creation = need.operation is Operation.CREATE and need.kind is ResourceKind.TOPIC
-        return is_creation and self.book.allows(asking, _CREATE_ANY)
+        instead = _INSTEAD.get((need.operation, need.kind))
+        return instead is not None and self.book.allows(asking, instead)

@@ -13,7 +13,7 @@ GRANTS: Mapping[Role, Mapping[ResourceKind, tuple[Operation, ...]]] = {
     Role.OPERATOR: {
         ResourceKind.TOPIC: _MADE,
         ResourceKind.GROUP: (Operation.DESCRIBE, Operation.DELETE, Operation.ALTER),
-        ResourceKind.CLUSTER: _MADE,
+        ResourceKind.CLUSTER: (Operation.CREATE, Operation.CLUSTER_ACTION, Operation.ALTER_CONFIGS, *_SEEN),
         ResourceKind.TRANSACTIONAL_ID: (Operation.DESCRIBE, Operation.ALTER),
         ResourceKind.SUBJECT: (Operation.READ, Operation.ALTER, *_SEEN),
     },

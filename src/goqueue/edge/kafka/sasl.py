@@ -103,6 +103,7 @@ class Sasl:
         if self.known is not None and self.known.principal != known.principal:
             raise NotAuthenticated("who logs in again is the same as before")
         self.known = known
+        self._authenticator.note_login(known, self._host, self._mechanism)
         self._mechanism, self._scram, self._requests = "", None, 0
         session_ms = self._authenticator.config.session_ms
         self._until_s = asyncio.get_running_loop().time() + session_ms / 1_000 if session_ms else None

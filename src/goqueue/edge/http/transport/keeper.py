@@ -62,6 +62,9 @@ class Keeper:
         secret = self._key(scope, headers)
         known = None if secret is None else self._authenticator.by_key(secret)
         if known is None:
+            if secret is not None:
+                host = str((scope["client"] or ("",))[0])
+                self._authenticator.note_failure("", host, "the key is not good")
             return _refuse(
                 send, "show a key or a password that is good" if secret is None else "this key is not good"
             )

@@ -1,8 +1,9 @@
 """Logging in, and what is kept for it: SaslHandshake, SaslAuthenticate, and users' SCRAM credentials."""
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
@@ -11,6 +12,7 @@ from goqueue.broker.forwarding.at_home import at_home, here
 from goqueue.edge.credentials import scram_form
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code
+from goqueue.edge.kafka.once import done_to_each, each
 from goqueue.edge.kafka.sasl import MECHANISMS
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.errors import GoQueueError, InvalidIdentity, NotAuthenticated, UserNotFound
@@ -18,7 +20,11 @@ from goqueue.model.identity import ScramForm, ScramMechanism, User
 from goqueue.model.identity_commands import AlterScram, ListUsers
 
 if TYPE_CHECKING:
-    from kio.schema.alter_user_scram_credentials.v0.request import AlterUserScramCredentialsRequest
+    from kio.schema.alter_user_scram_credentials.v0.request import (
+        AlterUserScramCredentialsRequest,
+        ScramCredentialDeletion,
+        ScramCredentialUpsertion,
+    )
     from kio.schema.describe_user_scram_credentials.v0.request import DescribeUserScramCredentialsRequest
     from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
     from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
@@ -94,9 +100,9 @@ async def describe_user_scram_credentials(
         return DescribeScramReply(error_code=kafka_code(error), error_message=str(error))
     if request.users is None:
         return DescribeScramReply(results=tuple(_described(user) for user in users.values() if user.scram))
-    names = [wanted.name for wanted in request.users]
+    names = Counter(wanted.name for wanted in request.users)
     return DescribeScramReply(
-        results=tuple(_asked_for(name, users.get(name), names.count(name)) for name in dict.fromkeys(names))
+        results=await each(context, names, lambda name: _asked_for(name, users.get(name), names[name]))
     )
 
 
@@ -134,24 +140,34 @@ async def alter_user_scram_credentials(
     context: Context, request: "AlterUserScramCredentialsRequest"
 ) -> AlterScramReply:
     """Users' SCRAM credentials, put and dropped; of each user all or nothing."""
-    dropped = (each.name for each in request.deletions)
-    names = dict.fromkeys((*dropped, *(each.name for each in request.upsertions)))
-    return AlterScramReply(results=tuple([await _altered(context, name, request) for name in names]))
+    wanted: dict[str, _Wanted] = {}
+    for deletion in request.deletions:
+        wanted.setdefault(deletion.name, _Wanted([], [])).deletions.append(deletion)
+    for upsertion in request.upsertions:
+        wanted.setdefault(upsertion.name, _Wanted([], [])).upsertions.append(upsertion)
+    return AlterScramReply(
+        results=await done_to_each(context, wanted, lambda name: _altered(context, name, wanted[name]))
+    )
 
 
-async def _altered(context: Context, name: str, request: "AlterUserScramCredentialsRequest") -> AlteredUser:
+class _Wanted(NamedTuple):
+    """What is asked for of one user."""
+
+    deletions: "list[ScramCredentialDeletion]"
+    upsertions: "list[ScramCredentialUpsertion]"
+
+
+async def _altered(context: Context, name: str, wanted: _Wanted) -> AlteredUser:
     try:
         forms: dict[ScramMechanism, ScramForm] = {}
-        dropped = [_mechanism(each.mechanism) for each in request.deletions if each.name == name]
-        for each in request.upsertions:
-            if each.name != name:
-                continue
-            mechanism = _mechanism(each.mechanism)
+        dropped = [_mechanism(one.mechanism) for one in wanted.deletions]
+        for one in wanted.upsertions:
+            mechanism = _mechanism(one.mechanism)
             if mechanism in forms or mechanism in dropped:
                 twice = f"{mechanism} of user {name} is changed twice"
                 return AlteredUser(user=name, error_code=ErrorCode.duplicate_resource, error_message=twice)
             forms[mechanism] = scram_form(
-                mechanism, bytes(each.salted_password), bytes(each.salt), each.iterations
+                mechanism, bytes(one.salted_password), bytes(one.salt), one.iterations
             )
         command = AlterScram(name=name, forms=forms, dropped=tuple(dropped))
         await at_home(context.broker, alter_scram, command)
