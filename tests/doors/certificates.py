@@ -13,7 +13,9 @@ from goqueue.edge.tls import ClientAuth, ServerTls, TlsConfig
 class Certificates:
     """An authority in a folder. `ca_file` is what its friends trust."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *names: str) -> None:
+        """`names`: the door's."""
+        self._names = names or ("127.0.0.1", "localhost")
         self._folder = folder
         self._authority = trustme.CA()
         self.ca_file = folder / "ca.pem"
@@ -22,7 +24,7 @@ class Certificates:
 
     def show_anew(self) -> None:
         """The door has another certificate, in the same files."""
-        issued = self._authority.issue_cert("127.0.0.1", "localhost")
+        issued = self._authority.issue_cert(*self._names)
         _write(issued, self._folder / "door.pem", self._folder / "door.key")
 
     def of(self, name: str) -> tuple[Path, Path]:

@@ -1,4 +1,4 @@
-"""Where the nodes are: `host:8080,other:8080`, as people write it in one line."""
+"""Where the nodes are: `host:8080,other:8080`, as people write it in one line; `https://` is for TLS."""
 
 import re
 from collections.abc import Sequence
@@ -17,9 +17,19 @@ class Address(NamedTuple):
 
     host: str
     port: int
+    is_tls: bool = False
+
+    @property
+    def place(self) -> str:
+        """`host:port`, however it is spoken to."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        return f"https://{self.place}" if self.is_tls else f"http://{self.place}"
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return self.url if self.is_tls else self.place
 
 
 def addresses_of(server: str | Sequence[str | Address]) -> tuple[Address, ...]:
@@ -32,7 +42,7 @@ def addresses_of(server: str | Sequence[str | Address]) -> tuple[Address, ...]:
 
 
 def parse_addresses(text: str) -> tuple[Address, ...]:
-    """The addresses in a list separated by commas; `http://` before one is allowed."""
+    """The addresses in a list separated by commas; `http://` or `https://` may stand before each."""
     addresses = tuple(_parse(part.strip()) for part in text.split(",") if part.strip())
     if not addresses:
         raise Invalid(_NONE_GIVEN)
@@ -41,14 +51,12 @@ def parse_addresses(text: str) -> tuple[Address, ...]:
 
 def _parse(text: str) -> Address:
     scheme = _SCHEME.match(text)
-    if scheme is not None and scheme[1].lower() == "https":
-        raise Invalid(f"{text!r}: nodes do not speak TLS yet; write host:port")
     host, _, port = text[scheme.end() if scheme else 0 :].rstrip("/").rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     is_port = port.isascii() and port.isdigit() and 0 < int(port) <= _PORT_MAX
     if not is_port or not _HOST.fullmatch(host) or not _can_be_looked_up(host):
         raise Invalid(f"{text!r} is not an address like 127.0.0.1:8080")
-    return Address(host, int(port))
+    return Address(host, int(port), is_tls=scheme is not None and scheme[1].lower() == "https")
 
 
 def _can_be_looked_up(host: str) -> bool:

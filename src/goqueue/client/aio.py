@@ -33,6 +33,7 @@ from goqueue.client.nouns import (
 from goqueue.client.outbox import ProducerSettings
 from goqueue.client.reading import Bookmark
 from goqueue.client.times import Duration, option_ms
+from goqueue.client.tls import FileName, Trust
 from goqueue.client.transaction import AsyncTransaction
 
 T = TypeVar("T")
@@ -65,12 +66,22 @@ class AsyncGoQueue(AsyncMessages):
         api_key: str | None = None,
         timeout_s: float = 30.0,
         retry_for_s: float = 30.0,
+        ca_file: FileName | None = None,
+        cert_file: FileName | None = None,
+        key_file: FileName | None = None,
+        insecure_skip_verify: bool = False,
     ) -> None:
         self._client = AsyncClient(
             addresses_of(server),
             timeout_ms=option_ms("timeout_s", timeout_s, least_ms=1),
             retry_for_ms=option_ms("retry_for_s", retry_for_s, least_ms=0),
             api_key=api_key,
+            trust=Trust(
+                ca_file=ca_file,
+                cert_file=cert_file,
+                key_file=key_file,
+                insecure_skip_verify=insecure_skip_verify,
+            ),
         )
         super().__init__(self._client)
         self.topics = AsyncTopics(self._client)

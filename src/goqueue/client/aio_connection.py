@@ -12,6 +12,7 @@ from goqueue.client.addresses import Address
 from goqueue.client.call import Attempts, Call, Reply
 from goqueue.client.connection import key_headers
 from goqueue.client.leaders import HEADER, Leaders
+from goqueue.client.tls import NO_MORE_THAN_USUAL, Tls, Trust
 
 T = TypeVar("T")
 
@@ -24,13 +25,20 @@ class AsyncClient:
     """Requests to whichever of the nodes answers; any number at a time."""
 
     def __init__(
-        self, addresses: Sequence[Address], *, timeout_ms: int, retry_for_ms: int, api_key: str | None
+        self,
+        addresses: Sequence[Address],
+        *,
+        timeout_ms: int,
+        retry_for_ms: int,
+        api_key: str | None,
+        trust: Trust = NO_MORE_THAN_USUAL,
     ) -> None:
         self.addresses = tuple(addresses)
         self._timeout_ms = timeout_ms
         self._retry_for_ms = retry_for_ms
         self._headers = key_headers(api_key)
         self._leaders = Leaders(self.addresses)
+        self._tls = Tls(self.addresses, trust)
         self._turn = 0
         self._session: aiohttp.ClientSession | None = None
 
@@ -73,14 +81,15 @@ class AsyncClient:
     async def _ask(self, call: Call[T], address: Address) -> Reply:
         if self._session is None:
             # Waiting polls hold a connection each; how many there are is the caller's business.
-            self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
+            connector = aiohttp.TCPConnector(limit=0, ssl=self._tls.context or True)
+            self._session = aiohttp.ClientSession(connector=connector)
         timeout_s = self._timeout_ms / 1_000
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=timeout_s, sock_read=timeout_s + call.wait_ms / 1_000
         )
         async with self._session.request(
             call.method,
-            URL(f"http://{address}{call.target}", encoded=True),
+            URL(f"{address.url}{call.target}", encoded=True),
             data=call.body,
             headers={**self._headers, **call.headers},
             timeout=timeout,

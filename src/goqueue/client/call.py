@@ -4,6 +4,7 @@
 the rules of `Attempts` below.
 """
 
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
@@ -12,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from goqueue.client.errors import NobodyAnswers, Refused, UnreadableReply, refusal
+from goqueue.client.errors import NobodyAnswers, NotTrusted, Refused, UnreadableReply, refusal
 from goqueue.model.errors import (
     CoordinatorLoading,
     GoQueueError,
@@ -176,6 +177,10 @@ class Attempts:
         if self._untried > 0 and not was_sent and not isinstance(problem, TimeoutError):
             self._untried -= 1
             return 0.0
+        if isinstance(problem, ssl.SSLCertVerificationError):
+            # Whoever it is will not become another by waiting.
+            told = f"who answers at {self._where} is not trusted ({problem})"
+            raise NotTrusted(f"{told}: name who vouches for it by a CA file") from problem
         if self._is_over(now_ns, was_there=was_there) or (was_sent and not self._is_repeatable):
             raise self._nobody(problem, was_sent=was_sent) from problem
         return self._next_pause()

@@ -23,6 +23,7 @@ from goqueue.client.errors import NobodyAnswers
 from goqueue.client.errors import Refused as Refused
 from goqueue.client.forks import fork_count
 from goqueue.client.leaders import HEADER, Leaders
+from goqueue.client.tls import NO_MORE_THAN_USUAL, Tls, Trust
 from goqueue.model.errors import Invalid
 
 T = TypeVar("T")
@@ -42,13 +43,15 @@ class Client:
         retry_for_ms: int = 30_000,
         api_key: str | None = None,
         leaders: Leaders | None = None,
+        tls: Tls | None = None,
     ) -> None:
-        """`leaders`: what others of the same program learn as well."""
+        """`leaders` and `tls`: what others of the same program have as well."""
         self.addresses = tuple(addresses)
         self._timeout_ms = timeout_ms
         self._retry_for_ms = retry_for_ms
         self._headers = key_headers(api_key)
         self._leaders = leaders or Leaders(self.addresses)
+        self._tls = tls or Tls(self.addresses)
         self._turn = 0
         self._connection: http.client.HTTPConnection | None = None
         """The one that was used last; `_others` are to other nodes."""
@@ -141,7 +144,8 @@ class Client:
         line = None if connection is None else connection.sock
         if line is not None:
             with contextlib.suppress(OSError):
-                line.shutdown(socket.SHUT_RDWR)
+                # Not the line's own: one of TLS would take its lock off first, with a request half written.
+                socket.socket.shutdown(line, socket.SHUT_RDWR)
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_connection": None, "_others": {}}
@@ -174,14 +178,19 @@ class Client:
             self._hang_up()
         if self._connection is None:
             assert self._address is not None, "it was turned to somebody"
-            host, port = self._address
-            connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
+            connection = self._new_connection(self._address, timeout_s)
             connection.connect()
             # A request goes out in two writes, and the second would wait for the first one's receipt.
             connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._connection = connection
         self._connection.sock.settimeout(timeout_s)
         return self._connection
+
+    def _new_connection(self, address: Address, timeout_s: float) -> http.client.HTTPConnection:
+        context = self._tls.context
+        if context is None:
+            return http.client.HTTPConnection(address.host, address.port, timeout=timeout_s)
+        return http.client.HTTPSConnection(address.host, address.port, timeout=timeout_s, context=context)
 
 
 class Pool:
@@ -192,7 +201,13 @@ class Pool:
     """
 
     def __init__(
-        self, addresses: Sequence[Address], *, timeout_ms: int, retry_for_ms: int, api_key: str | None
+        self,
+        addresses: Sequence[Address],
+        *,
+        timeout_ms: int,
+        retry_for_ms: int,
+        api_key: str | None,
+        trust: Trust = NO_MORE_THAN_USUAL,
     ) -> None:
         self.addresses = tuple(addresses)
         self.retry_for_ms = retry_for_ms
@@ -200,6 +215,7 @@ class Pool:
         self._api_key = api_key
         key_headers(api_key)  # one that cannot be sent is refused here and not at the first call
         self._leaders = Leaders(self.addresses)
+        self._tls = Tls(self.addresses, trust)
         self._idle: deque[Client] = deque()
         self._is_closed = False
 
@@ -224,6 +240,7 @@ class Pool:
             retry_for_ms=self.retry_for_ms if retry_for_ms is None else retry_for_ms,
             api_key=self._api_key,
             leaders=self._leaders,
+            tls=self._tls,
         )
 
     def close(self) -> None:

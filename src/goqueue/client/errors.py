@@ -78,6 +78,10 @@ class NobodyAnswers(Unavailable):
     """No node gave a reply. A call that changes something may have been carried out all the same."""
 
 
+class NotTrusted(Unavailable):
+    """Who answers there does not prove to be a node: nobody the client trusts vouches for it by that name."""
+
+
 class UnreadableReply(Unavailable):
     """Something else than a broker of this version answers there."""
 

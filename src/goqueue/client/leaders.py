@@ -1,7 +1,8 @@
 """Which of several nodes answers for a place, so that it is asked first the next time.
 
 A node that passes a request on says who has answered it (`goqueue-leader`). Only nodes that the client was
-told of are gone to by that: where a cluster knows itself by other names, nothing is lost but the hop.
+told of are gone to by that: where a cluster knows itself by other names, nothing is lost but the hop. They
+are gone to as the client was told, by TLS or in the clear, whatever a node says.
 """
 
 import re
@@ -20,7 +21,7 @@ class Leaders:
     """What one program has learnt. Threads share it: single steps of a dict are safe."""
 
     def __init__(self, addresses: Sequence[Address]) -> None:
-        self._addresses = {str(address): address for address in addresses}
+        self._addresses = {address.place: address for address in addresses}
         self._known: dict[str, Address] = {}
 
     def of(self, path: str) -> Address | None:
@@ -49,4 +50,4 @@ class Leaders:
             [address] = parse_addresses(told)
         except (Invalid, ValueError):
             return None
-        return self._addresses.get(str(address))
+        return self._addresses.get(address.place)

@@ -32,6 +32,7 @@ from goqueue.client.nouns import (
 from goqueue.client.outbox import ProducerSettings
 from goqueue.client.reading import Bookmark
 from goqueue.client.times import Duration, option_ms
+from goqueue.client.tls import FileName, Trust
 from goqueue.client.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -64,6 +65,9 @@ class GoQueue(Messages):
 
     Calls that may reach a node twice are tried again for `retry_for_s` when no node answers, or one is too
     busy. Those that may not (a publish) are tried again only as long as nothing was sent.
+
+    Addresses that begin with `https://` are spoken to by TLS: `ca_file` is who vouches for nodes (else whom
+    the system trusts), `cert_file` and `key_file` what this client shows of itself.
     """
 
     def __init__(
@@ -73,12 +77,22 @@ class GoQueue(Messages):
         api_key: str | None = None,
         timeout_s: float = 30.0,
         retry_for_s: float = 30.0,
+        ca_file: FileName | None = None,
+        cert_file: FileName | None = None,
+        key_file: FileName | None = None,
+        insecure_skip_verify: bool = False,
     ) -> None:
         self._pool = Pool(
             addresses_of(server),
             timeout_ms=option_ms("timeout_s", timeout_s, least_ms=1),
             retry_for_ms=option_ms("retry_for_s", retry_for_s, least_ms=0),
             api_key=api_key,
+            trust=Trust(
+                ca_file=ca_file,
+                cert_file=cert_file,
+                key_file=key_file,
+                insecure_skip_verify=insecure_skip_verify,
+            ),
         )
         super().__init__(self._pool)
         self.topics = Topics(self._pool)

@@ -186,10 +186,13 @@ def test_what_is_no_address_is_refused(text: str) -> None:
         parse_addresses(text)
 
 
-@pytest.mark.parametrize("text", ["https://a:1", "HTTPS://a:1"])
-def test_who_asks_for_tls_hears_that_there_is_none(text: str) -> None:
-    with pytest.raises(Invalid, match="do not speak TLS"):
-        parse_addresses(text)
+@pytest.mark.parametrize("text", ["https://a:1", "HTTPS://a:1", "https://a:1/"])
+def test_who_asks_for_tls_by_its_scheme_gets_it(text: str) -> None:
+    [address] = parse_addresses(text)
+
+    assert address == Address("a", 1, is_tls=True)
+    assert str(address) == "https://a:1"
+    assert parse_addresses(str(address)) == (address,)
 
 
 @pytest.mark.parametrize("form", [GoQueue, AsyncGoQueue])

@@ -110,7 +110,7 @@ def test_two_names_for_one_option_must_agree() -> None:
         ("startingOffsets", '{"orders": 5}', "is not JSON like"),
         ("startingTimestamp", "yesterday", "neither unix milliseconds nor a time"),
         ("maxRecordsPerBatch", "5", "is for streams only"),
-        ("bootstrap", "https://a:1", "do not speak TLS yet"),
+        ("bootstrap", "https://a", "is not an address like"),
         ("splitBytes", "0", "is not a size"),
         ("pushdown", "yes", "neither true nor false"),
     ],
