@@ -25,10 +25,14 @@ from goqueue.cli.operators import usage as admin_usage
 from goqueue.cli.operators.call import connect
 from goqueue.cli.parts.contexts import DEFAULT_SERVER
 from goqueue.cli.parts.frame import (
+    CA_FILE_HELP,
+    CERT_FILE_HELP,
+    KEY_FILE_HELP,
     Commands,
     Invocation,
     Output,
     OutputOption,
+    SkipVerifyOption,
     TimeoutOption,
     VersionOption,
     invocation,
@@ -71,9 +75,28 @@ def take_global_options(
         str | None,
         typer.Option("--api-key", envvar="GOQUEUE_ADMIN_API_KEY", help="The key to show to the broker."),
     ] = None,
+    ca_file: Annotated[
+        str | None, typer.Option("--ca-file", envvar="GOQUEUE_ADMIN_CA_FILE", help=CA_FILE_HELP)
+    ] = None,
+    cert_file: Annotated[
+        str | None, typer.Option("--cert-file", envvar="GOQUEUE_ADMIN_CERT_FILE", help=CERT_FILE_HELP)
+    ] = None,
+    key_file: Annotated[
+        str | None, typer.Option("--key-file", envvar="GOQUEUE_ADMIN_KEY_FILE", help=KEY_FILE_HELP)
+    ] = None,
+    insecure_skip_verify: SkipVerifyOption = None,
     is_version_asked_for: VersionOption = False,
 ) -> None:
-    context.obj = Invocation(server=server, output=output, timeout_s=timeout_s, api_key=api_key)
+    context.obj = Invocation(
+        server=server,
+        output=output,
+        timeout_s=timeout_s,
+        api_key=api_key,
+        ca_file=ca_file,
+        cert_file=cert_file,
+        key_file=key_file,
+        insecure_skip_verify=insecure_skip_verify,
+    )
 
 
 class Version(msgspec.Struct):

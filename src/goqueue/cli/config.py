@@ -1,5 +1,6 @@
 """`goqueue-cli config`: the named brokers of this user."""
 
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -12,11 +13,21 @@ from goqueue.cli.parts.contexts import (
     Contexts,
     config_path,
     read_contexts,
+    trust_of,
     write_contexts,
 )
-from goqueue.cli.parts.frame import invocation, noun
+from goqueue.cli.parts.frame import (
+    CA_FILE_HELP,
+    CERT_FILE_HELP,
+    KEY_FILE_HELP,
+    SKIP_VERIFY_HELP,
+    Invocation,
+    invocation,
+    noun,
+)
 from goqueue.cli.parts.output import show_done, show_rows, show_value
 from goqueue.client.addresses import parse_addresses
+from goqueue.client.tls import Tls
 from goqueue.model.errors import Invalid
 
 app = noun("Name the brokers you work with, and choose one.")
@@ -36,7 +47,7 @@ def view(context: typer.Context) -> None:
     """Show the whole file, without keys."""
     contexts = read_contexts(config_path())
     hidden = {
-        name: Context(server=each.server, api_key="***" if each.api_key else "", timeout=each.timeout)
+        name: msgspec.structs.replace(each, api_key="***" if each.api_key else "")
         for name, each in contexts.contexts.items()
     }
     show_value(
@@ -72,20 +83,31 @@ def set_context(
     server: Annotated[str | None, typer.Option(help="Its HTTP door, like http://localhost:8080.")] = None,
     api_key: Annotated[str | None, typer.Option(help="The key to show to it.")] = None,
     timeout: Annotated[int | None, typer.Option(min=1, help="Seconds that a request may take.")] = None,
+    ca_file: Annotated[str | None, typer.Option(help=CA_FILE_HELP)] = None,
+    cert_file: Annotated[str | None, typer.Option(help=CERT_FILE_HELP)] = None,
+    key_file: Annotated[str | None, typer.Option(help=KEY_FILE_HELP)] = None,
+    insecure_skip_verify: Annotated[bool | None, typer.Option(help=SKIP_VERIFY_HELP)] = None,
 ) -> None:
     """Make a context, or change what is given of one that is there."""
     contexts = read_contexts(config_path())
     known = contexts.contexts.get(name)
     if known is None and server is None:
         raise Invalid(f"context {name} is new: say where its broker is with --server")
-    if server is not None:
-        parse_addresses(server)
+    given = {
+        "server": server,
+        "api_key": api_key,
+        "timeout": timeout,
+        "ca_file": _absolute(ca_file),
+        "cert_file": _absolute(cert_file),
+        "key_file": _absolute(key_file),
+        "insecure_skip_verify": insecure_skip_verify,
+    }
     was = known or Context(server="", timeout=DEFAULT_TIMEOUT_S)
-    changed = Context(
-        server=was.server if server is None else server,
-        api_key=was.api_key if api_key is None else api_key,
-        timeout=was.timeout if timeout is None else timeout,
+    changed = msgspec.structs.replace(
+        was, **{field: value for field, value in given.items() if value is not None}
     )
+    # What cannot be used later is told now.
+    Tls(parse_addresses(changed.server), trust_of(Invocation(), changed))
     all_contexts = {**contexts.contexts, name: changed}
     write_contexts(config_path(), msgspec.structs.replace(contexts, contexts=all_contexts))
     show_done(invocation(context).output, f"context {name} is kept", {"name": name, "server": changed.server})
@@ -99,3 +121,8 @@ def delete_context(context: typer.Context, name: Name) -> None:
     rest = {each: known for each, known in contexts.contexts.items() if each != name}
     write_contexts(config_path(), msgspec.structs.replace(contexts, contexts=rest))
     show_done(invocation(context).output, f"context {name} is forgotten", {"name": name, "deleted": True})
+
+
+def _absolute(file: str | None) -> str | None:
+    """A file as other folders know it: commands are typed in any of them."""
+    return str(Path(file).absolute()) if file else file

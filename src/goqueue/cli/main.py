@@ -10,10 +10,14 @@ from goqueue.cli.jobs import commands as jobs
 from goqueue.cli.messages import consume, dead_letters, delays, produce, schedules, traces
 from goqueue.cli.parts.completing import context_names
 from goqueue.cli.parts.frame import (
+    CA_FILE_HELP,
+    CERT_FILE_HELP,
+    KEY_FILE_HELP,
     Commands,
     Invocation,
     Output,
     OutputOption,
+    SkipVerifyOption,
     TimeoutOption,
     VersionOption,
     run,
@@ -61,9 +65,28 @@ def take_global_options(
     ] = None,
     output: OutputOption = Output.TABLE,
     timeout_s: TimeoutOption = None,
+    ca_file: Annotated[
+        str | None, typer.Option("--ca-file", envvar="GOQUEUE_CA_FILE", help=CA_FILE_HELP)
+    ] = None,
+    cert_file: Annotated[
+        str | None, typer.Option("--cert-file", envvar="GOQUEUE_CERT_FILE", help=CERT_FILE_HELP)
+    ] = None,
+    key_file: Annotated[
+        str | None, typer.Option("--key-file", envvar="GOQUEUE_KEY_FILE", help=KEY_FILE_HELP)
+    ] = None,
+    insecure_skip_verify: SkipVerifyOption = None,
     is_version_asked_for: VersionOption = False,
 ) -> None:
-    context.obj = Invocation(server=server, context_name=context_name, output=output, timeout_s=timeout_s)
+    context.obj = Invocation(
+        server=server,
+        context_name=context_name,
+        output=output,
+        timeout_s=timeout_s,
+        ca_file=ca_file,
+        cert_file=cert_file,
+        key_file=key_file,
+        insecure_skip_verify=insecure_skip_verify,
+    )
 
 
 app.command("completion")(completion.completion)

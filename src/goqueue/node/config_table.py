@@ -962,6 +962,11 @@ UNSERVED: tuple[Unserved, ...] = (
 )
 
 NOT_THE_BROKERS = frozenset(
-    {"GOQUEUE_SERVER", "GOQUEUE_CONTEXT", "GOQUEUE_API_KEY", "GOQUEUE_ADMIN_SERVER", "GOQUEUE_ADMIN_API_KEY"}
+    {
+        *("GOQUEUE_SERVER", "GOQUEUE_CONTEXT", "GOQUEUE_API_KEY"),
+        *("GOQUEUE_CA_FILE", "GOQUEUE_CERT_FILE", "GOQUEUE_KEY_FILE"),
+        *("GOQUEUE_ADMIN_SERVER", "GOQUEUE_ADMIN_API_KEY"),
+        *("GOQUEUE_ADMIN_CA_FILE", "GOQUEUE_ADMIN_CERT_FILE", "GOQUEUE_ADMIN_KEY_FILE"),
+    }
 )
 """Variables of the command-line tools, which may well be set in the same shell."""

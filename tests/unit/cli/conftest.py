@@ -12,7 +12,14 @@ from goqueue.client import GoQueue
 from tests.doors.http.running_door import RunningDoor
 from tests.unit.cli.command_line import CommandLine
 
-VARIABLES = ("GOQUEUE_SERVER", "GOQUEUE_CONTEXT", "GOQUEUE_API_KEY")
+VARIABLES = (
+    "GOQUEUE_SERVER",
+    "GOQUEUE_CONTEXT",
+    "GOQUEUE_API_KEY",
+    "GOQUEUE_CA_FILE",
+    "GOQUEUE_CERT_FILE",
+    "GOQUEUE_KEY_FILE",
+)
 
 
 @pytest.fixture(autouse=True)

@@ -35,7 +35,7 @@ CONTRACT = {
     "config get-contexts": "",
     "config use-context": "",
     "config delete-context": "",
-    "config set-context": "--server --api-key --timeout",
+    "config set-context": "--server --api-key --timeout --ca-file --cert-file --key-file",
     "version": "",
 }
 PROMISED = {

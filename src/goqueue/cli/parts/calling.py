@@ -27,4 +27,13 @@ def connect_to_follow(context: typer.Context) -> GoQueue:
 
 def queue_at(where: Target, *, retry_for_s: float = 0) -> GoQueue:
     """A client for a broker."""
-    return GoQueue(where.server, api_key=where.api_key, timeout_s=where.timeout_s, retry_for_s=retry_for_s)
+    return GoQueue(
+        where.server,
+        api_key=where.api_key,
+        timeout_s=where.timeout_s,
+        retry_for_s=retry_for_s,
+        ca_file=where.trust.ca_file,
+        cert_file=where.trust.cert_file,
+        key_file=where.trust.key_file,
+        insecure_skip_verify=where.trust.insecure_skip_verify,
+    )

@@ -10,6 +10,7 @@ import yaml
 
 from goqueue.cli.parts.frame import Invocation
 from goqueue.client.addresses import parse_addresses
+from goqueue.client.tls import NO_MORE_THAN_USUAL, Trust
 from goqueue.model.errors import Invalid, NotFound
 
 DEFAULT_SERVER = "http://localhost:8080"
@@ -26,6 +27,10 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", omit_de
     server: str
     api_key: str = ""
     timeout: int = DEFAULT_TIMEOUT_S
+    ca_file: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    insecure_skip_verify: bool = False
 
 
 class Contexts(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
@@ -52,6 +57,7 @@ class Target(NamedTuple):
     server: str
     timeout_s: int
     api_key: str | None = None
+    trust: Trust = NO_MORE_THAN_USUAL
 
     @property
     def bootstrap(self) -> str:
@@ -98,7 +104,20 @@ def target(call: Invocation, environment: Mapping[str, str] = os.environ) -> Tar
     context = contexts.named(name or current) if is_asked_for else contexts.contexts.get(current)
     server = given or (context.server if context else "")
     timeout_s = call.timeout_s or (context.timeout if context else DEFAULT_TIMEOUT_S)
-    # The key of a context is for its own broker: another one, named by hand, must not see it.
-    kept_key = context.api_key if context and (name or server == context.server) else ""
-    api_key = call.api_key or environment.get(KEY_VARIABLE) or kept_key
-    return Target(server or DEFAULT_SERVER, timeout_s, api_key or None)
+    # The key of a context is for its own broker, and so is whom it trusts there: another one, named by hand,
+    # must not see the one, and is not known by the other.
+    kept = context if context and (name or server == context.server) else None
+    api_key = call.api_key or environment.get(KEY_VARIABLE) or (kept.api_key if kept else "")
+    return Target(server or DEFAULT_SERVER, timeout_s, api_key or None, trust_of(call, kept))
+
+
+def trust_of(call: Invocation, kept: Context | None = None) -> Trust:
+    """Whom a command trusts: what was typed goes before what is kept."""
+    whom = call if kept is None or call.ca_file or call.insecure_skip_verify else kept
+    shown = call if kept is None or call.cert_file or call.key_file else kept
+    return Trust(
+        ca_file=whom.ca_file or None,
+        cert_file=shown.cert_file or None,
+        key_file=shown.key_file or None,
+        insecure_skip_verify=bool(whom.insecure_skip_verify),
+    )

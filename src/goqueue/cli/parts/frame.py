@@ -23,7 +23,21 @@ from goqueue.client.errors import NobodyAnswers
 from goqueue.model.errors import GoQueueError, Invalid
 
 FAILED = ExitCode.FAILED
-GLOBAL_OPTIONS = ("server", "context_name", "output", "timeout_s", "api_key")
+GLOBAL_OPTIONS = (
+    "server",
+    "context_name",
+    "output",
+    "timeout_s",
+    "api_key",
+    "ca_file",
+    "cert_file",
+    "key_file",
+    "insecure_skip_verify",
+)
+CA_FILE_HELP = "Who vouches for brokers at https://, in PEM form; else whom the system trusts."
+CERT_FILE_HELP = "The certificate to show to the broker."
+KEY_FILE_HELP = "The key of that certificate, where it is not in the same file."
+SKIP_VERIFY_HELP = "Take any certificate at https://: nobody then knows who answers."
 
 
 class Output(StrEnum):
@@ -41,6 +55,7 @@ OutputOption = Annotated[
 TimeoutOption = Annotated[
     int | None, typer.Option("--timeout", min=1, help="Seconds that a request may take (default 30).")
 ]
+SkipVerifyOption = Annotated[bool | None, typer.Option("--insecure-skip-verify", help=SKIP_VERIFY_HELP)]
 
 
 def _tell_version(is_asked_for: bool) -> None:
@@ -64,6 +79,10 @@ class Invocation:
     output: Output = Output.TABLE
     timeout_s: int | None = None
     api_key: str | None = None
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    insecure_skip_verify: bool | None = None
 
 
 def invocation(context: typer.Context) -> Invocation:
