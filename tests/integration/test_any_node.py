@@ -32,7 +32,7 @@ ABOUT_THE_NODE = {
     "/admin/reassignment/{reassignment_id}", "/admin/decommission/{node}",
     "/admin/backup", "/admin/backup/{backup_id}", "/admin/backup/{backup_id}/metadata",
 }  # fmt: skip
-"""What is asked of one node and about it; backups lie where they were made, orders have their own tests."""
+"""What is asked of one node and about it; backups and orders have their own tests."""
 BEING_SHARED = ("/sinks",)
 """What several nodes do not share yet."""
 WALKED: dict[str, Callable[[str], str]] = {
@@ -280,8 +280,22 @@ def test_every_node_tells_of_the_copy_that_it_has(doors: list[httpx.Client], mem
         assert told_of["local_replica"]["log_end_offset"] == 5
 
 
-def test_what_one_node_cannot_do_for_all_is_refused_with_its_reason(doors: list[httpx.Client]) -> None:
-    for door in doors:
-        refused = door.post("/admin/backup", json={})
-        assert (refused.status_code, refused.json()["code"]) == (400, "not_supported")
-        assert "cluster" in refused.json()["error"]
+def test_backups_are_made_found_and_deleted_through_any_node(doors: list[httpx.Client], member: str) -> None:
+    for at, door in enumerate(doors):
+        made = told(door.post("/admin/backup", json={}))
+        backup_id = made["backup_id"]
+        described = told(doors[at - 1].get(f"/admin/backup/{backup_id}"))
+        assert {"name": TOPIC, "num_partitions": PARTITIONS} in described["topics"]
+        assert GROUP in [group["group_id"] for group in described["consumer_groups"]]
+        assert described["stats"] == made["stats"]
+        for other in doors:
+            assert backup_id in [one["backup_id"] for one in told(other.get("/admin/backup"))["backups"]]
+        document = doors[at - 2].get(f"/admin/backup/{backup_id}/metadata").content
+        [kept] = [topic for topic in json.loads(document)["topics"] if topic["name"] == TOPIC]
+        assert [partition["id"] for partition in kept["partitions"]] == list(range(PARTITIONS))
+
+        told(doors[at - 1].delete(f"/admin/backup/{backup_id}"))
+
+        brought = told(doors[at - 2].put(f"/admin/backup/{backup_id}", content=document))
+        assert brought["stats"] == made["stats"]
+        assert told(door.get(f"/admin/backup/{backup_id}")) == described

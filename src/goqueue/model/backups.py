@@ -4,9 +4,10 @@ The fields bear the names that stand in `metadata.json`, because that file is a 
 what is added later has a default, and what is there keeps its meaning.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from goqueue.model.places import Place, Seat
@@ -103,7 +104,7 @@ class BackupStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backup:
-    """All of it, as of one moment."""
+    """All of it, as of one moment; of several nodes, as of the moment in which each was asked."""
 
     version: str
     timestamp: datetime
@@ -115,14 +116,28 @@ class Backup:
     registry: BackupRegistry = BackupRegistry()
     tenants: tuple[Tenant, ...] = ()
     """Kept and restored with the topics, which they own by name. What they have used is not."""
-    config: Mapping[str, object] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
     """The broker's settings at that time. To be looked at: a restore leaves a broker's own settings alone."""
     stats: BackupStats = BackupStats()
 
 
+class BackupListing(NamedTuple):
+    """A backup in a list: what it is called, and how much is in it."""
+
+    backup_id: str
+    timestamp: datetime
+    broker_id: str
+    topic_count: int
+    group_count: int
+    schema_count: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateBackup:
-    """Keep what the broker knows, or the parts of it that are named."""
+    """Keep what the broker knows, or the parts of it that are named.
+
+    Of several nodes the one that decides makes it and keeps it: so no id is given twice.
+    """
 
     include_topics: bool = True
     include_offsets: bool = True
@@ -131,7 +146,20 @@ class CreateBackup:
 
     @property
     def place(self) -> Place:
-        return Seat.THIS_NODE
+        return Seat.CONTROLLER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeShare:
+    """Tell what a node knows of what a backup keeps: partitions that it leads, groups that it coordinates."""
+
+    wanted: CreateBackup
+    journals: Sequence[int] | None = None
+    """The journals of groups that it is asked for; None: all that there are here."""
+
+    @property
+    def place(self) -> Place:
+        return Seat.EVERY_NODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,11 +195,11 @@ class Restored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListBackups:
-    """All backups that this node keeps, the newest first."""
+    """All backups, the newest first."""
 
     @property
     def place(self) -> Place:
-        return Seat.THIS_NODE
+        return Seat.EVERY_NODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +210,7 @@ class GetBackup:
 
     @property
     def place(self) -> Place:
-        return Seat.THIS_NODE
+        return Seat.EVERY_NODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +221,7 @@ class FetchBackup:
 
     @property
     def place(self) -> Place:
-        return Seat.THIS_NODE
+        return Seat.EVERY_NODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +233,7 @@ class BringBackup:
 
     @property
     def place(self) -> Place:
-        return Seat.THIS_NODE
+        return Seat.CONTROLLER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,4 +244,4 @@ class DeleteBackup:
 
     @property
     def place(self) -> Place:
-        return Seat.THIS_NODE
+        return Seat.EVERY_NODE

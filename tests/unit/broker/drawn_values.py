@@ -31,6 +31,7 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
         TopicSettings: st.builds(TopicSettings, retention_ms=st.integers(1, 2**40)),
         int: st.integers(-(2**63), 2**63 - 1),
         None: st.none(),
+        Any: st.recursive(st.none() | st.booleans() | st.text(), lambda each: st.lists(each, max_size=2)),
         GoQueueError: st.sampled_from(
             [OffsetOutOfRange(9, start_offset=0, end_offset=4), MessageTooLarge("so large")]
         ),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from goqueue.broker.backup.verbs import live_offsets
+from goqueue.broker.backup.taking import live_offsets
 from goqueue.broker.broker import Broker
 from goqueue.broker.topics.settings import settings_from
 from goqueue.core.schemas.restoring import SchemasPlan, plan_schemas

@@ -8,12 +8,13 @@ here counts at once. Methods wait for the disk: call them from threads.
 
 import asyncio
 import re
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 import msgspec
 
-from goqueue.model.backups import Backup
+from goqueue.model.backups import Backup, BackupListing
 from goqueue.model.errors import BackupExists, BackupNotFound, Corrupt, Invalid
 from goqueue.model.ports import Disk
 
@@ -39,11 +40,11 @@ class BackupStore:
         self.lock = asyncio.Lock()
         """Held while backups are made, brought back or taken away."""
 
-    def all(self) -> list[KeptBackup]:
+    def listings(self) -> list[BackupListing]:
         """All that can be read, the newest first."""
         found = [self._parsed(backup_id) for backup_id in self._ids()]
-        kept = [each for each in found if isinstance(each, KeptBackup)]
-        return sorted(kept, key=_age, reverse=True)
+        kept = [_listing(each) for each in found if isinstance(each, KeptBackup)]
+        return sorted(kept, key=age, reverse=True)
 
     def get(self, backup_id: str) -> KeptBackup:
         """One of them; Corrupt when its file cannot be read any more."""
@@ -54,11 +55,12 @@ class BackupStore:
             raise found
         return found
 
-    def add(self, backup: Backup) -> str:
-        """Keep a new one; returns its id."""
+    def add(self, backup: Backup, elsewhere: Collection[str] = ()) -> str:
+        """Keep a new one; returns its id, which is none of those that other nodes keep."""
         second = backup.timestamp.astimezone(UTC).strftime(_ID_FORMAT)
         # The numbers go on where the first ones of the second are gone already: no id is given twice.
-        numbers = [int(name[len(second) + 1 :] or 1) for name in self._ids() if name.startswith(second)]
+        known = {*self._ids(), *elsewhere}
+        numbers = [int(name[len(second) + 1 :] or 1) for name in known if name.startswith(second)]
         backup_id = f"{second}-{max(numbers) + 1}" if numbers else second
         self._write(backup_id, msgspec.json.format(msgspec.json.encode(backup), indent=2))
         return backup_id
@@ -97,7 +99,7 @@ class BackupStore:
 
         By its time that one need not be the newest: somebody may have set the clock back.
         """
-        others = [each.backup_id for each in self.all() if each.backup_id != made]
+        others = [each.backup_id for each in self.listings() if each.backup_id != made]
         old = others[max(count_max - 1, 0) :]
         for backup_id in old:
             self.remove(backup_id)
@@ -133,8 +135,21 @@ def _decoded(backup_id: str, document: bytes) -> KeptBackup | Corrupt:
     return KeptBackup(backup_id, backup)
 
 
-def _age(kept: KeptBackup) -> tuple[datetime, str]:
-    return kept.backup.timestamp, kept.backup_id
+def _listing(kept: KeptBackup) -> BackupListing:
+    backup = kept.backup
+    return BackupListing(
+        kept.backup_id,
+        backup.timestamp,
+        backup.broker_id,
+        len(backup.topics),
+        len(backup.consumer_groups),
+        len(backup.schemas),
+    )
+
+
+def age(listing: BackupListing) -> tuple[datetime, str]:
+    """By this the newest is found."""
+    return listing.timestamp, listing.backup_id
 
 
 def _path(backup_id: str) -> str:

@@ -6,6 +6,7 @@ Nothing is left out in silence.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -19,14 +20,14 @@ from goqueue.broker.storage.journal_set import JOURNAL_COUNT
 from goqueue.broker.write.publish_once import home_of
 from goqueue.model.cluster import NodeId
 from goqueue.model.commands import FindOffsets, OffsetRange, ShowWritten, WatchOffsets
-from goqueue.model.errors import TransactionNotFound
+from goqueue.model.errors import GoQueueError
 from goqueue.model.group_commands import DescribeGroups, ListGroups
 from goqueue.model.groups import GroupListing, GroupView
 from goqueue.model.ids import TopicName, TopicPartition, places_of
 from goqueue.model.places import Command, GroupCoordinators, Partitions, Seat
 from goqueue.model.topics import DescribeTopic, ListTopics, TopicView
-from goqueue.model.transaction_commands import AbortTransaction, PublishOnce
-from goqueue.model.transactions import PublishedOnce, TransactionView
+from goqueue.model.transaction_commands import PublishOnce
+from goqueue.model.transactions import PublishedOnce
 
 T = TypeVar("T")
 Gather = Callable[[Broker, Any, Carrier], Awaitable[Any]]
@@ -91,13 +92,19 @@ async def show_all_written(broker: Broker, command: ShowWritten, carrier: Carrie
 
 async def list_all_groups(broker: Broker, command: ListGroups, carrier: Carrier) -> list[GroupListing]:
     """Each coordinator tells of the journals that it leads; one that is being read back is waited for."""
-    journals: dict[NodeId, list[int]] = {}
-    for number in range(JOURNAL_COUNT):
-        keeper = leader_of(TopicPartition(OFFSETS_TOPIC, number), broker.metadata, carrier.me)
-        journals.setdefault(keeper, []).append(number)
+    journals = group_journals(broker, carrier.me)
     asked = {node: replace(command, journals=numbers) for node, numbers in journals.items()}
     told = await ask(carrier, asked)
     return joining.joined_listings(cast(Iterable[list[GroupListing]], told.values()))
+
+
+def group_journals(broker: Broker, me: NodeId) -> dict[NodeId, list[int]]:
+    """Which journals of groups each coordinator has. Raises NoLeader where one has none."""
+    journals: dict[NodeId, list[int]] = {}
+    for number in range(JOURNAL_COUNT):
+        keeper = leader_of(TopicPartition(OFFSETS_TOPIC, number), broker.metadata, me)
+        journals.setdefault(keeper, []).append(number)
+    return journals
 
 
 async def describe_all_groups(broker: Broker, command: DescribeGroups, carrier: Carrier) -> list[GroupView]:
@@ -113,15 +120,17 @@ async def publish_once_at_leader(broker: Broker, command: PublishOnce, carrier: 
     return cast(PublishedOnce, await carrier.run_at(leader, command))
 
 
-async def abort_where_it_is(broker: Broker, command: AbortTransaction, carrier: Carrier) -> TransactionView:
-    """At the one node that knows a transaction of that name. Raises TransactionNotFound when none does."""
-    not_found = TransactionNotFound(command.name)
-    for node in route(Seat.EVERY_NODE, broker.metadata, carrier.me):
-        try:
-            return cast(TransactionView, await carrier.run_at(node, command))
-        except TransactionNotFound as error:
-            not_found = error
-    raise not_found
+def where_it_is(not_there: type[GoQueueError]) -> Gather:
+    """Asks one node after the other, until one knows of it. Raises what the last one does when none does."""
+
+    async def gather(broker: Broker, command: Any, carrier: Carrier) -> object:
+        *others, last = route(Seat.EVERY_NODE, broker.metadata, carrier.me)
+        for node in others:
+            with suppress(not_there):
+                return await carrier.run_at(node, command)
+        return await carrier.run_at(last, command)
+
+    return gather
 
 
 def everywhere(join: Callable[[Sequence[Any]], object]) -> Gather:

@@ -10,13 +10,17 @@ from typing import Any, NamedTuple
 
 from goqueue.broker.access import identities
 from goqueue.broker.access import verbs as access
+from goqueue.broker.backup import verbs as backups
+from goqueue.broker.backup.store import KeptBackup
+from goqueue.broker.backup.taking import take_share
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays import deliveries, schedules
 from goqueue.broker.delays import verbs as delayed
 from goqueue.broker.delays.keeping import keep_delayed
+from goqueue.broker.forwarding import backups as backups_of_all
 from goqueue.broker.forwarding import gathering, joining, stories
 from goqueue.broker.forwarding.bulk import append_in_shares
-from goqueue.broker.forwarding.gathering import Gather, at_one_or_everywhere, everywhere
+from goqueue.broker.forwarding.gathering import Gather, at_one_or_everywhere, everywhere, where_it_is
 from goqueue.broker.forwarding.settling import settle_in_shares
 from goqueue.broker.forwarding.shares import publish_in_shares
 from goqueue.broker.groups import assigned
@@ -57,6 +61,7 @@ from goqueue.broker.write.kept_batches import find_marks, keep_batches
 from goqueue.broker.write.publish import publish
 from goqueue.broker.write.publish_once import publish_once
 from goqueue.model import access as rights
+from goqueue.model import backups as backup
 from goqueue.model import commands as messages
 from goqueue.model import delays, delivery
 from goqueue.model import group_commands as group
@@ -69,7 +74,7 @@ from goqueue.model import tenant_commands as tenant
 from goqueue.model import topics as topic
 from goqueue.model import transaction_calls as calls
 from goqueue.model import transaction_commands as producer
-from goqueue.model.errors import GoQueueError
+from goqueue.model.errors import BackupNotFound, GoQueueError, TransactionNotFound
 from goqueue.model.identity import ApiKey
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.marks import ConfirmEpoch, MarksTold, ReadCommitted, TellMarks
@@ -265,7 +270,10 @@ _TRANSACTIONS: Mapping[type, Passed] = {
     producer.PendOffsets: Passed(transactions.pend_offsets, Refusals),
     producer.EndTransaction: Passed(transactions.end_transaction, None),
     producer.AbortTransaction: Passed(
-        transactions.abort_transaction, TransactionView, gathering.abort_where_it_is, is_asked_once=True
+        transactions.abort_transaction,
+        TransactionView,
+        where_it_is(TransactionNotFound),
+        is_asked_once=True,
     ),
     producer.DescribeTransaction: Passed(describe_transaction, TransactionView),
     producer.ListTransactions: Passed(
@@ -297,6 +305,17 @@ _SINKS: Mapping[type, Passed] = {
     sink.DropStages: Passed(copies.drop_stages, None),
     sink.AppendStaged: Passed(append_staged, list[int], append_in_shares, is_patient=True),
 }
+_BACKUPS: Mapping[type, Passed] = {
+    backup.TakeShare: Passed(take_share, backup.Backup, backups_of_all.take_everywhere),
+    backup.CreateBackup: _once(backups.create_backup, KeptBackup),
+    backup.BringBackup: _once(backups.bring_backup, KeptBackup),
+    backup.ListBackups: Passed(
+        backups.list_backups, list[backup.BackupListing], everywhere(backups_of_all.joined_listings)
+    ),
+    backup.GetBackup: Passed(backups.get_backup, KeptBackup, where_it_is(BackupNotFound)),
+    backup.FetchBackup: Passed(backups.backup_document, bytes, where_it_is(BackupNotFound)),
+    backup.DeleteBackup: Passed(backups.delete_backup, None, where_it_is(BackupNotFound), is_asked_once=True),
+}
 
 PASSED_ON: Mapping[type, Passed] = {
     **_MESSAGES,
@@ -311,4 +330,5 @@ PASSED_ON: Mapping[type, Passed] = {
     **_TRANSACTIONS,
     **_AMONG_COORDINATORS,
     **_SINKS,
+    **_BACKUPS,
 }

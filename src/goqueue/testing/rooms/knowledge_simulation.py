@@ -11,7 +11,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 
 from goqueue.broker.backup.restore import restore_backup
-from goqueue.broker.backup.verbs import backup_document, bring_backup, create_backup, take_backup
+from goqueue.broker.backup.taking import take_backup
+from goqueue.broker.backup.verbs import backup_document, bring_backup, create_backup
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.offsets import commit_offsets
 from goqueue.broker.schemas.verbs import register_schema

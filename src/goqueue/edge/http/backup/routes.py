@@ -19,13 +19,14 @@ from goqueue.broker.backup.verbs import (
     list_backups,
 )
 from goqueue.broker.broker import Broker
-from goqueue.broker.forwarding.at_home import here
+from goqueue.broker.forwarding.at_home import at_home, here
 from goqueue.edge.http.backup.bodies import BackupDeleted, CreateBackupBody, RestoreBody, RestoredBody
 from goqueue.edge.http.parts.decoding import decode_if_any
 from goqueue.edge.http.parts.openapi import BYTES, TakingBytes, errors, takes
 from goqueue.edge.http.parts.times import format_duration, format_time
 from goqueue.model.backups import (
     Backup,
+    BackupListing,
     BackupStats,
     BringBackup,
     CreateBackup,
@@ -64,7 +65,7 @@ async def create_backup_route(broker: NamedDependency[Broker], body: RawBody) ->
         include_schemas=wanted.include_schemas,
         include_config=wanted.include_config,
     )
-    return _created(await here(broker, create_backup, command))
+    return _created(await at_home(broker, create_backup, command))
 
 
 @get(
@@ -78,14 +79,14 @@ async def list_backups_route(broker: NamedDependency[Broker]) -> wire.BackupList
     return wire.BackupList(
         [
             wire.BackupListed(
-                backup_id,
-                _time(backup),
-                backup.broker_id,
-                len(backup.topics),
-                len(backup.consumer_groups),
-                len(backup.schemas),
+                listing.backup_id,
+                _time(listing),
+                listing.broker_id,
+                listing.topic_count,
+                listing.group_count,
+                listing.schema_count,
             )
-            for backup_id, backup in await here(broker, list_backups, ListBackups())
+            for listing in await at_home(broker, list_backups, ListBackups())
         ]
     )
 
@@ -98,7 +99,7 @@ async def list_backups_route(broker: NamedDependency[Broker]) -> wire.BackupList
     responses=errors(400, 404, 500, 503),
 )
 async def describe_backup_route(broker: NamedDependency[Broker], backup_id: _Id) -> wire.Backup[str]:
-    backup = (await here(broker, get_backup, GetBackup(backup_id=backup_id))).backup
+    backup = (await at_home(broker, get_backup, GetBackup(backup_id=backup_id))).backup
     return wire.Backup(
         backup_id,
         backup.version,
@@ -120,7 +121,9 @@ async def describe_backup_route(broker: NamedDependency[Broker], backup_id: _Id)
     responses={200: _DOCUMENT} | errors(400, 404, 500, 503),
 )
 async def download_backup_route(broker: NamedDependency[Broker], backup_id: _Id) -> Response[bytes]:
-    return Response(await here(broker, backup_document, FetchBackup(backup_id=backup_id)), media_type=BYTES)
+    return Response(
+        await at_home(broker, backup_document, FetchBackup(backup_id=backup_id)), media_type=BYTES
+    )
 
 
 @put(
@@ -135,7 +138,7 @@ async def download_backup_route(broker: NamedDependency[Broker], backup_id: _Id)
 async def upload_backup_route(
     broker: NamedDependency[Broker], backup_id: _Id, body: RawBody
 ) -> wire.BackupCreated[str]:
-    return _created(await here(broker, bring_backup, BringBackup(backup_id=backup_id, document=body)))
+    return _created(await at_home(broker, bring_backup, BringBackup(backup_id=backup_id, document=body)))
 
 
 @delete(
@@ -147,7 +150,7 @@ async def upload_backup_route(
     responses=errors(400, 404, 503, 507),
 )
 async def delete_backup_route(broker: NamedDependency[Broker], backup_id: _Id) -> BackupDeleted:
-    await here(broker, delete_backup, DeleteBackup(backup_id=backup_id))
+    await at_home(broker, delete_backup, DeleteBackup(backup_id=backup_id))
     return BackupDeleted(backup_id, f"backup {backup_id} is deleted")
 
 
@@ -191,7 +194,7 @@ def _created(kept: KeptBackup) -> wire.BackupCreated[str]:
     )
 
 
-def _time(backup: Backup) -> str:
+def _time(backup: Backup | BackupListing) -> str:
     return format_time(int(backup.timestamp.timestamp() * 1000))
 
 
