@@ -12,6 +12,8 @@ PYTHON ?= $(shell for name in $(CANDIDATES); do \
 	$$name -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 # One more than cores: many tests wait for processes that they have started.
 WORKERS ?= $(shell $(BIN)/python -c 'import os; print(min((os.cpu_count() or 1) + 1, 8))')
+# Who has nothing left takes from who has: else one worker gets all tests that start processes, since they lie together.
+DIST ?= worksteal
 # One Spark session serves all its tests and takes every core, so they run by themselves.
 SPARK_TESTS := tests/integration/spark
 # Tests start hundreds of processes: each one takes half a second more where Python may not keep what it compiles.
@@ -33,11 +35,11 @@ demo: $(VENV)/.ready-spark ## See a broker, two pipelines and an Iceberg table a
 	@exec $(BIN)/python -m examples.demo
 
 test: $(VENV)/.ready-dev ## Run all tests, real processes and clients included
-	$(BIN)/python -m pytest -n $(WORKERS) -rs --ignore=$(SPARK_TESTS) $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist $(DIST) -rs --ignore=$(SPARK_TESTS) $(ARGS)
 	$(BIN)/python -m pytest -rs $(SPARK_TESTS) $(ARGS) || [ $$? -eq 5 ] # 5: ARGS left no test to run
 
 check: lint ## Run the linters and the fast tests: the minute before a commit
-	$(BIN)/python -m pytest -n $(WORKERS) -rs -m "not slow" --hypothesis-profile=check $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist $(DIST) -rs -m "not slow" --hypothesis-profile=check $(ARGS)
 
 lint: $(VENV)/.ready-dev imports types ## Check format, style, types and import contracts
 	$(BIN)/ruff format --check
