@@ -12,6 +12,7 @@ import socket
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from goqueue.client.addresses import Address
@@ -42,14 +43,19 @@ class Client:
         timeout_ms: int = 30_000,
         retry_for_ms: int = 30_000,
         api_key: str | None = None,
+        api_key_file: Path | None = None,
         leaders: Leaders | None = None,
         tls: Tls | None = None,
     ) -> None:
-        """`leaders` and `tls`: what others of the same program have as well."""
+        """`leaders` and `tls`: what others of the same program have as well.
+
+        A key that is in a file is read where the client is, and not pickled.
+        """
         self.addresses = tuple(addresses)
         self._timeout_ms = timeout_ms
         self._retry_for_ms = retry_for_ms
-        self._headers = key_headers(api_key)
+        self._api_key_file = api_key_file
+        self._headers = key_headers(key_in(api_key_file) if api_key_file else api_key)
         self._leaders = leaders or Leaders(self.addresses)
         self._tls = tls or Tls(self.addresses)
         self._turn = 0
@@ -148,7 +154,13 @@ class Client:
                 socket.socket.shutdown(line, socket.SHUT_RDWR)
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_connection": None, "_others": {}}
+        state = {**self.__dict__, "_connection": None, "_others": {}}
+        return {**state, "_headers": {}} if self._api_key_file else state
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        if self._api_key_file:
+            self._headers = key_headers(key_in(self._api_key_file))
 
     def _turn_to(self, address: Address) -> None:
         """Use the connection to a node, if there is one, and keep the one used so far for later."""
@@ -262,6 +274,17 @@ def key_headers(api_key: str | None) -> dict[str, str]:
     if api_key and not (api_key.isascii() and api_key.isprintable()):
         raise Invalid("an API key has ASCII letters, digits and signs only, and no line ends")
     return {"x-api-key": api_key} if api_key else {}
+
+
+def key_in(file: Path) -> str:
+    """The key that a file holds, and nothing else; blanks around it are not meant."""
+    try:
+        key = file.read_text(encoding="ascii").strip()
+    except (OSError, ValueError) as error:
+        raise Invalid(f"no API key can be read from {file}: {getattr(error, 'strerror', '')}") from error
+    if not key:
+        raise Invalid(f"there is no API key in {file}")
+    return key
 
 
 def _has_ended(line: socket.socket) -> bool:

@@ -12,6 +12,7 @@ from goqueue.model.errors import Invalid
 from goqueue.model.names import checked_topic_name
 from goqueue.records.layout import Codec
 from goqueue.spark.options.kafka import take_kafka_options
+from goqueue.spark.options.locks import LOCK_OPTIONS, NO_LOCKS, Locks, take_locks
 from goqueue.spark.options.values import GivenOptions, InvalidOptions, parse_count, parse_word
 
 SINK_OPTIONS: dict[str, str] = {
@@ -23,6 +24,7 @@ SINK_OPTIONS: dict[str, str] = {
     "compression": "`none` (default), `lz4` or `zstd`",
     "timeoutMs": "how long one request may take; default 60000",
     "retryForMs": "how long nodes that do not answer are tried again; default 60000",
+    **LOCK_OPTIONS,
 }
 """Ours, with what each is for: the table of docs/spark-sink.md."""
 
@@ -51,22 +53,25 @@ class SinkOptions:
     codec: Codec = Codec.NONE
     timeout_ms: int = 60_000
     retry_for_ms: int = 60_000
+    locks: Locks = NO_LOCKS
 
     def connect(self) -> Client:
         """A client for these nodes; it connects with its first request."""
-        return Client(self.addresses, timeout_ms=self.timeout_ms, retry_for_ms=self.retry_for_ms)
+        return self.locks.connect(self.addresses, timeout_ms=self.timeout_ms, retry_for_ms=self.retry_for_ms)
 
     def connect_briefly(self) -> Client:
         """A client that asks once: for what is well to do but not worth waiting for."""
-        return Client(self.addresses, timeout_ms=self.timeout_ms, retry_for_ms=0)
+        return self.locks.connect(self.addresses, timeout_ms=self.timeout_ms, retry_for_ms=0)
 
 
 def sink_options(options: Mapping[str, str], *, is_streaming: bool) -> SinkOptions:
     """The options of a write, or one Invalid that names every problem with them."""
     given = GivenOptions(*take_kafka_options(options))
     _refuse_misspelt(given)
+    addresses: tuple[Address, ...] = given.take("bootstrap", parse_addresses, ())
     taken = SinkOptions(
-        addresses=given.take("bootstrap", parse_addresses, ()),
+        addresses=addresses,
+        locks=take_locks(given, addresses),
         topic=given.take("topic", checked_topic_name, None),
         delivery=Delivery(given.take("delivery", parse_word(*Delivery), str(Delivery.EXACTLY_ONCE))),
         sink_id=given.take("sinkId", parse_id, None),

@@ -10,6 +10,7 @@ from goqueue.client.connection import Client
 from goqueue.client.log import Which
 from goqueue.model.errors import Invalid
 from goqueue.spark.options.kafka import take_kafka_options
+from goqueue.spark.options.locks import LOCK_OPTIONS, NO_LOCKS, Locks, take_locks
 from goqueue.spark.options.values import (
     GivenOptions,
     InvalidOptions,
@@ -67,6 +68,7 @@ OPTIONS: dict[str, str] = {
     "archive": "batch: a folder of `goqueue-cli job archive`: its rows up to its watermark, live ones behind",
     "transport": "`broker` (default): frames come from the node over HTTP; `files`: from its data folder",
     "dataPath": "the data folder of the node, as executors see it; for `transport=files`",
+    **LOCK_OPTIONS,
     "group": "streaming: progress is published as the offsets of this consumer group",
 }
 """Ours, with what each is for: the table of docs/spark.md."""
@@ -109,10 +111,11 @@ class SourceOptions:
     group: str | None = None
     timeout_ms: int = 30_000
     retry_for_ms: int = 30_000
+    locks: Locks = NO_LOCKS
 
     def connect(self) -> Client:
         """A client for these nodes; it connects with its first request."""
-        return Client(self.addresses, timeout_ms=self.timeout_ms, retry_for_ms=self.retry_for_ms)
+        return self.locks.connect(self.addresses, timeout_ms=self.timeout_ms, retry_for_ms=self.retry_for_ms)
 
 
 def source_options(options: Mapping[str, str], *, is_streaming: bool) -> SourceOptions:
@@ -120,8 +123,10 @@ def source_options(options: Mapping[str, str], *, is_streaming: bool) -> SourceO
     given = GivenOptions(*take_kafka_options(options))
     _refuse_unknown(given)
     which, assigned = _topics(given)
+    addresses: tuple[Address, ...] = given.take("bootstrap", parse_addresses, ())
     taken = SourceOptions(
-        addresses=given.take("bootstrap", parse_addresses, ()),
+        addresses=addresses,
+        locks=take_locks(given, addresses),
         which=which,
         assigned=assigned,
         starting=_edge(given, "starting", LATEST if is_streaming else EARLIEST),
