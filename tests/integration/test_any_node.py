@@ -299,3 +299,26 @@ def test_backups_are_made_found_and_deleted_through_any_node(doors: list[httpx.C
         brought = told(doors[at - 2].put(f"/admin/backup/{backup_id}", content=document))
         assert brought["stats"] == made["stats"]
         assert told(door.get(f"/admin/backup/{backup_id}")) == described
+
+
+def test_a_topic_that_was_deleted_is_restored_through_any_node(doors: list[httpx.Client]) -> None:
+    one, two, three = doors
+    told(one.post("/topics", json={"name": "lost", "partitions": 3}))
+    messages = [{"value": str(number), "partition": 1} for number in range(5)]
+    told(one.post("/topics/lost/messages", json={"messages": messages}))
+    told(two.post("/groups/losers/offsets", json={"offsets": {"lost": {"1": 3}}}))
+    backup_id = told(three.post("/admin/backup", json={}))["backup_id"]
+    one.delete("/topics/lost").raise_for_status()
+
+    restored = told(two.post(f"/admin/backup/{backup_id}/restore", json={}))
+
+    assert restored["topics_restored"] == 1
+    # Its offset in the topic went with that; it goes on behind the messages that are gone.
+    assert restored["groups_restored"] == 1
+    for door in doors:
+        [after] = told(door.get("/groups/losers/offsets"))["offsets"]["lost"].items()
+        assert after == ("1", 5)
+    [placed] = told(three.post("/topics/lost/messages", json={"messages": [messages[0]]}))["results"]
+    assert (placed["partition"], placed["offset"]) == (1, 5)
+    refused = one.post(f"/admin/backup/{backup_id}/restore", json={"data_follows": True})
+    assert (refused.status_code, refused.json()["code"]) == (400, "not_supported")

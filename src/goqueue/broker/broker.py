@@ -370,18 +370,21 @@ class Broker:
                 if not partition.is_here:
                     continue
                 # In one go: with very many partitions the way to a thread and back is half of the work.
-                recovered = await self.threads.run(self._open_folder, partition, must_exist=must_exist)
+                first_offset = topic.first_offsets[number] if number < len(topic.first_offsets) else 0
+                recovered = await self.threads.run(
+                    self._open_folder, partition, must_exist=must_exist, first_offset=first_offset
+                )
                 self.health.recovery.add(partition.source, recovered)
 
         await asyncio.gather(*(open_one_by_one() for _ in range(_OPEN_AT_ONCE)))
         return [opened[at] for at in range(len(numbers))]
 
-    def _open_folder(self, partition: Partition, *, must_exist: bool) -> Recovered:
+    def _open_folder(self, partition: Partition, *, must_exist: bool, first_offset: int) -> Recovered:
         """Waits for the disk."""
         self.disk.make_folder(partition.folder)
         if self.is_one_of_several:
             partition.put_others_aside()
-        return partition.open(must_exist=must_exist)
+        return partition.open(must_exist=must_exist, first_offset=first_offset)
 
     async def raise_low_epochs(self, partitions: Iterable[Partition]) -> None:
         """A log that was written to in a higher epoch, as when the metadata were lost, goes on above it."""

@@ -173,12 +173,12 @@ class RestoreBackup:
 
     Then partitions begin where they began in the backup, and groups stand where they stood. Otherwise the
     messages are gone: partitions begin where they ended, so that no offset is given twice, and groups go on
-    with what comes new.
+    with what comes new. Several nodes do the latter alone.
     """
 
     @property
     def place(self) -> Place:
-        return Seat.THIS_NODE
+        return Seat.ANY_NODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """What is asked of the schema registry: one node writes it, and every node can read it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from goqueue.model.places import Place, Seat
@@ -12,6 +12,7 @@ from goqueue.model.schemas import (
     SchemaKind,
     SchemaReference,
     SchemaText,
+    SchemaVersion,
 )
 
 
@@ -136,6 +137,24 @@ class SetRegistryMode:
     subject: str
     mode: RegistryMode | None
     is_forced: bool = False
+
+    @property
+    def place(self) -> Place:
+        return Seat.SCHEMA_REGISTRY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreSchemas:
+    """Bring back what a backup has kept of the registry; what differs is refused, or left as it is."""
+
+    backup_id: str
+    versions: Sequence[SchemaVersion] = ()
+    """Those that others are built on come before these."""
+    compatibility: Mapping[str, str] = field(default_factory=dict)
+    modes: Mapping[str, str] = field(default_factory=dict)
+    validation: Mapping[str, bool] = field(default_factory=dict)
+    next_id: int = 1
+    skip_existing: bool = False
 
     @property
     def place(self) -> Place:

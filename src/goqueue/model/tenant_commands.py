@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from goqueue.model.commands import PartitionRead
 from goqueue.model.places import Place, Seat
-from goqueue.model.tenants import Quotas, TenantStatus
+from goqueue.model.tenants import Quotas, Tenant, TenantStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +19,17 @@ class CreateTenant:
     description: str = ""
     quotas: Quotas = field(default_factory=Quotas)
     metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def place(self) -> Place:
+        return Seat.CONTROLLER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreTenant:
+    """Bring a tenant back as a backup has kept it."""
+
+    tenant: Tenant
 
     @property
     def place(self) -> Place:

@@ -25,7 +25,7 @@ BETWEEN_NODES = {
     "DecideOffsets", "DeliverDue", "DescribeCopies", "DropStages", "FetchStage", "FindDelivered",
     "FindMarks", "FindProducers", "FollowRegistry", "HearOfTraces", "JoinTransaction", "KeepAside",
     "KeepBatches", "KeepDelayed", "KeepStage", "MarkTransaction", "NoteDeliveries", "ReadCommitted",
-    "SealTransaction", "TakeShare",
+    "RestoreSchemas", "RestoreTenant", "SealTransaction", "TakeShare",
     "TellHoldings", "TellMarks",
 }  # fmt: skip
 """No door asks for these."""

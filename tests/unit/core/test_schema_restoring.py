@@ -9,6 +9,7 @@ from goqueue.core.schemas.registry import Registry
 from goqueue.core.schemas.restoring import SchemasPlan, plan_schemas
 from goqueue.core.schemas.settings import GLOBAL
 from goqueue.model.errors import SchemaNotFound
+from goqueue.model.schema_commands import RestoreSchemas
 from goqueue.model.schemas import SchemaKind, SchemaReference, SchemaText, SchemaVersion
 from tests.unit.core.schema_steps import decide, digest_of
 
@@ -34,11 +35,14 @@ def planned(
 ) -> SchemasPlan:
     return plan_schemas(
         registry,
-        versions,
-        compatibility=compatibility or {},
-        modes=modes or {},
-        validation=validation or {},
-        next_id=next_id,
+        RestoreSchemas(
+            backup_id="2026-01-31-120000",
+            versions=versions,
+            compatibility=compatibility or {},
+            modes=modes or {},
+            validation=validation or {},
+            next_id=next_id,
+        ),
     )
 
 

@@ -9,15 +9,21 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from goqueue.broker.backup.taking import live_offsets
 from goqueue.broker.broker import Broker
 from goqueue.broker.topics.settings import settings_from
-from goqueue.core.schemas.restoring import SchemasPlan, plan_schemas
+from goqueue.core.schemas.restoring import plan_schemas
 from goqueue.model.backups import Backup, BackupGroup, BackupSchema, BackupTopic, RestoreBackup
-from goqueue.model.errors import GoQueueError, InternalTopic, InvalidGroupName, InvalidPartitionCount
-from goqueue.model.groups import OffsetRow, TopicCommit
+from goqueue.model.errors import (
+    GoQueueError,
+    InternalTopic,
+    InvalidGroupName,
+    InvalidPartitionCount,
+    InvalidReplication,
+)
+from goqueue.model.groups import GroupState, OffsetRow, TopicCommit
 from goqueue.model.ids import TopicName
 from goqueue.model.names import checked_group_name, checked_topic_name, is_internal
+from goqueue.model.schema_commands import RestoreSchemas
 from goqueue.model.schemas import SchemaKind, SchemaText, SchemaVersion
 from goqueue.model.settings import HOUR_MS
 from goqueue.model.tenant_commands import CreateTenant
@@ -30,7 +36,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 @dataclass(slots=True)
 class RestorePlan:
     topics: list[CreateTopic] = field(default_factory=list)
-    schemas: SchemasPlan = field(default_factory=lambda: SchemasPlan([], 0, [], []))
+    schemas: RestoreSchemas = field(default_factory=lambda: RestoreSchemas(backup_id=""))
     groups: dict[str, list[TopicCommit]] = field(default_factory=dict)
     tenants: list[Tenant] = field(default_factory=list)
     present: list[str] = field(default_factory=list)
@@ -46,35 +52,42 @@ class _Span(NamedTuple):
     end_offset: int
 
 
-def plan_restore(broker: Broker, backup: Backup, command: RestoreBackup) -> RestorePlan:
-    """What is to be done so that the broker has what the backup has."""
+def plan_restore(broker: Broker, standing: Backup, backup: Backup, command: RestoreBackup) -> RestorePlan:
+    """What is to be done so that the broker has what the backup has; `standing` is what there is now."""
     plan = RestorePlan()
-    spans = {name: _spans(broker, name) for name in broker.topics}
+    spans = {TopicName(topic.name): _spans(topic) for topic in standing.topics}
     for topic in backup.topics:
-        spans[TopicName(topic.name)] = _plan_topic(broker, topic, command, plan)
-    _plan_schemas(broker, backup, plan)
+        known_spans = spans.get(TopicName(topic.name), [])
+        spans[TopicName(topic.name)] = _plan_topic(broker, topic, known_spans, command, plan)
+    _plan_schemas(broker, backup, command, plan)
+    groups = {group.group_id: group for group in standing.consumer_groups}
     for group in backup.consumer_groups:
-        _plan_group(broker, group, spans, command, plan)
+        _plan_group(group, groups.get(group.group_id), spans, command, plan)
     for tenant in backup.tenants:
         _plan_tenant(broker, tenant, plan)
     return plan
 
 
-def _spans(broker: Broker, name: TopicName) -> list[_Span]:
-    partitions = broker.topics[name].partitions
-    return [_Span(partition.log.start_offset, partition.commit_mark) for partition in partitions]
+def _spans(topic: BackupTopic) -> list[_Span]:
+    return [_Span(partition.first_offset, partition.end_offset) for partition in topic.partitions]
 
 
-def _plan_topic(broker: Broker, topic: BackupTopic, command: RestoreBackup, plan: RestorePlan) -> list[_Span]:
+def _plan_topic(
+    broker: Broker,
+    topic: BackupTopic,
+    known_spans: list[_Span],
+    command: RestoreBackup,
+    plan: RestorePlan,
+) -> list[_Span]:
     """Where the topic's partitions begin and end once it is there; none when its old offsets mean nothing."""
     known = broker.metadata.topics.get(TopicName(topic.name))
     if known is not None:
         if known.created_ms == _created_ms(topic):
             plan.present.append(f"topic {topic.name} is here already")
-            return _spans(broker, known.name)
+            return known_spans
         plan.conflicts.append(f"topic {topic.name} is another one here, made {_time(known.created_ms)}")
         return []
-    creation = _creation(topic, data_follows=command.data_follows)
+    creation = _creation(broker, topic, data_follows=command.data_follows)
     try:
         _check(broker, creation)
     except GoQueueError as error:
@@ -84,7 +97,7 @@ def _plan_topic(broker: Broker, topic: BackupTopic, command: RestoreBackup, plan
     return [_Span(offset, offset) for offset in creation.first_offsets]
 
 
-def _creation(topic: BackupTopic, *, data_follows: bool) -> CreateTopic:
+def _creation(broker: Broker, topic: BackupTopic, *, data_follows: bool) -> CreateTopic:
     settings = dict(topic.settings)
     if not settings and topic.retention_hours > 0:
         settings = {"retention.ms": str(topic.retention_hours * HOUR_MS)}
@@ -96,12 +109,23 @@ def _creation(topic: BackupTopic, *, data_follows: bool) -> CreateTopic:
     return CreateTopic(
         name=topic.name,
         partitions=topic.num_partitions,
+        replication=_copies(broker, topic),
         settings=settings,
         # Quotas are for what tenants do: a topic that was there may come back.
         is_own=True,
         created_ms=_created_ms(topic),
         first_offsets=first_offsets,
     )
+
+
+def _copies(broker: Broker, topic: BackupTopic) -> int:
+    """As many as there were, where there are nodes enough; a single one says nothing: it was one node's."""
+    if broker.shared_topics is None or topic.replication_factor <= 1:
+        return -1
+    try:
+        return broker.shared_topics.copies(topic.replication_factor)
+    except InvalidReplication:
+        return -1
 
 
 def _check(broker: Broker, creation: CreateTopic) -> None:
@@ -114,7 +138,7 @@ def _check(broker: Broker, creation: CreateTopic) -> None:
     settings_from(creation.settings, defaults=broker.config.topic_defaults)
 
 
-def _plan_schemas(broker: Broker, backup: Backup, plan: RestorePlan) -> None:
+def _plan_schemas(broker: Broker, backup: Backup, command: RestoreBackup, plan: RestorePlan) -> None:
     versions = []
     for schema in backup.schemas:
         try:
@@ -122,16 +146,18 @@ def _plan_schemas(broker: Broker, backup: Backup, plan: RestorePlan) -> None:
         except ValueError as error:
             plan.conflicts.append(f"schema {schema.subject} version {schema.version}: {error}")
     registry = backup.registry
-    plan.schemas = plan_schemas(
-        broker.schemas.registry,
-        versions,
+    plan.schemas = RestoreSchemas(
+        backup_id=command.backup_id,
+        versions=versions,
         compatibility=registry.compatibility,
         modes=registry.modes,
         validation=registry.validation,
         next_id=registry.next_id,
+        skip_existing=command.skip_existing,
     )
-    plan.present += plan.schemas.present
-    plan.conflicts += plan.schemas.conflicts
+    planned = plan_schemas(broker.schemas.registry, plan.schemas)
+    plan.present += planned.present
+    plan.conflicts += planned.conflicts
 
 
 def _version(schema: BackupSchema) -> SchemaVersion:
@@ -140,25 +166,20 @@ def _version(schema: BackupSchema) -> SchemaVersion:
 
 
 def _plan_group(
-    broker: Broker,
     group: BackupGroup,
+    known: BackupGroup | None,
     spans: Mapping[TopicName, list[_Span]],
     command: RestoreBackup,
     plan: RestorePlan,
 ) -> None:
     """The offsets that the group lacks. Those it has are either the same or in the way."""
-    record = broker.coordinator.journals.record(group.group_id)
     try:
-        if record is None:
+        if known is None:
             checked_group_name(group.group_id)
     except InvalidGroupName as error:
         plan.conflicts.append(f"a group cannot be made here: {error}")
         return
-    present: dict[tuple[TopicName, int], int] = {}
-    if record is not None:
-        present = {
-            (topic, row[0]): row[1] for topic, _, rows, _ in live_offsets(broker, record) for row in rows
-        }
+    present = {} if known is None else {(topic, row[0]): row[1] for topic, row in _rows(known)}
     commits: dict[TopicName, list[OffsetRow]] = {}
     is_present = False
     for topic, row in _rows(group):
@@ -181,7 +202,7 @@ def _plan_group(
         plan.present.append(f"offsets of group {group.group_id} are here already")
     if not commits:
         return
-    if record is not None and not record.membership.is_vacant:
+    if known is not None and known.state != GroupState.EMPTY.value:
         plan.conflicts.append(f"group {group.group_id} has members; offsets are restored while it has none")
         return
     plan.groups[group.group_id] = [TopicCommit(topic, rows) for topic, rows in commits.items()]

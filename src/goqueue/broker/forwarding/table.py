@@ -199,6 +199,9 @@ _SCHEMAS: Mapping[type, Passed] = {
     registry.SetCompatibility: Passed(schemas.set_compatibility, None, afterwards=_registry_read),
     registry.SetValidation: Passed(schemas.set_validation, None, afterwards=_registry_read),
     registry.SetRegistryMode: Passed(schemas.set_registry_mode, None, afterwards=_registry_read),
+    registry.RestoreSchemas: Passed(
+        schemas.restore_schemas, int, is_asked_once=True, afterwards=_registry_read
+    ),
     registry.FollowRegistry: Passed(schemas.follow_registry, registry.RegistryNews),
 }
 _DELAYS: Mapping[type, Passed] = {
@@ -222,6 +225,7 @@ _DELAYS: Mapping[type, Passed] = {
 }
 _TENANTS: Mapping[type, Passed] = {
     tenant.CreateTenant: _agreed(tenants.create_tenant, Tenant),
+    tenant.RestoreTenant: _agreed(tenants.restore_tenant, None),
     tenant.ChangeTenant: _agreed(tenants.change_tenant, Tenant),
     tenant.SetQuotas: _agreed(tenants.set_quotas, Tenant),
     tenant.SetStatus: _agreed(tenants.set_status, Tenant),

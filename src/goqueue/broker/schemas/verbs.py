@@ -11,9 +11,10 @@ from goqueue.broker.schemas.jobs import compare, digest_of
 from goqueue.broker.schemas.state import SchemaJournal
 from goqueue.core.schemas.events import Event
 from goqueue.core.schemas.registry import Comparison
+from goqueue.core.schemas.restoring import plan_schemas
 from goqueue.core.schemas.sources import Compared
 from goqueue.log.partition_log import storage_error
-from goqueue.model.errors import NotCoordinator, OffsetOutOfRange, ShuttingDown
+from goqueue.model.errors import NotCoordinator, OffsetOutOfRange, RestoreConflict, ShuttingDown
 from goqueue.model.schema_commands import (
     CompareSchema,
     DeleteSchemaVersion,
@@ -22,6 +23,7 @@ from goqueue.model.schema_commands import (
     FollowRegistry,
     RegisterSchema,
     RegistryNews,
+    RestoreSchemas,
     SetCompatibility,
     SetRegistryMode,
     SetValidation,
@@ -121,9 +123,17 @@ async def set_registry_mode(broker: Broker, command: SetRegistryMode) -> None:
     await _commit(journal, [mode])
 
 
-async def restore_schemas(broker: Broker, events: list[Event]) -> None:
-    """Bring back what a backup has kept, as the registry has planned it; modes do not stand in the way."""
-    await _commit(_admit(broker), events)
+async def restore_schemas(broker: Broker, command: RestoreSchemas) -> int:
+    """Bring back what a backup has kept, modes do not stand in the way; returns how many versions came.
+
+    Planned here, where the registry is written: who asked may have read it a moment ago.
+    """
+    journal = _admit(broker)
+    plan = plan_schemas(journal.registry, command)
+    if plan.conflicts and not command.skip_existing:
+        raise RestoreConflict(command.backup_id, plan.conflicts)
+    await _commit(journal, plan.events)
+    return plan.version_count
 
 
 async def follow_registry(broker: Broker, command: FollowRegistry) -> RegistryNews:

@@ -242,15 +242,21 @@ class Partition:
         if self.copies is not None:
             self.copies.admit_all()
 
-    def open(self, *, must_exist: bool = False) -> Recovered:
+    def open(self, *, must_exist: bool = False, first_offset: int = 0) -> Recovered:
         """Read the partition from its folder. Waits for the disk: call it from a thread.
 
         With `must_exist` a folder without anything is damage: since a partition is made with a recovery
         point, and answered for behind it, its folder has never been empty. So is another topic's folder.
         Without it, what is found there is taken over: somebody has lost the metadata, and asks for it again.
+        Where nothing is found it begins at `first_offset`.
         """
         left = [] if self._commit_log is None else self._commit_log.left_of(self.folder)
-        return self._open(left, must_exist=must_exist)
+        begins_later = first_offset > 0 and not left and not self._disk.list(self.folder)
+        if begins_later:
+            begin_at(self._disk, self.folder, first_offset, topic_id=self._topic_id)
+        recovered = self._open(left, must_exist=must_exist)
+        self.was_made_anew |= begins_later
+        return recovered
 
     def _open(
         self, committed: Sequence[PieceBytes], *, end_limit: int = NO_LIMIT, must_exist: bool = False

@@ -27,6 +27,7 @@ from goqueue.model.tenant_commands import (
     ListTenants,
     ListTenantTopics,
     ResetUsage,
+    RestoreTenant,
     SetQuotas,
     SetStatus,
     TellHoldings,
@@ -66,9 +67,9 @@ async def change_tenant(broker: "Broker", command: ChangeTenant) -> Tenant:
     return broker.tenants.get(command.tenant_id)
 
 
-async def restore_tenant(broker: "Broker", tenant: Tenant) -> None:
+async def restore_tenant(broker: "Broker", command: RestoreTenant) -> None:
     """Bring a tenant back as a backup has kept it."""
-    await _make(broker, lambda: TenantSet(tenant))
+    await _make(broker, lambda: TenantSet(command.tenant))
 
 
 async def set_quotas(broker: "Broker", command: SetQuotas) -> Tenant:

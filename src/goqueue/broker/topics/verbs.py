@@ -89,7 +89,9 @@ async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -
             partitions=tuple(PartitionView(number, 0, 0, 0, 0) for number in range(partitions)),
         )
     if broker.shared_topics is not None:
-        await broker.shared_topics.create(replace(topic, replication=_copies(broker, command.replication)))
+        copies = _copies(broker, command.replication)
+        first_offsets = tuple(command.first_offsets[:partitions]) if any(command.first_offsets) else ()
+        await broker.shared_topics.create(replace(topic, replication=copies, first_offsets=first_offsets))
         return await describe_topic(broker, DescribeTopic(name=name))
     if any(command.first_offsets):
         await _begin_partitions(broker, topic, command.first_offsets[:partitions])

@@ -68,6 +68,8 @@ class Topic:
     """Gone for everybody; its folder is still to be removed, and its name is not free before."""
     replication: int = 1
     """How many copies of each partition were asked for."""
+    first_offsets: tuple[int, ...] = ()
+    """Where the partitions begin of a topic that several nodes have restored; 0 where it does not say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ Ids stand in messages, so a schema that cannot have its old id is not restored u
 here already and is the same is passed over; what differs is told, and is for the caller to decide.
 """
 
-from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from goqueue.core.schemas.events import (
@@ -27,6 +26,7 @@ from goqueue.model.errors import (
     SubjectNotFound,
 )
 from goqueue.model.names import checked_subject
+from goqueue.model.schema_commands import RestoreSchemas
 from goqueue.model.schemas import Compatibility, RegistryMode, SchemaVersion
 
 
@@ -40,21 +40,13 @@ class SchemasPlan(NamedTuple):
     conflicts: list[str]
 
 
-def plan_schemas(
-    registry: Registry,
-    versions: Iterable[SchemaVersion],
-    *,
-    compatibility: Mapping[str, str],
-    modes: Mapping[str, str],
-    validation: Mapping[str, bool],
-    next_id: int,
-) -> SchemasPlan:
+def plan_schemas(registry: Registry, kept: RestoreSchemas) -> SchemasPlan:
     """What to do with these versions and settings. Schemas come before those built on them."""
     # Tried on a copy: a schema is of use only when those it refers to are there.
     trial = registry.copy()
     plan = SchemasPlan([], 0, [], [])
     count = 0
-    for place in versions:
+    for place in kept.versions:
         if _has(trial, place):
             plan.present.append(f"schema {place.subject} version {place.version} is here already")
         elif conflict := _conflict(trial, place):
@@ -62,13 +54,13 @@ def plan_schemas(
         else:
             count += 1
             plan.events.extend(_registered(place))
-    if next_id > trial.next_id:
-        plan.events.append(IdsUsedUp(next_id))
-    for subject, level in compatibility.items():
+    if kept.next_id > trial.next_id:
+        plan.events.append(IdsUsedUp(kept.next_id))
+    for subject, level in kept.compatibility.items():
         _plan_setting(plan, trial, CompatibilityChanged(subject, level))
-    for subject, mode in modes.items():
+    for subject, mode in kept.modes.items():
         _plan_setting(plan, trial, ModeChanged(subject, mode))
-    for subject, is_enabled in validation.items():
+    for subject, is_enabled in kept.validation.items():
         _plan_setting(plan, trial, ValidationChanged(subject, is_enabled))
     return plan._replace(version_count=count)
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from goqueue.broker.backup.restore import restore_backup
 from goqueue.broker.backup.verbs import (
     backup_document,
     bring_backup,
@@ -13,8 +14,12 @@ from goqueue.broker.backup.verbs import (
     list_backups,
 )
 from goqueue.broker.groups.offsets import commit_offsets
-from goqueue.broker.schemas.verbs import register_schema
-from goqueue.broker.tenants.verbs import create_tenant
+from goqueue.broker.groups.verbs import delete_group
+from goqueue.broker.read.read import read_messages
+from goqueue.broker.schemas.verbs import delete_subject, register_schema
+from goqueue.broker.tenants.verbs import create_tenant, delete_tenant
+from goqueue.broker.topics.verbs import delete_topic
+from goqueue.core.cluster.values import Topic
 from goqueue.model.backups import (
     BringBackup,
     CreateBackup,
@@ -22,13 +27,26 @@ from goqueue.model.backups import (
     FetchBackup,
     GetBackup,
     ListBackups,
+    RestoreBackup,
+    Restored,
 )
-from goqueue.model.errors import BackupExists, BackupNotFound, NodeUnreachable, NoLeader
-from goqueue.model.group_commands import CommitOffsets
+from goqueue.model.cluster import NodeId
+from goqueue.model.commands import ReadMessages
+from goqueue.model.errors import (
+    BackupExists,
+    BackupNotFound,
+    NodeUnreachable,
+    NoLeader,
+    NotSupported,
+    RestoreConflict,
+)
+from goqueue.model.group_commands import CommitOffsets, DeleteGroup
 from goqueue.model.groups import NO_GENERATION, Membership, TopicCommit
-from goqueue.model.schema_commands import RegisterSchema
+from goqueue.model.ids import TopicPartition
+from goqueue.model.schema_commands import DeleteSubject, RegisterSchema
 from goqueue.model.schemas import SchemaKind, SchemaText
-from goqueue.model.tenant_commands import CreateTenant
+from goqueue.model.tenant_commands import CreateTenant, DeleteTenant
+from goqueue.model.topics import DeleteTopic
 from tests.unit.broker.remote.several import ORDERS, Several, several
 
 GROUPS = [f"workers-{number}" for number in range(9)]
@@ -155,5 +173,115 @@ def test_there_is_no_backup_while_nobody_tells_of_a_partition() -> None:
         await world.until(lambda: gone not in world.nodes[name].broker.metadata.nodes)
         with pytest.raises(NoLeader):
             await world.run(name, create_backup, CreateBackup())
+
+    several(story)
+
+
+def test_what_was_deleted_comes_back_through_any_node_and_no_offset_is_given_twice() -> None:
+    async def story(world: Several) -> None:
+        await furnish(world)
+        first, second, third = world.nodes
+        made = await world.run(first, create_backup, CreateBackup())
+        await world.run(first, delete_topic, DeleteTopic(name=ORDERS))
+        await world.run(first, delete_subject, DeleteSubject(subject="number"))
+        await world.run(first, delete_subject, DeleteSubject(subject="number", is_permanent=True))
+        await world.run(first, delete_tenant, DeleteTenant(tenant_id="acme"))
+        for group in GROUPS:
+            await world.run(first, delete_group, DeleteGroup(group=group))
+        await world.until(lambda: all(ORDERS not in node.broker.topics for node in world.nodes.values()))
+
+        restored = await world.run(second, restore_backup, RestoreBackup(backup_id=made.backup_id))
+
+        assert restored == Restored(
+            backup_id=made.backup_id,
+            topics_restored=1,
+            groups_restored=len(GROUPS),
+            schemas_restored=1,
+            tenants_restored=1,
+            skipped=(),
+        )
+        again = (await world.run(third, create_backup, CreateBackup())).backup
+        [was], [now] = made.backup.topics, again.topics
+        ends = [partition.end_offset for partition in was.partitions]
+        assert [(part.first_offset, part.end_offset) for part in now.partitions] == [
+            (end, end) for end in ends
+        ]
+        assert (now.settings, now.created_at, now.replication_factor) == (was.settings, was.created_at, 2)
+        assert again.schemas == made.backup.schemas
+        assert again.tenants == made.backup.tenants
+        assert [group.offsets for group in again.consumer_groups] == [
+            {ORDERS: {number % PARTITIONS: ends[number % PARTITIONS]}} for number in range(len(GROUPS))
+        ]
+        done = await world.run(third, restore_backup, RestoreBackup(backup_id=made.backup_id))
+        assert (done.topics_restored, done.groups_restored, done.schemas_restored) == (0, 0, 0)
+
+    several(story)
+
+
+def test_a_restored_topic_is_written_to_and_goes_on_when_its_leader_dies() -> None:
+    async def story(world: Several) -> None:
+        await world.create(partitions=1, copies=3)
+        await world.put(*"abc")
+        first = next(iter(world.nodes))
+        made = await world.run(first, create_backup, CreateBackup())
+        await world.run(first, delete_topic, DeleteTopic(name=ORDERS))
+        await world.until(lambda: all(ORDERS not in node.broker.topics for node in world.nodes.values()))
+        await world.run(first, restore_backup, RestoreBackup(backup_id=made.backup_id))
+        await world.put(*"de")
+        copies = [node.broker.topics[ORDERS].partitions[0] for node in world.nodes.values()]
+        # Had one been there before and lost its folder, this is how that would be noticed.
+        assert [(copy.was_made_anew, copy.log.start_offset) for copy in copies] == [(True, 3)] * 3
+
+        leader = world.leader()
+        assert leader is not None
+        world.kill(leader)
+        other = next(iter(world.nodes))
+        await world.until(lambda: world.leader() not in (None, leader))
+        await world.put("f")
+
+        command = ReadMessages(source=TopicPartition(ORDERS, 0), offset=3)
+        read = await world.run(other, read_messages, command)
+        assert [(one.offset, one.value) for one in read.messages] == [(3, b"d"), (4, b"e"), (5, b"f")]
+        world.start(leader)
+        await world.until(lambda: world.nodes[leader].is_ready)
+        await world.until(
+            lambda: leader in world.nodes[other].broker.metadata.record(image_topic(world, other), 0).isr
+        )
+        [partition] = world.nodes[leader].broker.topics[ORDERS].partitions
+        assert (partition.log.start_offset, partition.log.end_offset) == (3, 6)
+        assert not partition.was_made_anew
+
+    several(story)
+
+
+def image_topic(world: Several, name: NodeId) -> Topic:
+    return world.nodes[name].broker.metadata.topic(ORDERS)
+
+
+def test_what_stands_in_the_way_is_told_whichever_node_has_it_and_nothing_is_changed() -> None:
+    async def story(world: Several) -> None:
+        await furnish(world)
+        first, second, _ = world.nodes
+        made = await world.run(first, create_backup, CreateBackup())
+        for group in GROUPS:
+            rows = [(0, 0, -1, "")]
+            command = CommitOffsets(Membership(group, "", NO_GENERATION), [TopicCommit(ORDERS, rows)])
+            assert not await world.run(first, commit_offsets, command)
+        await world.run(first, delete_tenant, DeleteTenant(tenant_id="acme"))
+
+        with pytest.raises(RestoreConflict, match="group workers-0 stands at 0 in orders/0 here, not at 1"):
+            await world.run(second, restore_backup, RestoreBackup(backup_id=made.backup_id))
+        assert "acme" not in world.nodes[second].broker.tenants.accounts
+        with pytest.raises(NotSupported, match="cluster"):
+            following = RestoreBackup(backup_id=made.backup_id, data_follows=True)
+            await world.run(second, restore_backup, following)
+        with pytest.raises(BackupNotFound):
+            await world.run(second, restore_backup, RestoreBackup(backup_id="2020-01-01-000000"))
+
+        restored = await world.run(
+            second, restore_backup, RestoreBackup(backup_id=made.backup_id, skip_existing=True)
+        )
+        assert (restored.topics_restored, restored.tenants_restored) == (0, 1)
+        assert any("workers-0 stands at 0" in skipped for skipped in restored.skipped)
 
     several(story)
