@@ -160,7 +160,7 @@ def test_a_replay_that_was_stopped_doubles_nothing_and_keeps_its_rate(
     replay = ReplayJob(
         source={"bootstrap": bootstrap, "topics": "slow"},
         target=sink_options({"bootstrap": bootstrap, "topic": "slow-again"}, is_streaming=False),
-        bootstrap=bootstrap,
+        door={"bootstrap": bootstrap},
         manifest=tmp_path / "replay.json",
         per_second=5,
         keep_times=True,

@@ -10,6 +10,7 @@ from goqueue.client import GoQueue, Outgoing
 from goqueue.edge.authentication import AuthConfig
 from tests.doors.certificates import Certificates, tls_listener
 from tests.doors.http.running_door import RunningDoor
+from tests.unit.cli.command_line import CommandLine
 
 KEY = "the-key-of-all-keys"
 
@@ -57,3 +58,22 @@ def test_a_stream_reads_and_writes_over_tls_and_leaves_no_secret(
     kept = [path for path in (tmp_path / "checkpoint").rglob("*") if path.is_file()]
     assert kept
     assert not [path for path in kept if KEY.encode() in path.read_bytes()]
+
+
+@pytest.mark.usefixtures("spark")
+def test_jobs_go_through_the_same_door(
+    options: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("GOQUEUE_CA_FILE", options["caFile"])
+    monkeypatch.setenv("GOQUEUE_API_KEY_FILE", options["apiKeyFile"])
+    line = CommandLine(options["bootstrap"])
+
+    manifest = tmp_path / "replay.json"
+    line.printed("job", "replay", "in", "--to", "out", "--manifest", str(manifest))
+    line.printed("job", "verify", "out", "--manifest", str(tmp_path / "verify.json"))
+
+    with GoQueue(options["bootstrap"], ca_file=options["caFile"], api_key=KEY) as queue:
+        written = [message.text for number in range(2) for message in queue.read("out", number)]
+    assert sorted(map(int, written)) == list(range(20))
+    assert KEY not in manifest.read_text()

@@ -139,3 +139,26 @@ def test_the_check_is_skipped_by_name_alone(tmp_path: Path, certificates: Certif
 
         assert "no topic" in line.printed("topic", "list", "--insecure-skip-verify")
         assert "no topic" in line.printed("--insecure-skip-verify", "topic", "list")
+
+
+def test_spark_is_told_of_files_and_of_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "api.key").write_text(f"{KEY}\n")
+    call = Invocation(server="https://a:1,https://b:2", ca_file="ca.pem", cert_file="/me.pem")
+
+    where = target(call, {"GOQUEUE_API_KEY_FILE": "api.key"})
+
+    assert where.api_key == KEY
+    assert where.spark_options == {
+        "bootstrap": "https://a:1,https://b:2",
+        "caFile": str(tmp_path / "ca.pem"),
+        "certFile": "/me.pem",
+        "apiKeyFile": str(tmp_path / "api.key"),
+    }
+    assert target(Invocation(server="http://a:1"), {}).spark_options == {"bootstrap": "a:1"}
+
+
+def test_a_key_that_is_typed_goes_before_one_in_a_file() -> None:
+    where = target(Invocation(), {"GOQUEUE_API_KEY": KEY, "GOQUEUE_API_KEY_FILE": "/nowhere"})
+
+    assert where.api_key == KEY

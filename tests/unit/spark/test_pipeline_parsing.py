@@ -243,3 +243,30 @@ def test_the_docs_name_every_key_of_a_file() -> None:
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.name)
 def test_every_example_is_without_a_problem(path: Path) -> None:
     assert read_pipeline(path, bootstrap=BROKER).name == path.stem
+
+
+def test_what_opens_the_broker_is_said_once_and_not_shown_to_another(tmp_path: Path) -> None:
+    (tmp_path / "api.key").write_text("a key")
+    pipeline = read(
+        tmp_path,
+        f"""
+name: locked
+bootstrap: a:1
+apiKeyFile: {tmp_path}/api.key
+source: {{topic: orders}}
+sinks:
+  - topic: here
+  - topic: there
+    bootstrap: b:2
+  - table: kept
+    format: parquet
+    path: {tmp_path}/kept
+""",
+    )
+
+    here, there, table = pipeline.sinks
+    door = {"bootstrap": "a:1", "apiKeyFile": f"{tmp_path}/api.key"}
+    assert pipeline.source.options == {**door, "topic": "orders"}
+    assert here.options == {**door, "topic": "here"}
+    assert there.options == {"bootstrap": "b:2", "topic": "there"}
+    assert not table.options.keys() & door.keys()

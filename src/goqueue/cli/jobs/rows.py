@@ -16,7 +16,7 @@ from goqueue.cli.jobs.running import (
     Topic,
     Topics,
     Until,
-    bootstrap_of,
+    door_of,
     manifest_path,
     running,
     source_of,
@@ -73,7 +73,7 @@ def import_files(
         from goqueue.spark.sink.options import sink_options
 
         path = manifest_path(manifest, "import", topic)
-        given = {"bootstrap": bootstrap_of(context, bootstrap), "topic": topic}
+        given = {**door_of(context, bootstrap), "topic": topic}
         job = ImportJob(
             files=tuple(files),
             target=sink_options(given, is_streaming=False),
@@ -119,11 +119,11 @@ def replay(
         source = source_of(context, bootstrap, topic, since=since, until=until)
         if archive_folder is not None:
             source["archive"] = str(archive_folder.resolve())
-        addresses = bootstrap_of(context, bootstrap)
+        door = door_of(context, bootstrap)
         job = ReplayJob(
             source=source,
-            target=sink_options({"bootstrap": addresses, "topic": to}, is_streaming=False),
-            bootstrap=addresses,
+            target=sink_options({**door, "topic": to}, is_streaming=False),
+            door=door,
             manifest=path,
             where=where,
             per_second=rate,

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,7 +78,7 @@ def source_of(
     context: typer.Context, bootstrap: str, *topics: str, since: str = "", until: str = ""
 ) -> dict[str, str]:
     """Options of the source for some topics."""
-    options = {"bootstrap": bootstrap_of(context, bootstrap), "topics": ",".join(topics)}
+    options = {**door_of(context, bootstrap), "topics": ",".join(topics)}
     if since:
         options["startingTimestamp"] = since
     if until:
@@ -85,9 +86,10 @@ def source_of(
     return options
 
 
-def bootstrap_of(context: typer.Context, given: str) -> str:
-    """Where the broker is: as said for this job, else as for every command."""
-    return given or target(invocation(context)).bootstrap
+def door_of(context: typer.Context, given: str) -> dict[str, str]:
+    """Where the broker is and how it is reached: as said for this job, else as for every command."""
+    call = invocation(context)
+    return target(replace(call, server=given) if given else call).spark_options
 
 
 def manifest_path(given: Path | None, job: str, about: str) -> Path:

@@ -17,7 +17,7 @@ from goqueue.cli.jobs.running import (
     Topic,
     Topics,
     Until,
-    bootstrap_of,
+    door_of,
     manifest_path,
     running,
     source_of,
@@ -115,7 +115,7 @@ def restore(
         from goqueue.spark.sink.options import sink_options
 
         path = manifest_path(manifest, "restore", to or topic)
-        given = {"bootstrap": bootstrap_of(context, bootstrap), "topic": to or topic}
+        given = {**door_of(context, bootstrap), "topic": to or topic}
         job = RestoreJob(
             topic=topic,
             archive=folder.resolve(),

@@ -10,6 +10,7 @@ import yaml
 
 from goqueue.cli.parts.frame import Invocation
 from goqueue.client.addresses import parse_addresses
+from goqueue.client.connection import key_in
 from goqueue.client.tls import NO_MORE_THAN_USUAL, Trust
 from goqueue.model.errors import Invalid, NotFound
 
@@ -19,6 +20,7 @@ DEFAULT_TIMEOUT_S = 30
 SERVER_VARIABLE = "GOQUEUE_SERVER"
 CONTEXT_VARIABLE = "GOQUEUE_CONTEXT"
 KEY_VARIABLE = "GOQUEUE_API_KEY"
+KEY_FILE_VARIABLE = "GOQUEUE_API_KEY_FILE"
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", omit_defaults=True):
@@ -58,11 +60,26 @@ class Target(NamedTuple):
     timeout_s: int
     api_key: str | None = None
     trust: Trust = NO_MORE_THAN_USUAL
+    api_key_file: str | None = None
+    """Where the key was read from, if it was: Spark is told of the file alone."""
 
     @property
     def bootstrap(self) -> str:
         """Addresses as `host:port,…`, the way Spark's options have them."""
         return ",".join(map(str, parse_addresses(self.server)))
+
+    @property
+    def spark_options(self) -> dict[str, str]:
+        """The options by which Spark reaches the broker."""
+        files = {
+            "caFile": self.trust.ca_file,
+            "certFile": self.trust.cert_file,
+            "keyFile": self.trust.key_file,
+            "apiKeyFile": self.api_key_file,
+        }
+        skips = {"insecureSkipVerify": "true"} if self.trust.insecure_skip_verify else {}
+        named = {option: str(Path(file).absolute()) for option, file in files.items() if file}
+        return {"bootstrap": self.bootstrap, **named, **skips}
 
 
 def config_path(environment: Mapping[str, str] = os.environ) -> Path:
@@ -107,8 +124,13 @@ def target(call: Invocation, environment: Mapping[str, str] = os.environ) -> Tar
     # The key of a context is for its own broker, and so is whom it trusts there: another one, named by hand,
     # must not see the one, and is not known by the other.
     kept = context if context and (name or server == context.server) else None
-    api_key = call.api_key or environment.get(KEY_VARIABLE) or (kept.api_key if kept else "")
-    return Target(server or DEFAULT_SERVER, timeout_s, api_key or None, trust_of(call, kept))
+    api_key, key_file = call.api_key or environment.get(KEY_VARIABLE), environment.get(KEY_FILE_VARIABLE)
+    if key_file and not api_key:
+        api_key = key_in(Path(key_file))
+    api_key = api_key or (kept.api_key if kept else "")
+    return Target(
+        server or DEFAULT_SERVER, timeout_s, api_key or None, trust_of(call, kept), key_file or None
+    )
 
 
 def trust_of(call: Invocation, kept: Context | None = None) -> Trust:

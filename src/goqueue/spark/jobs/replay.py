@@ -48,7 +48,8 @@ class ReplayJob:
     source: Mapping[str, str]
     """Options of the source: topic, bootstrap, where to begin and to end, perhaps an archive."""
     target: SinkOptions
-    bootstrap: str
+    door: Mapping[str, str]
+    """Options of the sink by which the broker is reached."""
     manifest: Path
     where: str = ""
     per_second: int | None = None
@@ -65,7 +66,12 @@ class ReplayJob:
     ) -> None:
         """Send everything that this run of the job has not sent yet."""
         ensure_topic(self.target, partition_count=1)
-        about = {**self.source, "target": str(self.target.topic), "to": self.bootstrap, "where": self.where}
+        about = {
+            **self.source,
+            "target": str(self.target.topic),
+            "to": self.door["bootstrap"],
+            "where": self.where,
+        }
         with open_ledger(self.manifest, job="replay", about=about) as ledger:
             if ledger.pending_epoch is not None:
                 # The write has a name: if it was done, it is not done again.
@@ -140,7 +146,7 @@ class ReplayJob:
         columns += ["partition"] if self.keep_partitions else []
         assert self.target.topic is not None, "a replay without a target was let through"
         rows.select(*columns).write.format("goqueue").mode("append").options(
-            bootstrap=self.bootstrap,
+            **self.door,
             topic=self.target.topic,
             writeId=f"job-replay-{ledger.id}-{epoch}",
         ).save()

@@ -9,6 +9,7 @@ from goqueue.client.addresses import parse_addresses
 from goqueue.model.errors import Invalid
 from goqueue.spark.lake.options import LAKE_OPTIONS, LakeFormat, lake_options
 from goqueue.spark.options.kafka import KAFKA_OPTIONS
+from goqueue.spark.options.locks import LOCK_OPTIONS
 from goqueue.spark.options.values import InvalidOptions
 from goqueue.spark.pipelines.json_schema import JsonColumns, read_json_schema
 from goqueue.spark.pipelines.parsing_steps import read_steps
@@ -19,7 +20,7 @@ from goqueue.spark.sink.options import SINK_OPTIONS, sink_options
 from goqueue.spark.sink.schema import COLUMNS
 from goqueue.spark.source.options import OPTIONS, source_options
 
-KEYS = ("name", "bootstrap", "source", "steps", "sinks", "errors", "trigger", "warehouse")
+KEYS = ("name", "bootstrap", *LOCK_OPTIONS, "source", "steps", "sinks", "errors", "trigger", "warehouse")
 _SOURCE_OPTIONS = (*OPTIONS, *(option.name for option in KAFKA_OPTIONS))
 COLUMN_KEYS = tuple(name for name in COLUMNS if name != "topic")
 _TOPIC_OPTIONS = tuple(name for name in SINK_OPTIONS if name != "writeId")
@@ -64,7 +65,9 @@ class _Reader:
     def __init__(self, root: Section, path: Path, bootstrap: str) -> None:
         self._root = root
         self._path = path
-        self._bootstrap = _checked(root, "bootstrap", _checked_addresses, root.text("bootstrap"), bootstrap)
+        where = _checked(root, "bootstrap", _checked_addresses, root.text("bootstrap"), bootstrap)
+        self._door = {"bootstrap": where, **_given(root, LOCK_OPTIONS)}
+        """Of the broker, for what names no other."""
 
     def pipeline(self) -> Pipeline:
         root = self._root
@@ -139,8 +142,7 @@ class _Reader:
     def _table_sink(self, section: Section, trigger: Trigger) -> Sink:
         section.refuse_unknown(TABLE_KEYS)
         table_format = section.required_text("format", ", ".join(_FORMATS))
-        options = self._options(section, _TABLE_OPTIONS)
-        del options["bootstrap"]
+        options = _given(section, _TABLE_OPTIONS)
         if table_format:
             if table_format not in _FORMATS:
                 section.refuse("format", f"{table_format!r} is not one of {', '.join(_FORMATS)}")
@@ -194,8 +196,13 @@ class _Reader:
         return Errors(sink=sink, when=when, after=after, reason=reason or _literal(when))
 
     def _options(self, section: Section, known: Iterable[str]) -> dict[str, str]:
-        given = {name: section.option(name) for name in known if section.has(name)}
-        return {"bootstrap": self._bootstrap, **given}
+        given = _given(section, known)
+        # What opens the one broker is not shown to another.
+        return given if "bootstrap" in given else {**self._door, **given}
+
+
+def _given(section: Section, known: Iterable[str]) -> dict[str, str]:
+    return {name: section.option(name) for name in known if section.has(name)}
 
 
 def _step_name(step: Step, number: int) -> str:
