@@ -88,9 +88,18 @@ def test_what_cannot_be_is_refused_with_its_reason(admin: AdminClient) -> None:
         return str(raised.value.args[0].name())
 
     assert refused(admin.create_topics([NewTopic("four", 1, 4)])) == "INVALID_REPLICATION_FACTOR"
-    placed = NewTopic("placed", num_partitions=1, replica_assignment=[[1, 2]])
-    assert refused(admin.create_topics([placed])) == "INVALID_REPLICA_ASSIGNMENT"
+    for nodes in ([[1, 9]], [[1, 1]], [[1, 2], [3]]):
+        placed = NewTopic("placed", num_partitions=len(nodes), replica_assignment=nodes)
+        assert refused(admin.create_topics([placed])) == "INVALID_REPLICA_ASSIGNMENT"
     assert refused(admin.delete_topics(["nothing"])) == "UNKNOWN_TOPIC_OR_PART"
+
+
+def test_copies_are_placed_by_hand(admin: AdminClient) -> None:
+    name, nodes = f"placed-{time.monotonic_ns()}", [[3, 1], [2, 3]]
+    results(admin.create_topics([NewTopic(name, num_partitions=2, replica_assignment=nodes)]))
+    results(admin.create_partitions([NewPartitions(name, 3, replica_assignment=[[1, 2]])]))
+    partitions = admin.list_topics(name, timeout=20).topics[name].partitions
+    assert [partitions[number].replicas for number in range(3)] == [*nodes, [1, 2]]
 
 
 def test_groups_are_listed_described_changed_and_deleted(

@@ -95,15 +95,23 @@ class OpenTopic:
         return (well[turn % len(well)] for turn in self.turns)
 
 
+Placed = Sequence[Sequence[NodeId]]
+"""The nodes that each of several partitions is to be on."""
+
+
 class SharedTopics(Protocol):
     """How topics are made and changed where several nodes agree on them."""
 
     def copies(self, asked: int) -> int:
         """How many copies a new topic gets; -1: as the settings say. Raises InvalidReplication."""
 
-    async def create(self, topic: Topic) -> None: ...
+    def check_placement(self, replicas: Placed, *, partitions: int, copies: int) -> None:
+        """Refuse what new partitions cannot be placed on. Raises InvalidAssignment."""
 
-    async def grow(self, topic: Topic, total: int) -> None: ...
+    async def create(self, topic: Topic, replicas: Placed = ()) -> None:
+        """Make a topic, on these nodes if somebody has chosen."""
+
+    async def grow(self, topic: Topic, total: int, replicas: Placed = ()) -> None: ...
 
     async def delete(self, topic: Topic) -> None:
         """What is left to do for a topic that everybody has been told is gone."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
-from goqueue.model.cluster import PartitionRecord
+from goqueue.model.cluster import NodeId, PartitionRecord
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.places import Place, Seat, TopicLeaders
 from goqueue.model.settings import TopicSettings
@@ -26,6 +26,8 @@ class CreateTopic:
     """When a topic that is restored was first made; None: now."""
     first_offsets: Sequence[int] = ()
     """Where the partitions of such a topic begin, one after the other; 0 where it does not say."""
+    replicas: Sequence[Sequence[NodeId]] = ()
+    """The nodes that are to have copies, for each partition, who leads first; none: the cluster chooses."""
 
     @property
     def place(self) -> Place:
@@ -106,6 +108,8 @@ class AddPartitions:
     validate_only: bool = False
     is_own: bool = False
     """The broker needs them: no tenant's quotas stand in the way."""
+    replicas: Sequence[Sequence[NodeId]] = ()
+    """As in CreateTopic, for each of those that are new."""
 
     @property
     def place(self) -> Place:

@@ -9,10 +9,11 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 
-from goqueue.broker.broker import Broker
+from goqueue.broker.broker import Broker, Placed
 from goqueue.broker.topics.holding import Holding
 from goqueue.core.cluster.controller import bundle, new_records
 from goqueue.core.cluster.members import placeable
+from goqueue.core.cluster.orders import check_placement
 from goqueue.core.cluster.values import Topic, encode, part_key
 from goqueue.model.cluster import Step
 from goqueue.model.errors import InvalidReplication, NoNodeReady
@@ -50,8 +51,11 @@ class AgreedTopics:
             raise InvalidReplication(f"{there} nodes are ready, which cannot hold {asked} copies")
         return asked
 
-    async def create(self, topic: Topic) -> None:
-        await self._place(topic, range(topic.partitions))
+    def check_placement(self, replicas: Placed, *, partitions: int, copies: int) -> None:
+        check_placement(self._image, replicas, partitions=partitions, copies=copies)
+
+    async def create(self, topic: Topic, replicas: Placed = ()) -> None:
+        await self._place(topic, range(topic.partitions), replicas)
         # Records of a topic that nobody makes are dropped some day, this one first.
         placed = self._image.guard(part_key(topic.topic_id, 0))
 
@@ -62,8 +66,8 @@ class AgreedTopics:
         await self._agreement.make(decide)
         await self._holding.catch_up()
 
-    async def grow(self, topic: Topic, total: int) -> None:
-        await self._place(topic, range(topic.partitions, total))
+    async def grow(self, topic: Topic, total: int, replicas: Placed = ()) -> None:
+        await self._place(topic, range(topic.partitions, total), replicas)
         await self._agreement.make(lambda: self._image.add_partitions(topic.name, total))
         await self._holding.catch_up()
 
@@ -77,12 +81,12 @@ class AgreedTopics:
     async def catch_up(self) -> None:
         await self._holding.catch_up()
 
-    async def _place(self, topic: Topic, numbers: Iterable[int]) -> None:
+    async def _place(self, topic: Topic, numbers: Iterable[int], replicas: Placed) -> None:
         """Say where partitions are to be that nobody knows of yet."""
         image = self._image
         placed = [
             (part_key(topic.topic_id, number), record)
-            for number, record in new_records(image, topic, numbers)
+            for number, record in new_records(image, topic, numbers, replicas)
         ]
         steps = (Step(None, (image.guard(key),), {key: encode(record)}) for key, record in placed)
         for step in bundle(steps):

@@ -56,7 +56,7 @@ async def create_topic(broker: Broker, command: CreateTopic) -> TopicView:
     """Create a topic. Its folders come first and mean nothing until the journal speaks of them."""
     name = checked_topic_name(command.name)
     broker.admit(name, is_own=command.is_own)
-    _copies(broker, command.replication)
+    _copies(broker, command)
     return await broker.carry_out(_create_topic(broker, name, command))
 
 
@@ -79,7 +79,10 @@ async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -
         admit_partitions(broker, name, partitions)
         _check_space(broker, partitions)
     if command.settings.get(MIN_INSYNC) is not None:
-        _check_min_insync(settings, _copies(broker, command.replication))
+        _check_min_insync(settings, _copies(broker, command))
+    if command.replicas and broker.shared_topics is not None:
+        copies = _copies(broker, command)
+        broker.shared_topics.check_placement(command.replicas, partitions=partitions, copies=copies)
     if command.validate_only:
         return TopicView(
             name=name,
@@ -89,9 +92,10 @@ async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -
             partitions=tuple(PartitionView(number, 0, 0, 0, 0) for number in range(partitions)),
         )
     if broker.shared_topics is not None:
-        copies = _copies(broker, command.replication)
+        copies = _copies(broker, command)
         first_offsets = tuple(command.first_offsets[:partitions]) if any(command.first_offsets) else ()
-        await broker.shared_topics.create(replace(topic, replication=copies, first_offsets=first_offsets))
+        topic = replace(topic, replication=copies, first_offsets=first_offsets)
+        await broker.shared_topics.create(topic, command.replicas)
         return await describe_topic(broker, DescribeTopic(name=name))
     if any(command.first_offsets):
         await _begin_partitions(broker, topic, command.first_offsets[:partitions])
@@ -103,9 +107,10 @@ async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -
     return await describe_topic(broker, DescribeTopic(name=name))
 
 
-def _copies(broker: Broker, asked: int) -> int:
+def _copies(broker: Broker, command: CreateTopic) -> int:
+    asked = len(command.replicas[0]) if command.replicas else command.replication
     if broker.shared_topics is not None:
-        return broker.shared_topics.copies(asked)
+        return asked if command.replicas else broker.shared_topics.copies(asked)
     if asked not in (-1, 1):
         raise InvalidReplication(f"1 node cannot hold {asked} copies; ask for 1")
     return 1
@@ -163,27 +168,30 @@ async def add_partitions(broker: Broker, command: AddPartitions) -> TopicView:
     """Give a topic more partitions; those it has stay as they are."""
     broker.admit(command.name, is_own=command.is_own)
     broker.topic(command.name)
-    return await broker.carry_out(
-        _add_partitions(broker, command.name, command.total, command.validate_only, command.is_own)
-    )
+    return await broker.carry_out(_add_partitions(broker, command))
 
 
-async def _add_partitions(
-    broker: Broker, name: str, total: int, validate_only: bool, is_own: bool
-) -> TopicView:
-    broker.admit(name, is_own=is_own)
+async def _add_partitions(broker: Broker, command: AddPartitions) -> TopicView:
+    name, total = command.name, command.total
+    broker.admit(name, is_own=command.is_own)
     topic = broker.topic(name)
     partitions_max = broker.config.limits.partitions_per_topic
     broker.metadata.check_growth(name, total, partitions_max=partitions_max)
-    if not is_own:
+    if not command.is_own:
         admit_partitions(broker, name, total)
         _check_space(broker, total - len(topic.partitions))
-    if not validate_only:
+    if command.replicas and broker.shared_topics is not None:
+        known = broker.metadata.topic(name)
+        fresh_count = total - known.partitions
+        broker.shared_topics.check_placement(
+            command.replicas, partitions=fresh_count, copies=known.replication
+        )
+    if not command.validate_only:
         fresh = range(len(topic.partitions), total)
         topic.is_growing = True
         try:
             if broker.shared_topics is not None:
-                await broker.shared_topics.grow(broker.metadata.topic(name), total)
+                await broker.shared_topics.grow(broker.metadata.topic(name), total, command.replicas)
                 return await describe_topic(broker, DescribeTopic(name=name))
             opened = await _open_partitions(broker, broker.metadata.topic(name), fresh)
             await broker.agreement.make(lambda: broker.metadata.add_partitions(name, total))

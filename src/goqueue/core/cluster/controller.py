@@ -113,13 +113,17 @@ def bundle(steps: Iterable[Step[None]]) -> Iterator[Step[None]]:
 
 
 def new_records(
-    image: Metadata, topic: Topic, numbers: Iterable[int]
+    image: Metadata, topic: Topic, numbers: Iterable[int], placed: Sequence[Sequence[NodeId]] = ()
 ) -> Iterator[tuple[int, PartitionRecord]]:
-    """Records of partitions that are to be: all replicas are in sync, as there is nothing to have yet."""
+    """Records of partitions that are to be: all replicas are in sync, as there is nothing to have yet.
+
+    `placed` says where they are, one after the other, if somebody has chosen.
+    """
     nodes = alive_nodes(image)
     placement = Placement(placeable(image), image.records)
-    for number in numbers:
-        replicas = placement.place(topic.topic_id, number, topic.replication)
+    for at, number in enumerate(numbers):
+        chosen = tuple(placed[at]) if placed else ()
+        replicas = chosen or placement.place(topic.topic_id, number, topic.replication)
         record = PartitionRecord(leader=None, epoch=0, replicas=replicas, isr=replicas)
         yield number, elect(record, replicas[0], nodes)
 

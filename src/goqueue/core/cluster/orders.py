@@ -203,6 +203,18 @@ def _checked(image: Metadata, wanted: WantedMove, *, keeps_copies: bool) -> Move
     return Move(topic_id=topic.topic_id, partition=source.partition, replicas=replicas, before=now)
 
 
+def check_placement(
+    image: Metadata, replicas: Sequence[Sequence[NodeId]], *, partitions: int, copies: int
+) -> None:
+    """Refuse what new partitions cannot be placed on. Raises InvalidAssignment."""
+    if len(replicas) != partitions:
+        raise InvalidAssignment(f"{partitions} partitions are new, and nodes are named for {len(replicas)}")
+    for nodes in replicas:
+        _check_nodes(image, nodes, ())
+        if len(nodes) != copies:
+            raise InvalidAssignment(f"all partitions have {copies} copies, and {len(nodes)} nodes are named")
+
+
 def _check_nodes(image: Metadata, nodes: Sequence[NodeId], held_by: Iterable[NodeId]) -> None:
     if not nodes:
         raise InvalidAssignment("a partition needs at least one node")

@@ -88,7 +88,9 @@ async def alter_partition_reassignments(
 
 
 def _move(context: Context, wanted: _Wanted) -> WantedMove:
-    return WantedMove(wanted.source, tuple(_node(context, number) for number in wanted.replicas or ()))
+    return WantedMove(
+        wanted.source, tuple(node_known_as(context, number) for number in wanted.replicas or ())
+    )
 
 
 async def _order(context: Context, moves: list[WantedMove], *, may_change: bool) -> None:
@@ -251,7 +253,7 @@ def _numbers(nodes: Iterable[NodeId]) -> tuple[int, ...]:
     return tuple(map(node_number, nodes))
 
 
-def _node(context: Context, number: int) -> NodeId:
+def node_known_as(context: Context, number: int) -> NodeId:
     """The node that Kafka's clients know by a number; one that nobody has is refused by its number."""
     image = context.broker.metadata
     for node in sorted({*image.members, *image.nodes}):

@@ -13,9 +13,11 @@ from goqueue.broker.topics.verbs import add_partitions, create_topic, delete_top
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
 from goqueue.edge.kafka.handlers.configs import ConfigEntry, topic_entries
+from goqueue.edge.kafka.handlers.reassignments import node_known_as
 from goqueue.edge.kafka.once import done_to_each
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.access import Operation
+from goqueue.model.cluster import NodeId
 from goqueue.model.errors import GoQueueError, InvalidAssignment, InvalidReplication, TopicNotFound
 from goqueue.model.topics import AddPartitions, CreateTopic, DeleteTopic, FindTopic, TopicView
 
@@ -75,15 +77,21 @@ async def _create(context: Context, wanted: "CreatableTopic", *, validate_only: 
 
 def _command(context: Context, wanted: "CreatableTopic", *, validate_only: bool) -> CreateTopic:
     partitions = None if wanted.num_partitions == _BROKERS_DEFAULT else int(wanted.num_partitions)
+    replicas: list[list[NodeId]] = []
     if wanted.assignments:
-        _check_placement(context, [assignment.broker_ids for assignment in wanted.assignments])
+        replicas = _placement(context, [assignment.broker_ids for assignment in wanted.assignments])
         partitions = len(wanted.assignments)
+        numbers = [assignment.partition_index for assignment in wanted.assignments]
+        if replicas and sorted(numbers) != list(range(partitions)):
+            raise InvalidAssignment(f"partitions are numbered from 0 on without a gap, not {sorted(numbers)}")
+        replicas = [nodes for _, nodes in sorted(zip(numbers, replicas, strict=False))]
     return CreateTopic(
         name=wanted.name,
         partitions=partitions,
         replication=_BROKERS_DEFAULT if wanted.assignments else int(wanted.replication_factor),
         settings={setting.name: setting.value for setting in wanted.configs},
         validate_only=validate_only,
+        replicas=replicas,
     )
 
 
@@ -92,21 +100,20 @@ def _copies(context: Context, view: TopicView, command: CreateTopic) -> int:
     record = view.partitions[0].record
     if record is not None:
         return len(record.replicas)
+    if command.replicas:
+        return len(command.replicas[0])
     shared = context.broker.shared_topics
     return _REPLICATION if shared is None else shared.copies(command.replication)
 
 
-def _check_placement(context: Context, replicas: Sequence[Sequence[int]]) -> None:
-    """A client may place replicas by hand where there is only one node to place them on."""
+def _placement(context: Context, replicas: Sequence[Sequence[int]]) -> list[list[NodeId]]:
+    """The nodes that a client has chosen for each partition; one node alone has nothing to choose."""
     if context.broker.is_one_of_several:
-        if replicas:
-            raise InvalidAssignment(
-                "the cluster places copies by itself; create first, and move what should be elsewhere"
-            )
-        return
+        return [[node_known_as(context, int(number)) for number in numbers] for numbers in replicas]
     node = context.broker.node_number
     if any(tuple(nodes) != (node,) for nodes in replicas):
         raise InvalidReplication(f"replicas can be placed on node {node} only, one a partition")
+    return []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +140,10 @@ async def create_partitions(context: Context, request: "CreatePartitionsRequest"
 
 async def _grow(context: Context, wanted: "CreatePartitionsTopic", *, validate_only: bool) -> GrownTopic:
     try:
-        _check_placement(context, [assignment.broker_ids for assignment in wanted.assignments or ()])
-        command = AddPartitions(name=wanted.name, total=int(wanted.count), validate_only=validate_only)
+        replicas = _placement(context, [assignment.broker_ids for assignment in wanted.assignments or ()])
+        command = AddPartitions(
+            name=wanted.name, total=int(wanted.count), validate_only=validate_only, replicas=replicas
+        )
         await at_home(context.broker, add_partitions, command)
     except GoQueueError as error:
         return GrownTopic(name=wanted.name, error_code=kafka_code(error), error_message=kafka_text(error))
