@@ -51,6 +51,8 @@ class Clients:
         )
 
     def create(self, topic: str, copies: int) -> None:
+        # One that has come back may be in sync before it says that it is ready.
+        wait_until(lambda: len(self.admin.list_topics(timeout=20).brokers) >= copies)
         for made in self.admin.create_topics([NewTopic(topic, PARTITIONS, copies)]).values():
             made.result(30)
         # Each node hears of it by itself, a moment later.

@@ -49,7 +49,9 @@ def test_a_broker_that_forgets_a_partition_of_a_decision_is_caught(monkeypatch: 
 
 
 def test_a_broker_that_answers_before_it_has_decided_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def answer_at_once(broker: Broker, journal: TransactionJournal, prepared: Transaction) -> None:
+    async def answer_at_once(
+        broker: Broker, journal: TransactionJournal, prepared: Transaction, note: object
+    ) -> None:
         journal.submit(prepared)
 
     monkeypatch.setattr(transactions, "decide", answer_at_once)

@@ -455,7 +455,8 @@ def settle(
 @pytest.mark.parametrize("prefix", ["", "/v1"])
 def test_an_epoch_goes_from_its_stages_into_the_log(client: httpx.Client, orders: str, prefix: str) -> None:
     told = client.post(f"{prefix}/sinks/lake/generations")
-    assert (told.status_code, told.json()) == (201, {"sink": "lake", "generation": 1, "last_epoch": -1})
+    first = {"sink": "lake", "generation": 1, "last_epoch": -1, "markers": False}
+    assert (told.status_code, told.json()) == (201, first)
     body = entry("a", "b") + entry("c", partition=1)
     staged = client.post(prefix + stages_path(3, "task-0.1", 1), content=body)
     assert (staged.status_code, staged.json()["stage"], staged.json()["messages"]) == (201, "task-0.1", 3)

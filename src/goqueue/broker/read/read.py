@@ -11,7 +11,6 @@ from goqueue.broker.read.large_batches import open_large, place_of
 from goqueue.broker.read.nearest import nearer_copy
 from goqueue.broker.slices import Slices
 from goqueue.broker.storage.commit_written import commit_written
-from goqueue.broker.storage.partition import Partition
 from goqueue.broker.storage.readable import Readable, ReadableLog, ReadElsewhere
 from goqueue.broker.storage.waiters import ReadWaiter
 from goqueue.broker.tenants.quotas import admit_owner, admit_reader, charge_reader
@@ -307,8 +306,8 @@ async def _read_one(
             aborted = log.aborted.between(part.offset, offset)
         return BatchesRead(batches, size, offset, log.start_offset, mark, lanes, stable_offset, aborted)
     except GoQueueError as error:
-        if isinstance(error, Corrupt) and isinstance(partition, Partition) and partition.copies is not None:
-            partition.copies.gone_bad(str(error))
+        if isinstance(error, Corrupt):
+            partition.found_bad(error)
         return PartitionReadFailed(error, log.start_offset, partition.commit_mark)
 
 

@@ -18,7 +18,7 @@ from goqueue.core.access.account import Account
 from goqueue.core.telemetry.counters import TopicCounters
 from goqueue.log.reading import Chunk, ReadBytes
 from goqueue.model.commands import BatchesRead
-from goqueue.model.errors import GoQueueError, NotLeader, OffsetNotAvailable, OffsetOutOfRange
+from goqueue.model.errors import Corrupt, GoQueueError, NotLeader, OffsetNotAvailable, OffsetOutOfRange
 from goqueue.model.ids import TopicPartition
 from goqueue.model.marks import Marks, MarksKnown
 from goqueue.model.settings import MiB
@@ -104,6 +104,9 @@ class RemotePartition:
 
     def admit_read(self) -> None:
         raise NotLeader(*self.source)
+
+    def found_bad(self, error: Corrupt) -> None:
+        """Whoever leads it finds that, too."""
 
     def admit_near_read(self) -> None:
         raise NotLeader(*self.source)

@@ -202,6 +202,11 @@ class Partition:
         if self.copies is not None:
             self.copies.admit_look_up()
 
+    def found_bad(self, error: Corrupt) -> None:
+        """Who reads has met bytes that are not what was written: one of several copies is made anew."""
+        if self.copies is not None:
+            self.copies.gone_bad(str(error))
+
     def end_for(self, isolation: Isolation) -> int:
         """The offset before which a reader may see messages."""
         stable_offset = self.last_stable_offset

@@ -13,6 +13,7 @@ from goqueue.broker.storage.waiters import ReadWaiter
 from goqueue.core.access.account import Account
 from goqueue.core.telemetry.counters import TopicCounters
 from goqueue.log.reading import Chunk, NotCached, ReadBytes
+from goqueue.model.errors import Corrupt
 from goqueue.model.ids import TopicPartition
 from goqueue.model.transactions import Isolation, OpenInPartition
 
@@ -112,6 +113,9 @@ class Readable(Protocol):
 
     def admit_look_up(self) -> None:
         """Raises OffsetNotAvailable where a new leader does not know yet how far messages count."""
+
+    def found_bad(self, error: Corrupt) -> None:
+        """Who reads has met bytes that are not what was written: one of several copies is made anew."""
 
     def end_for(self, isolation: Isolation) -> int:
         """The offset before which a reader may see messages."""
