@@ -50,3 +50,18 @@ def test_waiting_is_no_holding() -> None:
         await asyncio.to_thread(time.sleep, 0.03)
 
     assert asyncio.run(longest_hold(wait_in_a_thread)) < 15
+
+
+def test_a_run_that_is_short_enough_is_the_last() -> None:
+    async def runs_of(enough_ms: float) -> int:
+        done = 0
+
+        async def work() -> None:
+            nonlocal done
+            done += 1
+
+        await longest_hold(work, runs=3, enough_ms=enough_ms)
+        return done
+
+    assert asyncio.run(runs_of(0.0)) == 3
+    assert asyncio.run(runs_of(1_000.0)) == 1
