@@ -20,7 +20,7 @@ from goqueue.model.access import AddRules, Binding, BindRole, Operation, RemoveR
 from goqueue.model.commands import Publish
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Message
-from goqueue.model.settings import AccessConfig, BrokerConfig
+from goqueue.model.settings import AccessConfig, AuditConfig, BrokerConfig
 from goqueue.model.tenant_commands import CreateTenant
 from goqueue.model.tenants import TenantId
 from goqueue.model.topics import CreateTopic
@@ -224,6 +224,16 @@ def test_roles_are_given_and_taken(other: RunningDoor) -> None:
     assert {"principal": "User:ann", "role": "viewer"} in shown
     assert client.delete("/admin/roles/ann/viewer").status_code == 200
     assert client.delete("/admin/roles/ann/viewer").status_code == 404
+
+
+def test_what_a_list_leaves_out_is_no_refusal_that_is_written_down(tmp_path: Path) -> None:
+    config = BrokerConfig(access=AccessConfig(is_on=True, audit=AuditConfig(is_on=True)))
+    with RunningDoor(tmp_path, HttpConfig(), config) as running:
+        running.run(create_topic(running.broker, CreateTopic(name="secret")))
+        assert running.client.get("/topics").json()["topics"] == []
+        assert running.client.get("/topics/secret").status_code == 403
+        running.run(running.broker.audit.drain())
+        assert running.broker.audit.written == 1
 
 
 def test_rules_outlive_a_restart(tmp_path: Path) -> None:

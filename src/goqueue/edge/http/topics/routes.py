@@ -70,8 +70,8 @@ async def create_topic_route(broker: NamedDependency[Broker], body: RawBody) -> 
 async def list_topics_route(
     broker: NamedDependency[Broker], limit: Limit = ALL, after: After = None
 ) -> TopicList:
-    denied = broker.warden.denied(Operation.DESCRIBE, broker.topic_counts)
-    seen = [name for name in broker.topic_counts if name not in denied] if denied else broker.topic_counts
+    lets = broker.warden.lets
+    seen = [name for name in broker.topic_counts if lets(topic_need(Operation.DESCRIBE, name))]
     return TopicList(*names_in_page(sorted(seen), limit, after))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker.access.needs import group_need
+from goqueue.broker.access.needs import group_need, topic_need
 from goqueue.broker.groups.offsets import delete_offsets, fetch_offsets, unstable_offsets
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import coordinator_code, kafka_code
@@ -96,7 +96,8 @@ async def _committed(
         warden.demand([group_need(Operation.DESCRIBE, group)])
         seen = None if wanted is None else [row for row in wanted if row[0] not in denied]
         found = await fetch_offsets(context.broker, FetchOffsets(group=group, wanted=seen, who=who))
-        denied |= warden.denied(Operation.DESCRIBE, (commit.topic for commit in found))
+        if wanted is None:
+            found = [each for each in found if warden.lets(topic_need(Operation.DESCRIBE, each.topic))]
     except GoQueueError as error:
         # The oldest version has room for an error only next to a partition.
         code = coordinator_code(error)
