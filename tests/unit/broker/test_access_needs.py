@@ -64,6 +64,13 @@ def test_a_command_needs_what_it_does() -> None:
     ]
 
 
+def test_what_is_no_receipt_needs_nothing_and_is_told_of_by_who_settles() -> None:
+    receipts = ["nonsense", "", "orders:0:1:1:0000000000000001", "a:b"]
+    assert list(needs_of(Settle(action=Action.ACK, receipts=receipts))) == [
+        Need(Operation.READ, ResourceKind.TOPIC, "orders")
+    ]
+
+
 def test_nobody_is_asked_for_what_the_broker_does_for_itself() -> None:
     warden = Warden(RuleBook())
     command = ReadMessages(source=TopicPartition(TopicName("orders"), 0))
