@@ -131,6 +131,75 @@ def test_a_partition_goes_to_a_newcomer_when_its_owner_has_let_go(
     assert partitions(heartbeat(raw, group, "b", 2)) == [2, 3]
 
 
+def test_who_wants_other_topics_does_not_take_what_has_become_free_of_the_old_ones(
+    raw: RawClient, new_topic: NewTopic, group: str
+) -> None:
+    old, new = new_topic(partitions=2), new_topic(partitions=2)
+    join(raw, group, "a", old.name)
+    join(raw, group, "b", old.name)
+    heartbeat(raw, group, "a", 1)
+    heartbeat(raw, group, "a", 1, owned={old: [0]})  # the other one is free now, and meant for b
+
+    changed = heartbeat(raw, group, "b", 2, topics=[new.name])
+
+    assert (changed.member_epoch, partitions(changed)) == (3, [0, 1])
+    assert {t.topic_id for t in changed.assignment.topic_partitions} == {new.topic_id}
+    taken_back = heartbeat(raw, group, "a", 2)
+    assert (taken_back.member_epoch, partitions(taken_back)) == (3, [0, 1])
+
+
+def test_subscriptions_that_are_swapped_again_and_again_leave_no_partition_with_nobody(
+    raw: RawClient, new_topic: NewTopic, group: str
+) -> None:
+    topics = new_topic(partitions=3), new_topic(partitions=3)
+    members = {name: MemberOfTwo(raw, group, name, topics) for name in "ab"}
+    for wishes in ([[1], [0]], [[0, 1], [1]], [[0], [1]], [[1], [0, 1]], [[0], [1]]) * 3:
+        for member, wants in zip(members.values(), wishes, strict=True):
+            member.speak(wants)
+        for member in members.values():
+            member.speak()
+    for _ in range(4):
+        for member in members.values():
+            member.speak()
+
+    assert members["a"].held == {(0, 0), (0, 1), (0, 2)}
+    assert members["b"].held == {(1, 0), (1, 1), (1, 2)}
+
+
+class MemberOfTwo:
+    """A member that does as it is told, and like clients names what it has only when that has changed."""
+
+    def __init__(self, raw: RawClient, group: str, name: str, topics: tuple[TopicView, TopicView]) -> None:
+        self.raw, self.group, self.name, self.topics = raw, group, name, topics
+        self.held: set[tuple[int, int]] = set()
+        self.wants = [0]
+        self._epoch = JOIN
+        self._has_changed = False
+
+    def speak(self, wants: list[int] | None = None) -> None:
+        fields: dict[str, Any] = {}
+        if wants is not None:
+            self.wants = wants
+        if wants is not None or self._epoch == JOIN:
+            fields["topics"] = [self.topics[number].name for number in self.wants]
+        if self._epoch == JOIN:
+            fields["rebalance_timeout"] = timedelta(seconds=60)
+        if self._has_changed or self._epoch == JOIN:
+            owned: dict[TopicView, list[int]] = {}
+            for index, partition in self.held:
+                owned.setdefault(self.topics[index], []).append(partition)
+            fields["owned"] = owned
+        reply = heartbeat(self.raw, self.group, self.name, self._epoch, **fields)
+        assert code(reply) == ErrorCode.none
+        self._epoch, self._has_changed = reply.member_epoch, False
+        if reply.assignment is not None:
+            index_of = {topic.topic_id: index for index, topic in enumerate(self.topics)}
+            told = {
+                (index_of[t.topic_id], p) for t in reply.assignment.topic_partitions for p in t.partitions
+            }
+            self.held, self._has_changed = told, told != self.held
+
+
 def test_a_member_that_missed_a_reply_is_told_again(raw: RawClient, new_topic: NewTopic, group: str) -> None:
     topic = new_topic(partitions=2)
     join(raw, group, "a", topic.name)

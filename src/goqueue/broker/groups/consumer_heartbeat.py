@@ -1,6 +1,5 @@
 """The verb of Kafka's newer group protocol: in one request a member joins, says what it has, or leaves."""
 
-from collections.abc import Collection
 from dataclasses import replace
 
 from goqueue.broker.broker import Broker
@@ -9,11 +8,10 @@ from goqueue.broker.groups.coordinator import ActiveGroup
 from goqueue.core.groups.assigned import AssignedGroup
 from goqueue.core.groups.assigned_state import Terms
 from goqueue.core.groups.events import HolderKept
-from goqueue.core.groups.holder import Holder
 from goqueue.model.errors import GroupNotFound, UnknownMember
 from goqueue.model.group_commands import ConsumerHeartbeat
 from goqueue.model.groups import GroupKind, Membership, Reconciliation, Sharing
-from goqueue.model.ids import TopicName, TopicPartition
+from goqueue.model.ids import TopicName
 from goqueue.model.names import member_id_for
 
 JOIN, LEAVE, STEP_OUT = 0, -1, -2
@@ -58,27 +56,27 @@ async def _speak(broker: Broker, command: ConsumerHeartbeat) -> Reconciliation |
     elif command.epoch == STEP_OUT:
         coordinator.enact(active, group.step_out(who.member_id, who.instance_id or "", now_ns=now_ns))
     else:
-        coordinator.enact(active, group.heartbeat(who, claimed=command.owned, now_ns=now_ns))
-        holder = group.member(who.member_id)
-        described = _described(holder.kept, command)
-        if described != holder.kept:
-            active, group, holder = await _change(broker, who, described, command.owned)
-        return await tell_alive(broker, active, group, holder, heard_ns=now_ns)
+        described = _described(group.listen(who, claimed=command.owned, now_ns=now_ns).kept, command)
+        # What it wants comes first. Else it would take what has become free of topics that it wants no more,
+        # and be asked at once to let go of what it has never heard of.
+        if described != group.member(who.member_id).kept:
+            active, group = await _change(broker, who, described)
+        moved = group.heartbeat(who, claimed=command.owned, now_ns=coordinator.now_ns())
+        coordinator.enact(active, moved)
+        return await tell_alive(broker, active, group, group.member(who.member_id), heard_ns=now_ns)
     await active.journal.submit()
     return None
 
 
 async def _change(
-    broker: Broker, who: Membership, described: HolderKept, owned: Collection[TopicPartition] | None
-) -> tuple[ActiveGroup, AssignedGroup, Holder]:
-    """A member describes itself anew, and has what that means for it."""
+    broker: Broker, who: Membership, described: HolderKept
+) -> tuple[ActiveGroup, AssignedGroup]:
+    """A member describes itself anew, which is a new generation when it wants something else."""
     async with foreseen(broker, at_work(broker, who)[0], _TERMS, described):
         active, group = at_work(broker, who)
-        holder = group.member(who.member_id, who.instance_id)
-        now_ns = broker.coordinator.now_ns()
-        broker.coordinator.enact(active, group.change(described, now_ns=now_ns))
-        broker.coordinator.enact(active, group.arrive(who.member_id, claimed=owned, now_ns=now_ns))
-    return active, group, holder
+        group.member(who.member_id, who.instance_id)  # it may have gone while that was worked out
+        broker.coordinator.enact(active, group.change(described, now_ns=broker.coordinator.now_ns()))
+    return active, group
 
 
 def _described(kept: HolderKept, command: ConsumerHeartbeat) -> HolderKept:

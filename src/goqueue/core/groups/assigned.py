@@ -97,11 +97,17 @@ class AssignedGroup(AssignedState):
         self, who: Membership, *, claimed: Collection[TopicPartition] | None = None, now_ns: int
     ) -> list[Event]:
         """A sign of life. What it was to let go of and no longer claims to hold, it has let go of."""
+        return self._move(self.listen(who, claimed=claimed, now_ns=now_ns), claimed)
+
+    def listen(
+        self, who: Membership, *, claimed: Collection[TopicPartition] | None = None, now_ns: int
+    ) -> Holder:
+        """The member that speaks, if it is listened to in its epoch: a sign of life that moves nothing."""
         self._now_ns = now_ns
         holder = self.member(who.member_id, who.instance_id)
         self._check_epoch(holder, who.generation, claimed)
         holder.touch(now_ns)
-        return self._move(holder, claimed)
+        return holder
 
     def arrive(
         self, member_id: str, *, claimed: Collection[TopicPartition] | None = None, now_ns: int
@@ -118,10 +124,7 @@ class AssignedGroup(AssignedState):
 
     def release(self, who: Membership, revoked: Collection[TopicPartition], *, now_ns: int) -> list[Event]:
         """A member has let go of partitions that it was asked for."""
-        self._now_ns = now_ns
-        holder = self.member(who.member_id, who.instance_id)
-        self._check_epoch(holder, who.generation, None)
-        holder.touch(now_ns)
+        holder = self.listen(who, now_ns=now_ns)
         if not holder.revoking:
             raise NotRebalancing(f"member {who.member_id!r} of group {self.name} has nothing to let go of")
         return self._move(holder, holder.revoking.difference(revoked))
