@@ -39,7 +39,7 @@ test: $(VENV)/.ready-dev ## Run all tests, real processes and clients included
 	$(BIN)/python -m pytest -rs $(SPARK_TESTS) $(ARGS) || [ $$? -eq 5 ] # 5: ARGS left no test to run
 
 check: lint ## Run the linters and the fast tests: the minute before a commit
-	$(BIN)/python -m pytest -n $(WORKERS) --dist $(DIST) -rs -m "not slow" --hypothesis-profile=check $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist $(DIST) -rs -m "not slow" -p no:schemathesis --hypothesis-profile=check $(ARGS)
 
 lint: $(VENV)/.ready-dev imports types ## Check format, style, types and import contracts
 	$(BIN)/ruff format --check
