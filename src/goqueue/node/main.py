@@ -87,7 +87,8 @@ def _advice(refusal: Exception, config: NodeConfig) -> str:
 
 def _become_pipelines_driver(arguments: Sequence[str]) -> None:
     """Go on as another program: the server's own process never imports Spark."""
-    os.execv(sys.executable, [sys.executable, "-m", "goqueue.spark.pipelines", *arguments])
+    words = [sys.executable, "-m", "goqueue.spark.pipelines", *arguments]
+    os.execv(sys.executable, words)  # noqa: S606 - no shell is what is wanted
 
 
 def _up(arguments: Sequence[str]) -> int:

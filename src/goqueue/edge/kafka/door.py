@@ -19,7 +19,7 @@ from goqueue.model.identity import ANONYMOUS
 logger = logging.getLogger(__name__)
 
 _BACKLOG = 1_024
-_WILDCARDS = ("", "0.0.0.0", "::")
+_WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 _LOOK_INTERVAL_S = 60.0
 """How often connections are looked at at least, and how late it is told what the log left out."""
 _LOOKS_PER_IDLE_TIME = 4
