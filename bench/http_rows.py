@@ -1,10 +1,11 @@
 """The HTTP door: CPU a message in large requests, requests a CPU-second in small ones."""
 
 import json
-import socket
+import ssl
 
 from bench.kafka_rows import create_topic
 from bench.measured import Row, at_least, at_most, measuring
+from bench.raw_client import connected
 from tests.integration.running_broker import RunningBroker
 
 CONNECTIONS = 16
@@ -13,11 +14,14 @@ CONNECTIONS = 16
 class KeepAlive:
     """A connection that sends the same prepared request again and again."""
 
-    def __init__(self, address: str, path: str, body: bytes) -> None:
-        host, port = address.removeprefix("http://").split(":")
-        self._socket = socket.create_connection((host, int(port)))
+    def __init__(
+        self, address: str, path: str, body: bytes, *, key: str = "", trust: ssl.SSLContext | None = None
+    ) -> None:
+        host = address.removeprefix("http://")
+        self._socket = connected(host, trust)
+        shown = f"X-API-Key: {key}\r\n" if key else ""
         self._request = (
-            f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
+            f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n{shown}"
             f"Content-Length: {len(body)}\r\n\r\n"
         ).encode() + body
 

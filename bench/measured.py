@@ -47,9 +47,9 @@ class Spent:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[RunningBroker]:
+def running(folder: Path, *flags: str) -> Iterator[RunningBroker]:
     """A real broker process on free ports."""
-    broker = RunningBroker(folder)
+    broker = RunningBroker(folder, *flags)
     try:
         yield broker.start()
     finally:

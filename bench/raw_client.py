@@ -4,8 +4,9 @@ It measures the broker where a real client would be the slower side.
 """
 
 import socket
+import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from struct import Struct
 
 from goqueue.model.messages import Message
@@ -15,12 +16,13 @@ _SIZE = Struct(">i")
 _PRODUCED = Struct(">ihqq")
 """Of each partition its number, an error, where its batch begins, and when it was stored."""
 PRODUCE, FETCH = 0, 1
+IN_FLIGHT = 5
+SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 
 
 class RawClient:
-    def __init__(self, address: str) -> None:
-        host, port = address.rsplit(":", 1)
-        self._socket = socket.create_connection((host, int(port)))
+    def __init__(self, address: str, *, trust: ssl.SSLContext | None = None) -> None:
+        self._socket = connected(address, trust)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._buffer = bytearray(1 << 26)
 
@@ -32,6 +34,17 @@ class RawClient:
 
     def close(self) -> None:
         self._socket.close()
+
+    def log_in(self, name: str, password: str) -> None:
+        """By PLAIN."""
+        words = f"\0{name}\0{password}".encode()
+        for api, body in (
+            (SASL_HANDSHAKE, _text("PLAIN")),
+            (SASL_AUTHENTICATE, _SIZE.pack(len(words)) + words),
+        ):
+            self.send(request(api, 1, body))
+            if any(self.receive()[4:6]):
+                raise RuntimeError(f"{name} was not let in")
 
     def send(self, request: bytes) -> None:
         self._socket.sendall(request)
@@ -50,6 +63,23 @@ class RawClient:
             if not count:
                 raise ConnectionError("the broker closed the connection")
             view = view[count:]
+
+
+def connected(address: str, trust: ssl.SSLContext | None) -> socket.socket:
+    """A connection, over TLS where there is somebody to trust."""
+    host, port = address.rsplit(":", 1)
+    plain = socket.create_connection((host, int(port)))
+    return plain if trust is None else trust.wrap_socket(plain, server_hostname=host)
+
+
+def keep_busy(client: RawClient, request: Callable[[int], bytes], count: int) -> None:
+    """Send so many requests, a few at a time, and wait for all replies."""
+    for n in range(count):
+        client.send(request(n))
+        if n >= IN_FLIGHT:
+            client.receive()
+    for _ in range(IN_FLIGHT):
+        client.receive()
 
 
 def batch_of(count: int, value: bytes) -> bytes:

@@ -4,7 +4,6 @@ import json
 import statistics
 import time
 import urllib.request
-from collections.abc import Callable
 
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
@@ -12,7 +11,7 @@ from confluent_kafka.admin._resource import ResourceType
 
 from bench.kafka_rows import create_topic
 from bench.measured import Row, at_most, measuring
-from bench.raw_client import RawClient, batch_of, fetch_request, produce_request
+from bench.raw_client import RawClient, batch_of, fetch_request, keep_busy, produce_request
 from goqueue.core.telemetry.counters import Counters
 from goqueue.core.telemetry.telemetry import Telemetry
 from goqueue.model.ids import TopicName, TopicPartition
@@ -23,7 +22,6 @@ TOPIC = "traced"
 MESSAGES = 100
 """In a batch: 10 KB, as a producer with a short linger sends them. Each is an event at three stages."""
 BATCHES = 1_000
-IN_FLIGHT = 5
 ROUNDS = 40
 BOUNDS = {"1": 3.0, "0.01": 1.0}
 STORIES = 50
@@ -95,21 +93,12 @@ def _set_rate(broker: RunningBroker, rate: str) -> None:
 def _round(broker: RunningBroker, first_offset: int) -> None:
     request = produce_request(TOPIC, 0, batch_of(MESSAGES, b"x" * 100), acks=-1)
     with RawClient(broker.kafka) as client:
-        _keep_busy(client, lambda _: request, BATCHES)
-        _keep_busy(
+        keep_busy(client, lambda _: request, BATCHES)
+        keep_busy(
             client,
             lambda n: fetch_request(TOPIC, 0, first_offset + n * MESSAGES, max_bytes=1),
             BATCHES,
         )
-
-
-def _keep_busy(client: RawClient, request: Callable[[int], bytes], count: int) -> None:
-    for n in range(count):
-        client.send(request(n))
-        if n >= IN_FLIGHT:
-            client.receive()
-    for _ in range(IN_FLIGHT):
-        client.receive()
 
 
 def _quartiles(values: list[float]) -> str:
