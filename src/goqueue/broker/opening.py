@@ -43,7 +43,7 @@ from goqueue.log.commit_log import COMMIT_FOLDER, CommitLog
 from goqueue.log.file_shelf import FileShelf
 from goqueue.model.errors import CommitLogDamaged, ShuttingDown
 from goqueue.model.ids import TopicName, TopicPartition
-from goqueue.model.ports import Clock, Disk, Store, Threads, Workshop
+from goqueue.model.ports import Clock, Disk, Sealer, Store, Threads, Workshop
 from goqueue.model.running_time import RunningTime
 from goqueue.model.settings import BrokerConfig
 
@@ -60,10 +60,11 @@ async def open_broker(
     chance: random.Random | None = None,
     reserve: Reserve | None = None,
     shared: Store | None = None,
+    sealer: Sealer | None = None,
 ) -> Broker:
     """Open a data folder: the journal first, then every partition it speaks of.
 
-    `shared`: what is agreed is kept there, since this node is one of several.
+    `shared`: what is agreed is kept there, since this node is one of several. `sealer`: for backups.
     """
     broker = _put_together(
         config,
@@ -74,6 +75,7 @@ async def open_broker(
         chance or random.SystemRandom(),
         reserve or Reserve(disk, threads, size_bytes=0),
         shared,
+        sealer,
     )
     await threads.run(broker.commit_log.open)
     if broker.journal is not None:
@@ -198,6 +200,7 @@ def _put_together(
     chance: random.Random,
     reserve: Reserve,
     shared: Store | None,
+    sealer: Sealer | None,
 ) -> Broker:
     """A broker with all its rooms, which has read nothing yet."""
     metadata = Metadata(config.node_id)
@@ -262,7 +265,7 @@ def _put_together(
             open_journal=lambda journal: broker.open_journal(journal),
         ),
         counters=counters,
-        backups=BackupStore(disk),
+        backups=BackupStore(disk, sealer),
         started_ms=clock.wall_ms(),
     )
     group_journals = GroupJournals(

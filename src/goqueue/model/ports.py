@@ -176,6 +176,20 @@ class Workshop(Protocol):
         """
 
 
+SEALED = b"GQS1"
+"""How sealed bytes begin, whatever the key."""
+
+
+class Sealer(Protocol):
+    """Makes bytes unreadable, and unchangeable, for whoever has not the key. Costs CPU: called in threads."""
+
+    def seal(self, data: Buffer, purpose: str) -> bytes:
+        """`purpose`: what they are for. Sealed for one, they open for no other."""
+
+    def open(self, sealed: Buffer, purpose: str) -> bytes:
+        """Raises Corrupt when they are not what was sealed, or no key of ours opens them."""
+
+
 class Session(Protocol):
     """A node's word that it is alive. What it holds goes when that is given up, or no longer believed."""
 

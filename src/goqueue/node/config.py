@@ -35,6 +35,7 @@ from goqueue.node.config_doors import ListenerConfig, TlsWish, read_listeners, r
 from goqueue.node.config_sources import Given, read_sources
 from goqueue.node.config_table import Setting
 from goqueue.node.config_values import Address
+from goqueue.node.sealing import EncryptionConfig
 from goqueue.node.tracing.config import TraceExportConfig
 
 T = TypeVar("T")
@@ -70,8 +71,8 @@ class NodeConfig:
     is_logging_json: bool
     reserve_bytes: int
     loop_stuck_ms: int
-    workshop: WorkshopConfig
     """A loop that has not turned for so long ends the process; 0: it does not."""
+    workshop: WorkshopConfig
     broker: BrokerConfig
     kafka_listeners: tuple[ListenerConfig, ...]
     kafka: KafkaConfig
@@ -80,6 +81,7 @@ class NodeConfig:
     tls: TlsWish | None
     """None: no listener of Kafka or HTTP speaks TLS."""
     auth: AuthConfig
+    encryption: EncryptionConfig
     trace_export: TraceExportConfig
     cluster: ClusterConfig | None = None
     """None: this node is alone."""
@@ -166,6 +168,11 @@ def _build(reader: _Reader) -> NodeConfig:
         http=_http(reader, broker.limits),
         trace_export=_trace_export(reader),
         auth=AuthConfig(root_key=reader(table.API_ROOT_KEY), session_ms=reader(table.AUTH_SESSION_MS)),
+        encryption=reader.built(
+            lambda: EncryptionConfig(reader(table.ENCRYPTION_KEYS), reader(table.ENCRYPTION_KEY_FILE)),
+            EncryptionConfig(),
+            told_at=table.ENCRYPTION_KEY_FILE,
+        ),
         tls=read_tls(reader, table.TLS, is_needed=any(listener.protocol.has_tls for listener in listeners)),
         cluster=_cluster(reader, [listener.address for listener in listeners]),
     )

@@ -41,6 +41,7 @@ from goqueue.node.config_values import (
     tls_version,
     whole_number,
 )
+from goqueue.node.sealing import read_keys
 from goqueue.node.tracing import config as export_config
 
 T_co = TypeVar("T_co", covariant=True)
@@ -329,6 +330,19 @@ BACKUP_COUNT_MAX: Setting[int] = Setting(
     default="7",
     read=whole_number(least=1, most=100_000),
     help="How many backups of metadata are kept; a new one takes the place of the oldest.",
+)
+ENCRYPTION_KEYS: Setting[tuple[bytes, ...]] = Setting(
+    name="ENCRYPTION_KEYS",
+    default="",
+    read=read_keys,
+    help="Keys for backups, between commas: each 32 bytes in base64 or hex. The first encrypts, all decrypt. "
+    "Empty: backups are written as they are.",
+)
+ENCRYPTION_KEY_FILE: Setting[Path | None] = Setting(
+    name="ENCRYPTION_KEY_FILE",
+    default="",
+    read=file_path,
+    help="A file with such keys, one a line, in place of the former.",
 )
 GROUP_INITIAL_DELAY_MS: Setting[int] = Setting(
     name="GROUPS_INITIAL_DELAY_MS",
@@ -886,6 +900,8 @@ SETTINGS: tuple[Setting[object], ...] = (
     STAGE_EXPIRY_MS,
     SINK_EXPIRY_MS,
     BACKUP_COUNT_MAX,
+    ENCRYPTION_KEYS,
+    ENCRYPTION_KEY_FILE,
     GROUP_INITIAL_DELAY_MS,
     GROUP_SESSION_MS_MIN,
     GROUP_SESSION_MS_MAX,

@@ -28,6 +28,7 @@ from goqueue.node.config import NodeConfig
 from goqueue.node.disk import FolderDisk
 from goqueue.node.door_wiring import OpenDoor, close_doors, open_doors
 from goqueue.node.first_key import make_first_key
+from goqueue.node.sealing import key_ring
 from goqueue.node.threads import WorkerThreads
 from goqueue.node.tracing.wiring import start_trace_export
 from goqueue.node.watchdog import watched_loop
@@ -156,6 +157,7 @@ async def _opened_broker(
             workshop=workshop,
             reserve=reserve,
             shared=shared,
+            sealer=key_ring(config.encryption),
         )
     logger.info(
         "broker_opened",

@@ -8,7 +8,7 @@ from random import Random
 from goqueue.broker.broker import Broker
 from goqueue.broker.opening import close_broker, open_broker
 from goqueue.model.ids import TopicName, TopicPartition
-from goqueue.model.ports import Disk
+from goqueue.model.ports import Disk, Sealer
 from goqueue.model.settings import BrokerConfig, CommitLogConfig
 from goqueue.node.clock import SystemClock
 from goqueue.node.threads import WorkerThreads
@@ -21,7 +21,9 @@ DIRECT = CommitLogConfig(files_max=0)
 
 
 @asynccontextmanager
-async def running(disk: Disk, config: BrokerConfig | None = None) -> AsyncIterator[Broker]:
+async def running(
+    disk: Disk, config: BrokerConfig | None = None, *, sealer: Sealer | None = None
+) -> AsyncIterator[Broker]:
     threads = WorkerThreads(count=2)
     broker = await open_broker(
         config=config or BrokerConfig(),
@@ -30,6 +32,7 @@ async def running(disk: Disk, config: BrokerConfig | None = None) -> AsyncIterat
         threads=threads,
         workshop=WorkshopAtHand(),
         chance=Random(1),
+        sealer=sealer,
     )
     try:
         yield broker

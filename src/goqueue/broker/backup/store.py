@@ -1,5 +1,7 @@
 """Where backups are kept: `backups/{id}/metadata.json`, a folder each, outside the logs.
 
+Where the node has a key they are sealed: `metadata.sealed` then. What is plain can be read all the same.
+
 An id is the second of its making in UTC, `2026-01-31-120000`; a second one of the same second ends in `-2`.
 Files are written whole, so a folder without its file is one that a crash has left: it does not count, and
 is cleared away with the next backup. The disk is asked each time, so that a folder which somebody copies
@@ -16,10 +18,11 @@ import msgspec
 
 from goqueue.model.backups import Backup, BackupListing
 from goqueue.model.errors import BackupExists, BackupNotFound, Corrupt, Invalid
-from goqueue.model.ports import Disk
+from goqueue.model.ports import SEALED, Disk, Sealer
 
 BACKUPS_FOLDER = "backups"
-_FILE = "metadata.json"
+_PLAIN_FILE, _SEALED_FILE = "metadata.json", "metadata.sealed"
+_PURPOSE = "backup"
 _ID = re.compile(r"\d{4}-\d\d-\d\d-\d{6}(-\d{1,6})?", re.ASCII)
 _ID_FORMAT = "%Y-%m-%d-%H%M%S"
 _decoder = msgspec.json.Decoder(Backup)
@@ -35,8 +38,9 @@ class KeptBackup(NamedTuple):
 
 
 class BackupStore:
-    def __init__(self, disk: Disk) -> None:
+    def __init__(self, disk: Disk, sealer: Sealer | None = None) -> None:
         self._disk = disk
+        self._sealer = sealer
         self.lock = asyncio.Lock()
         """Held while backups are made, brought back or taken away."""
 
@@ -66,10 +70,10 @@ class BackupStore:
         return backup_id
 
     def bring(self, backup_id: str, document: bytes) -> KeptBackup:
-        """Keep one that was made elsewhere, byte by byte as it was."""
+        """Keep one that was made elsewhere, byte by byte as it was; sealed here if it was not there."""
         if not _ID.fullmatch(backup_id):
             raise Invalid(f"{backup_id!r} is not the id of a backup, like 2026-01-31-120000")
-        brought = _decoded(backup_id, document)
+        brought = self._decoded(backup_id, document)
         if isinstance(brought, Corrupt):
             raise Invalid(str(brought))
         if backup_id in self._ids():
@@ -80,7 +84,7 @@ class BackupStore:
     def document(self, backup_id: str) -> bytes:
         """The file itself, to be taken elsewhere."""
         self.get(backup_id)
-        document = self._disk.read_whole(_path(backup_id))
+        document = self._read(backup_id)
         if document is None:
             raise BackupNotFound(backup_id)
         return document
@@ -90,7 +94,8 @@ class BackupStore:
         if not _ID.fullmatch(backup_id) or backup_id not in self._ids():
             raise BackupNotFound(backup_id)
         # The file first: should the folder come back after a power failure, it does not count.
-        self._disk.remove(_path(backup_id))
+        for name in self._files(backup_id):
+            self._disk.remove(f"{BACKUPS_FOLDER}/{backup_id}/{name}")
         self._disk.remove_tree(f"{BACKUPS_FOLDER}/{backup_id}")
         self._disk.sync_folder(BACKUPS_FOLDER)
 
@@ -110,22 +115,40 @@ class BackupStore:
         return old
 
     def _ids(self) -> list[str]:
-        return [
-            name
-            for name in self._disk.list(BACKUPS_FOLDER)
-            if _ID.fullmatch(name) and _FILE in self._disk.list(f"{BACKUPS_FOLDER}/{name}")
-        ]
+        return [name for name in self._disk.list(BACKUPS_FOLDER) if _ID.fullmatch(name) and self._files(name)]
+
+    def _files(self, backup_id: str) -> list[str]:
+        there = self._disk.list(f"{BACKUPS_FOLDER}/{backup_id}")
+        return [name for name in (_SEALED_FILE, _PLAIN_FILE) if name in there]
 
     def _parsed(self, backup_id: str) -> KeptBackup | Corrupt | None:
-        document = self._disk.read_whole(_path(backup_id))
-        return None if document is None else _decoded(backup_id, document)
+        document = self._read(backup_id)
+        return None if document is None else self._decoded(backup_id, document)
+
+    def _read(self, backup_id: str) -> bytes | None:
+        for name in self._files(backup_id):
+            return self._disk.read_whole(f"{BACKUPS_FOLDER}/{backup_id}/{name}")
+        return None
 
     def _write(self, backup_id: str, document: bytes) -> None:
+        if self._sealer is not None and not document.startswith(SEALED):
+            document = self._sealer.seal(document, _PURPOSE)
+        name = _SEALED_FILE if document.startswith(SEALED) else _PLAIN_FILE
         self._disk.make_folder(f"{BACKUPS_FOLDER}/{backup_id}")
-        self._disk.replace(_path(backup_id), document)
+        self._disk.replace(f"{BACKUPS_FOLDER}/{backup_id}/{name}", document)
+
+    def _decoded(self, backup_id: str, document: bytes) -> KeptBackup | Corrupt:
+        if not document.startswith(SEALED):
+            return _understood(backup_id, document)
+        if self._sealer is None:
+            return Corrupt(f"backup {backup_id} is encrypted, and this node has no GOQUEUE_ENCRYPTION_KEYS")
+        try:
+            return _understood(backup_id, self._sealer.open(document, _PURPOSE))
+        except Corrupt as error:
+            return Corrupt(f"backup {backup_id} cannot be read: {error}")
 
 
-def _decoded(backup_id: str, document: bytes) -> KeptBackup | Corrupt:
+def _understood(backup_id: str, document: bytes) -> KeptBackup | Corrupt:
     try:
         backup = _decoder.decode(document)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -150,7 +173,3 @@ def _listing(kept: KeptBackup) -> BackupListing:
 def age(listing: BackupListing) -> tuple[datetime, str]:
     """By this the newest is found."""
     return listing.timestamp, listing.backup_id
-
-
-def _path(backup_id: str) -> str:
-    return f"{BACKUPS_FOLDER}/{backup_id}/{_FILE}"

@@ -140,13 +140,17 @@ def download(
     context: typer.Context,
     backup_id: BackupId,
     file: Annotated[
-        Path | None, typer.Argument(help="Where to; default: ID.json here. A file that is there stays.")
+        Path | None,
+        typer.Argument(
+            help="Where to; default: ID.json here (encrypted: ID.sealed). A file that is there stays."
+        ),
     ] = None,
 ) -> None:
     """Fetch the file of a backup, to keep it elsewhere."""
-    target = Path(f"{backup_id}.json") if file is None else file
     with connect(context) as queue:
         document = queue.backups.download(backup_id)
+    ending = "json" if document.lstrip().startswith(b"{") else "sealed"
+    target = Path(f"{backup_id}.{ending}") if file is None else file
     with target.open("xb") as opened:
         opened.write(document)
     show_done(
