@@ -58,6 +58,7 @@ questions = st.tuples(
         st.sampled_from(["User:ann", "User:bob", "User:eve"]),
         st.sampled_from(HOSTS[1:]),
         st.lists(st.sampled_from(Role), max_size=1).map(tuple),
+        st.sampled_from([None, None, TenantId("acme"), TenantId("acm")]),
     ),
     st.builds(
         Need,
@@ -68,7 +69,19 @@ questions = st.tuples(
 )
 
 
+def is_own(asking: Asking, need: Need) -> bool:
+    """Whether somebody's tenant has that; all is theirs who have none."""
+    if asking.tenant is None or need.kind in (ResourceKind.CLUSTER, ResourceKind.USER):
+        return asking.tenant is None or (
+            need.operation is Operation.IDEMPOTENT_WRITE
+            and (need.kind is ResourceKind.CLUSTER and need.name == THE_CLUSTER)
+        )
+    return need.name.split(".")[0] == asking.tenant and "." in need.name
+
+
 def reads_all(rules: list[Rule], bound: list[Binding], asking: Asking, need: Need) -> bool:
+    if not is_own(asking, need):
+        return False
     mine = [binding for binding in bound if binding.principal == asking.principal]
     everywhere = [binding.role for binding in mine if binding.tenant is None] + list(asking.roles)
     if Role.ADMIN in everywhere:
@@ -111,6 +124,23 @@ def test_the_book_answers_as_whoever_reads_all_rules(
     book.load({str(i): rule for i, rule in enumerate(given_rules)}, {f"b{i}": b for i, b in enumerate(bound)})
     for asking, need in asked:
         assert book.allows(asking, need) is reads_all(given_rules, bound, asking, need)
+
+
+@given(st.lists(rules(), max_size=12), st.lists(bindings, max_size=3), st.lists(questions, min_size=1))
+def test_no_rule_and_no_role_leads_beyond_the_border_of_a_tenant(
+    given_rules: list[Rule], bound: list[Binding], asked: list[tuple[Asking, Need]]
+) -> None:
+    ruled, unruled = RuleBook(["User:eve"]), RuleBook(["User:eve"], is_on=False)
+    ruled.load(
+        {str(i): rule for i, rule in enumerate(given_rules)}, {f"b{i}": b for i, b in enumerate(bound)}
+    )
+    for asking, need in asked:
+        for book in (ruled, unruled):
+            if asking.principal == "User:eve":
+                assert book.allows(asking, need), "super users go everywhere"
+            elif not is_own(asking, need):
+                assert not book.allows(asking, need)
+        assert unruled.allows(asking, need) or not is_own(asking, need), "within it all is theirs"
 
 
 @given(st.lists(st.one_of(rules(), bindings), min_size=1, max_size=8), st.data())

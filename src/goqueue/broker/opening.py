@@ -207,7 +207,7 @@ def _put_together(
     tenants = Tenants()
     identities = Identities()
     audit = AuditLog(config.access.audit, config.node_id, disk=disk, clock=clock, threads=threads)
-    warden = Warden(RuleBook(config.access.super_users), is_on=config.access.is_on, audit=audit)
+    warden = Warden(RuleBook(config.access.super_users, is_on=config.access.is_on), audit)
     running = RunningTime(clock)
     counters = Counters(config.metrics)
     commit_log = CommitLog(

@@ -14,6 +14,7 @@ from functools import partial
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
+from goqueue.core.access.identities import Identities
 from goqueue.edge.credentials import (
     KEY_MARK,
     PASSWORD_BYTES_MAX,
@@ -71,8 +72,9 @@ class Known(NamedTuple):
     key_id: str = ""
     """Which key was shown; empty: none."""
 
-    def asking(self, host: str) -> Asking:
-        return Asking(str(self.principal), host, self.roles)
+    def asking(self, host: str, identities: Identities) -> Asking:
+        """As the one who decides knows them."""
+        return Asking(str(self.principal), host, self.roles, identities.tenant_of(self.principal))
 
 
 NOBODY = Known(ANONYMOUS)

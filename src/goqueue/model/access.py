@@ -94,6 +94,8 @@ class Asking(NamedTuple):
     """The address they come from."""
     roles: tuple[Role, ...] = ()
     """Those that came with the key they showed; others are bound to the principal."""
+    tenant: TenantId | None = None
+    """Whose they are: nothing beyond its border is there for them. None: nobody's, as an operator is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

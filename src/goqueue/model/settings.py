@@ -340,11 +340,13 @@ class AccessConfig:
     super_users: tuple[str, ...] = ()
     """Principals that may do everything, such as `User:root`."""
     audit: AuditConfig = AuditConfig()
+    knows_who: bool = False
+    """Doors find out who comes: whoever is a tenant's is kept within its border."""
 
     @property
     def is_asked(self) -> bool:
         """Whether it matters who asks."""
-        return self.is_on or self.audit.is_on
+        return self.is_on or self.audit.is_on or self.knows_who
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

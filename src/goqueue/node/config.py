@@ -14,6 +14,7 @@ from goqueue.edge.admission import ConnectionLimits
 from goqueue.edge.authentication import AuthConfig
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.kafka.config import KafkaConfig
+from goqueue.edge.tls import ClientAuth
 from goqueue.model.settings import (
     MINUTE_MS,
     AccessConfig,
@@ -151,9 +152,12 @@ class _Reader:
 
 
 def _build(reader: _Reader) -> NodeConfig:
-    broker = _broker(reader)
     kafka_listeners, http_listeners = read_listeners(reader)
     listeners = (*kafka_listeners, *http_listeners)
+    tls = read_tls(reader, table.TLS, is_needed=any(listener.protocol.has_tls for listener in listeners))
+    shows_certificates = tls is not None and tls.client_auth is not ClientAuth.NONE
+    asks_who = shows_certificates or any(listener.protocol.asks_who for listener in listeners)
+    broker = _broker(reader, asks_who=asks_who)
     return NodeConfig(
         data_folder=_data_folder(reader),
         logging_level=reader(table.LOGGING_LEVEL),
@@ -173,12 +177,12 @@ def _build(reader: _Reader) -> NodeConfig:
             EncryptionConfig(),
             told_at=table.ENCRYPTION_KEY_FILE,
         ),
-        tls=read_tls(reader, table.TLS, is_needed=any(listener.protocol.has_tls for listener in listeners)),
+        tls=tls,
         cluster=_cluster(reader, [listener.address for listener in listeners]),
     )
 
 
-def _broker(reader: _Reader) -> BrokerConfig:
+def _broker(reader: _Reader, *, asks_who: bool) -> BrokerConfig:
     message_bytes = reader(table.MESSAGE_BYTES)
     limits, topic_defaults = _limits(reader, message_bytes), _topic_defaults(reader, message_bytes)
     groups, transactions = _groups(reader), _transactions(reader)
@@ -205,7 +209,7 @@ def _broker(reader: _Reader) -> BrokerConfig:
             health=health,
             schemas=_schemas(reader),
             commit_log=commit_log,
-            access=_access(reader),
+            access=_access(reader, asks_who=asks_who),
             flush_interval_ms=reader(table.FLUSH_INTERVAL_MS),
             upkeep_interval_ms=reader(table.UPKEEP_INTERVAL_MS),
             scrub_bytes_per_s=reader(table.SCRUB_BYTES_PER_S),
@@ -219,14 +223,17 @@ def _broker(reader: _Reader) -> BrokerConfig:
     )
 
 
-def _access(reader: _Reader) -> AccessConfig:
+def _access(reader: _Reader, *, asks_who: bool) -> AccessConfig:
     audit = AuditConfig(
         is_on=reader(table.AUDIT_ENABLED),
         file_bytes=reader(table.AUDIT_FILE_BYTES),
         files_max=reader(table.AUDIT_FILES),
     )
     return AccessConfig(
-        is_on=reader(table.ACL_ENABLED), super_users=reader(table.ACL_SUPER_USERS), audit=audit
+        is_on=reader(table.ACL_ENABLED),
+        super_users=reader(table.ACL_SUPER_USERS),
+        audit=audit,
+        knows_who=asks_who,
     )
 
 

@@ -17,6 +17,7 @@ class CreateKey(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ] = []
     expires_in: Annotated[str, Meta(description="A duration like 720h; absent: it does not expire.")] = ""
     user: Annotated[str, Meta(description="Whose it is; absent: it stands for itself.")] = ""
+    tenant: Annotated[str, Meta(description="Of which tenant; absent: that of its user.")] = ""
 
 
 class KeyCreated(Struct, Generic[Time], frozen=True, kw_only=True, omit_defaults=True):
@@ -34,6 +35,7 @@ class Key(Struct, Generic[Time], frozen=True, kw_only=True):
     prefix: str
     roles: list[str]
     user: str
+    tenant: str
     created_at: Time
     expires_at: Time | None
     last_used_at: Annotated[Time | None, Meta(description="As far as this node knows, since it has started.")]

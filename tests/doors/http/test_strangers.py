@@ -134,12 +134,16 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDoor]:
         yield running
 
 
+def entries_of(topic: str) -> bytes:
+    """A message to a topic, as it is sent in bulk."""
+    [batch] = encode([Message(b"x")], now_ms=0)
+    return encode_entry(TopicPartition(TopicName(topic), 0), batch.lane, bytes(batch.body))
+
+
 def ask(running: RunningDoor, name: str, method: str, path: str) -> tuple[int, str]:
     content: dict[str, Any] = {}
     if name in ("appendBatches", "stageBatches"):
-        [batch] = encode([Message(b"x")], now_ms=0)
-        target = TopicPartition(TopicName("secret"), 0)
-        content = {"content": encode_entry(target, batch.lane, bytes(batch.body))}
+        content = {"content": entries_of("secret")}
     elif name == "uploadBackup":
         content = {"content": b"{}"}
     elif method in ("post", "put", "patch"):

@@ -34,18 +34,9 @@ DENIED = {
     ErrorCode.cluster_authorization_failed,
     ErrorCode.transactional_id_authorization_failed,
 }
-ONLY_FOR: dict[ApiKey, dict[str, object]] = {
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: {"topic_partitions": ()},
-    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: {
-        "upsertions": (),
-        "deletions": (SimpleNamespace(name=NAME, mechanism=1),),
-    },
-}
-"""Whoever joins has no partitions; and nobody is changed and deleted at once."""
 TELLS_NOTHING = {ApiKey.API_VERSIONS, ApiKey.DESCRIBE_CLUSTER, ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS}
 """Answered, with nothing in it of what is stored."""
 FIELDS: dict[str, object] = {
-    "transactional_id": NAME,
     "records": record_batch(b"x"),
     "acks": 1,
     "resource_type": 2,
@@ -81,29 +72,44 @@ FIELDS: dict[str, object] = {
 }
 
 
-def made_up(entity: type) -> object:
+def request_about(key: ApiKey, thing: str) -> tuple[int, dict[str, object]]:
+    """A request of a kind about a thing: its version, and its fields."""
+    version = APIS[key].last_version
+    if key in (ApiKey.PRODUCE, ApiKey.FETCH):
+        version = 12  # by name: ids are found in what one may see
+    schema = load_request_schema(key, version)
+    request = made_up(schema, thing)
+    fields = {field.name: getattr(request, field.name) for field in dataclasses.fields(schema)}
+    if key is ApiKey.ALTER_USER_SCRAM_CREDENTIALS:  # nobody is changed and deleted at once
+        fields |= {"upsertions": (), "deletions": (SimpleNamespace(name=thing, mechanism=1),)}
+    if key is ApiKey.CONSUMER_GROUP_HEARTBEAT:  # whoever joins has no partitions
+        fields |= {"topic_partitions": ()}
+    return version, fields
+
+
+def made_up(entity: type, thing: str) -> object:
     """An entity of a schema with something in each field."""
     hints = typing.get_type_hints(entity)
     fields = (field.name for field in dataclasses.fields(entity))
-    return entity(**{name: value_of(name, hints[name]) for name in fields})
+    return entity(**{name: value_of(name, hints[name], thing) for name in fields})
 
 
-def value_of(name: str, wanted: object) -> object:
+def value_of(name: str, wanted: object, thing: str) -> object:
     if name in FIELDS:
         return FIELDS[name]
     parts = typing.get_args(wanted)
     if typing.get_origin(wanted) in (typing.Union, types.UnionType):
-        return value_of(name, next(part for part in parts if part is not type(None)))
+        return value_of(name, next(part for part in parts if part is not type(None)), thing)
     if typing.get_origin(wanted) is tuple:
-        return (value_of(name, parts[0]),)
+        return (value_of(name, parts[0], thing),)
     wanted = getattr(wanted, "__supertype__", wanted)
     assert isinstance(wanted, type), wanted
     if dataclasses.is_dataclass(wanted):
-        return made_up(wanted)
+        return made_up(wanted, thing)
     return next(
         value
         for kind, value in (
-            (bool, False), (str, NAME), (bytes, b""), (timedelta, requests.SECOND),
+            (bool, False), (str, thing), (bytes, b""), (timedelta, requests.SECOND),
             (datetime, datetime.fromtimestamp(0).astimezone()), (UUID, UUID(int=1)), (float, 0.0), (int, 0),
         )
         if issubclass(wanted, kind)
@@ -132,13 +138,7 @@ def shut(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DoorThread]:
 
 @pytest.mark.parametrize("key", [ApiKey(key) for key in APIS], ids=lambda key: key.name)
 def test_a_stranger_gets_nothing(shut: DoorThread, key: ApiKey) -> None:
-    version = APIS[key].last_version
-    if key in (ApiKey.PRODUCE, ApiKey.FETCH):
-        version = 12  # by name: ids are found in what one may see
-    schema = load_request_schema(key, version)
-    request = made_up(schema)
-    fields = {field.name: getattr(request, field.name) for field in dataclasses.fields(schema)}
-    fields |= ONLY_FOR.get(key, {})
+    version, fields = request_about(key, NAME)
     with RawClient(shut.port) as raw:
         reply = raw.ask(key, version, **fields)
     codes = {code for code in codes_in(reply) if code is not ErrorCode.none}

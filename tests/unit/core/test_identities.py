@@ -1,11 +1,14 @@
 """Users and keys: what may be agreed on, and who is good."""
 
+from dataclasses import replace
+
 import pytest
 
 from goqueue.core.access.identities import Identities, key_entry, user_entry
 from goqueue.model.errors import InvalidIdentity, KeyExists, KeyNotFound, UserExists, UserNotFound
-from goqueue.model.identity import ApiKey, PasswordForm, ScramForm, ScramMechanism
+from goqueue.model.identity import USER, ApiKey, PasswordForm, Principal, ScramForm, ScramMechanism
 from goqueue.model.identity_commands import AlterScram, ChangePassword, CreateKey, CreateUser, RotateKey
+from goqueue.model.tenants import TenantId
 
 OLD, NEW = PasswordForm(salt=b"s", digest=b"old"), PasswordForm(salt=b"s", digest=b"new")
 FORM = ScramForm(salt=b"s", iterations=4_096, stored_key=b"k", server_key=b"k")
@@ -114,3 +117,17 @@ def test_scram_with_too_few_or_too_many_iterations_is_refused(iterations: int) -
 
     with pytest.raises(InvalidIdentity):
         Identities().alter_scram(AlterScram(name="bob", forms={ScramMechanism.SHA_256: form}), now_ms=1)
+
+
+def test_what_stands_for_a_user_is_of_the_users_tenant() -> None:
+    identities = with_alice()
+    command = CreateUser(name="bob", tenant=TenantId("acme"))
+    identities.put(*user_entry(identities.create_user(command, now_ms=1)))
+    own, of_bob = replace(KEY, tenant=TenantId("globex")), replace(KEY, user="bob")
+
+    assert identities.tenant_of(own.principal) == "globex"
+    assert identities.tenant_of(of_bob.principal) == "acme"
+    assert identities.tenant_of(Principal(USER, "bob")) == "acme", "by a certificate"
+    assert identities.tenant_of(Principal(USER, "alice", TenantId("globex"))) is None, "the store knows best"
+    with pytest.raises(InvalidIdentity):
+        identities.create_key(CreateKey(key=replace(of_bob, tenant=TenantId("globex"))))

@@ -61,6 +61,9 @@ async def delete_user(broker: Broker, command: DeleteUser) -> None:
 
 
 async def create_key(broker: Broker, command: CreateKey) -> None:
+    """Have one more key; for a tenant, that must be there."""
+    if command.key.tenant is not None:
+        broker.tenants.account(command.key.tenant)
     await _make(broker, lambda: [key_entry(broker.identities.create_key(command))])
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
+from goqueue.core.groups.patterns import literal_prefix
 from goqueue.model import access as rights
 from goqueue.model import backups, commands, delays, delivery, moving, sinks, telemetry, topics
 from goqueue.model import group_commands as groups
@@ -49,6 +50,10 @@ def id_need(operation: Operation, name: str) -> Need:
     return Need(operation, ResourceKind.TRANSACTIONAL_ID, name)
 
 
+def subject_need(operation: Operation, name: str) -> Need:
+    return Need(operation, ResourceKind.SUBJECT, name)
+
+
 def cluster_need(operation: Operation) -> Need:
     return Need(operation, ResourceKind.CLUSTER, THE_CLUSTER)
 
@@ -87,7 +92,16 @@ def _transaction(command: Any) -> Iterable[Need]:
 
 
 def _subject(operation: Operation) -> Needs:
-    return lambda command: (Need(operation, ResourceKind.SUBJECT, command.subject),)
+    return lambda command: (subject_need(operation, command.subject),)
+
+
+def _schema(operation: Operation) -> Needs:
+    def needs(command: Any) -> Iterable[Need]:
+        # What a schema is built on is read to understand it.
+        references = (subject_need(Operation.READ, each.subject) for each in command.schema.references)
+        return (subject_need(operation, command.subject), *references)
+
+    return needs
 
 
 def _sink(operation: Operation) -> Needs:
@@ -110,6 +124,19 @@ def _offsets_of(command: commands.FindOffsets | commands.WatchOffsets) -> Iterab
 def _joined(command: groups.JoinAssigned) -> Iterable[Need]:
     wanted = (topic_need(Operation.READ, topic) for topic in command.topics)
     return (group_need(Operation.READ, command.group), *wanted)
+
+
+def _subscribed(command: groups.ConsumerHeartbeat) -> Iterable[Need]:
+    needs = _shared(command)
+    if command.pattern:
+        # What begins like that is what the pattern can find: who may see all of it may ask for some of it.
+        needs = (*needs, topic_need(Operation.DESCRIBE, literal_prefix(command.pattern)))
+    return needs
+
+
+def _shared(command: groups.ConsumerHeartbeat | groups.ShareHeartbeat) -> Iterable[Need]:
+    named = (topic_need(Operation.DESCRIBE, topic) for topic in command.topics or ())
+    return (group_need(Operation.READ, command.group), *named)
 
 
 def _poll(command: delivery.Poll) -> Iterable[Need]:
@@ -240,8 +267,8 @@ NEEDS: Mapping[type, Needs] = {
     groups.JoinGroup: _READS_GROUP,
     groups.SyncGroup: _READS_GROUP,
     groups.JoinAssigned: _joined,
-    groups.ConsumerHeartbeat: _READS_GROUP,
-    groups.ShareHeartbeat: _READS_GROUP,
+    groups.ConsumerHeartbeat: _subscribed,
+    groups.ShareHeartbeat: _shared,
     groups.Heartbeat: _member,
     groups.HeartbeatAssigned: _member,
     groups.RevokePartitions: _member,
@@ -320,9 +347,9 @@ NEEDS: Mapping[type, Needs] = {
     sinks.ListSinks: _nothing,
     # The schema registry.
     schemas.TellSchema: _nothing,
-    schemas.RegisterSchema: _subject(Operation.WRITE),
-    schemas.FindSchema: _subject(Operation.READ),
-    schemas.CompareSchema: _subject(Operation.READ),
+    schemas.RegisterSchema: _schema(Operation.WRITE),
+    schemas.FindSchema: _schema(Operation.READ),
+    schemas.CompareSchema: _schema(Operation.READ),
     schemas.DescribeProtobuf: _nothing,
     schemas.DeleteSchemaVersion: _subject(Operation.DELETE),
     schemas.DeleteSubject: _subject(Operation.DELETE),

@@ -36,8 +36,6 @@ ASKING: Final[ContextVar[Asking | None]] = ContextVar("asking", default=None)
 @dataclass(slots=True)
 class Warden:
     book: RuleBook = field(default_factory=RuleBook)
-    is_on: bool = True
-    """Off: whoever asks may do everything, and what they do is written down."""
     audit: AuditLog | None = None
 
     def demand(self, needs: Iterable[Need]) -> None:
@@ -90,7 +88,7 @@ class Warden:
         return asking is None or self._allows(asking, need)
 
     def _allows(self, asking: Asking, need: Need) -> bool:
-        if not self.is_on or self.book.allows(asking, need):
+        if self.book.allows(asking, need):
             return True
         instead = _INSTEAD.get((need.operation, need.kind))
         return instead is not None and self.book.allows(asking, instead)

@@ -92,11 +92,14 @@ def create_key(
     name: Annotated[str, typer.Argument(help="What people call it.")],
     roles: Annotated[list[str] | None, typer.Option("--role", help="A role it has; may be repeated.")] = None,
     user: Annotated[str | None, typer.Option("--user", help="Whose it is; else its own.")] = None,
+    tenant: Annotated[str | None, typer.Option("--tenant", help="Of which tenant; else its user's.")] = None,
     expires_in: Expiry = None,
 ) -> None:
     """Make a key, which is shown once."""
     with connect(context) as queue:
-        made = queue.identities.create_key(name, roles=roles or (), user=user, expires_in=expires_in)
+        made = queue.identities.create_key(
+            name, roles=roles or (), user=user, tenant=tenant, expires_in=expires_in
+        )
     show_done(invocation(context).output, f"key {made.id} is {made.key}", made)
 
 

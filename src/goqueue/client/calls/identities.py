@@ -13,10 +13,15 @@ User = wire.User[datetime]
 
 
 def create_key(
-    name: str, *, roles: Sequence[str] = (), expires_in: str | None = None, user: str | None = None
+    name: str,
+    *,
+    roles: Sequence[str] = (),
+    expires_in: str | None = None,
+    user: str | None = None,
+    tenant: str | None = None,
 ) -> Call[KeyCreated]:
     """Make a key."""
-    body = body_of(name=name, roles=list(roles), expires_in=expires_in, user=user)
+    body = body_of(name=name, roles=list(roles), expires_in=expires_in, user=user, tenant=tenant)
     return Call(method="POST", path="/admin/keys", decode=json_of(KeyCreated), body=body, is_repeatable=False)
 
 

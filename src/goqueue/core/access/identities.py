@@ -17,10 +17,12 @@ from goqueue.model.identity import (
     SCRAM_ITERATIONS_MAX,
     SCRAM_ITERATIONS_MIN,
     ApiKey,
+    Principal,
     User,
 )
 from goqueue.model.identity_commands import AlterScram, ChangePassword, CreateKey, CreateUser, RotateKey
 from goqueue.model.names import checked_name
+from goqueue.model.tenants import TenantId
 
 USERS = "identities/users/"
 KEYS = "identities/keys/"
@@ -103,6 +105,11 @@ class Identities:
         # A key of somebody who is not let in lets nobody in.
         return key if not key.user or self.is_good_user(key.user, now_ms=now_ms) else None
 
+    def tenant_of(self, principal: Principal) -> TenantId | None:
+        """Whose somebody is. A user's keys and certificates are of the tenant that the user is of."""
+        user = self.users.get(principal.name)
+        return principal.tenant if user is None else user.tenant
+
     def is_good_user(self, name: str, *, now_ms: int) -> bool:
         user = self.users.get(name)
         return user is not None and user.is_good(now_ms)
@@ -159,8 +166,8 @@ class Identities:
     def create_key(self, command: CreateKey) -> ApiKey:
         key = command.key
         checked_name(key.name, "a key", error=InvalidIdentity)
-        if key.user:
-            self.user(key.user)
+        if key.user and key.tenant not in (None, self.user(key.user).tenant):
+            raise InvalidIdentity(f"the key of {key.user} is of the tenant that its user is of")
         if key.key_id in self.keys:
             raise KeyExists(key.key_id)
         self._check_room(self.keys)

@@ -3,7 +3,8 @@
 Rules are kept by whom they are about, then by what kind of thing, then by pattern, so that a question looks
 at the few that can matter: the name itself, everything, the prefixes of it that any rule has, and globs. What
 rules of one pattern allow and deny are two masks of bits, one an operation. Roles are rules, too: binding one
-to a principal writes its masks beside those of the rules. Answers are remembered until a rule changes.
+to a principal writes its masks beside those of the rules. Answers are remembered until a rule changes. The
+border of a tenant is asked before any rule.
 """
 
 import re
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from fnmatch import translate
 from itertools import chain
 
+from goqueue.core.access.border import is_within
 from goqueue.core.access.roles import GRANTS
 from goqueue.model.access import (
     EVERYBODY,
@@ -45,8 +47,10 @@ Masks = dict[str, list[int]]
 
 
 class RuleBook:
-    def __init__(self, super_users: Iterable[str] = ()) -> None:
+    def __init__(self, super_users: Iterable[str] = (), *, is_on: bool = True) -> None:
+        """`is_on`: rules and roles are asked. Else everybody may do everything, within their tenant."""
         self._super_users = frozenset(super_users)
+        self._is_on = is_on
         self.rules: dict[str, Rule] = {}
         """By the key each has in the store."""
         self.bindings: dict[str, Binding] = {}
@@ -95,8 +99,12 @@ class RuleBook:
         return [(key, rule) for key, rule in sorted(self.rules.items()) if is_meant(rule, wanted)]
 
     def _decide(self, asking: Asking, need: Need) -> bool:
-        principal, host, roles = asking
-        if principal in self._admins or Role.ADMIN in roles:
+        principal, host, roles, tenant = asking
+        if principal in self._super_users:
+            return True
+        if tenant is not None and not is_within(tenant, need):
+            return False
+        if not self._is_on or principal in self._admins or Role.ADMIN in roles:
             return True
         bit, allowed = _BITS[need.operation], 0
         for role in roles:

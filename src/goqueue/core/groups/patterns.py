@@ -40,6 +40,21 @@ def topic_pattern(text: str) -> re.Pattern[str]:
         raise InvalidPattern(f"{text!r} is no regular expression: {error}") from error
 
 
+def literal_prefix(text: str) -> str:
+    """How all names begin that a pattern can find; nothing, where that cannot be said."""
+    topic_pattern(text)
+    parsed = parser.parse(text)
+    if parsed.state.flags & re.IGNORECASE:
+        return ""
+    prefix = ""
+    for code, content in parsed:
+        if code is codes.LITERAL:
+            prefix += chr(content)
+        elif code is not codes.AT:
+            break
+    return prefix
+
+
 def _repetitions(parsed: Iterable[tuple[object, object]], *, is_repeated: bool) -> int:
     """How many parts may repeat, one after the other."""
     count = 0

@@ -60,7 +60,8 @@ class FastRoutes:
         if scope["type"] == ScopeType.HTTP:
             if self._broker.config.access.is_asked:
                 # A request has a task of its own: who it comes from is named there, and forgotten with it.
-                ASKING.set(known_in(scope).asking((scope["client"] or ("",))[0]))
+                host = (scope["client"] or ("",))[0]
+                ASKING.set(known_in(scope).asking(host, self._broker.identities))
             path = scope["path"]
             if b"%2" in scope["raw_path"]:
                 pass  # an encoded slash may be in it, which parts nothing

@@ -118,6 +118,12 @@ class Connection:
         self._is_open = True
 
     @property
+    def is_as_known(self) -> bool:
+        """Whether its client is still of the tenant that it was of when it was let in."""
+        context = self._context
+        return context.asking is None or context.asking == context.asking_now()
+
+    @property
     def is_at_rest(self) -> bool:
         """Whether every request has been answered."""
         return self._unanswered_count == 0

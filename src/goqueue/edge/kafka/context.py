@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from goqueue.broker.broker import Broker
+from goqueue.edge.authentication import Known
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.edge.kafka.sasl import Sasl
 from goqueue.edge.kafka.share_sessions import ShareSessions
@@ -37,6 +38,8 @@ class Context:
     """Who the client is, where it matters for what it may do."""
 
     def __post_init__(self) -> None:
-        is_asked = self.broker.config.access.is_asked
-        asking = Asking(str(self.principal), self.client_host, self.roles) if is_asked else None
-        object.__setattr__(self, "asking", asking)
+        object.__setattr__(self, "asking", self.asking_now() if self.broker.config.access.is_asked else None)
+
+    def asking_now(self) -> Asking:
+        """Who the client is, as far as the store knows now."""
+        return Known(self.principal, self.roles).asking(self.client_host, self.broker.identities)

@@ -142,6 +142,8 @@ class KafkaDoor:
             known = None if client.sasl is None else client.sasl.known
             if known is not None and not self._authenticator.is_still_good(known):
                 client.abort("kafka_connection_cut", f"{known.principal} is not let in any more")
+            elif not client.is_as_known:
+                client.abort("kafka_connection_cut", "it is of another tenant now")
 
     def leave(self, client: KafkaProtocol) -> None:
         """A client is gone."""

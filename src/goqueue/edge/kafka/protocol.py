@@ -83,6 +83,11 @@ class KafkaProtocol(asyncio.BufferedProtocol):
         self._is_writable = True
         self._login: asyncio.TimerHandle | None = None
 
+    @property
+    def is_as_known(self) -> bool:
+        """Whether its client is still of the tenant that it was of when it was let in."""
+        return self._connection.is_as_known
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self.last_received_s = asyncio.get_running_loop().time()

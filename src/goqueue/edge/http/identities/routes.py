@@ -12,6 +12,7 @@ from litestar.params import PathParameter, RawBody
 from goqueue.broker.access import identities as verbs
 from goqueue.broker.broker import Broker
 from goqueue.broker.forwarding.at_home import at_home, here
+from goqueue.core.access.identities import Identities
 from goqueue.edge.authentication import Known
 from goqueue.edge.credentials import (
     PASSWORD_BYTES_MAX,
@@ -69,6 +70,7 @@ async def create_key_route(
         roles=tuple(map(_role, wanted.roles)),
         user=wanted.user,
         expires_ms=_expiry(wanted.expires_in, now_ms),
+        tenant=TenantId(wanted.tenant) if wanted.tenant else None,
     )
     await at_home(broker, verbs.create_key, commands.CreateKey(key=key))
     return _created(key, made.secret)
@@ -78,9 +80,7 @@ async def create_key_route(
 async def list_keys_route(broker: NamedDependency[Broker], request: _Asked) -> wire.Keys[str]:
     _demand_administrator(broker, known_in(request.scope))
     keys = here(broker, verbs.list_keys, commands.ListKeys())
-    return wire.Keys(
-        keys=[_shown_key(key, broker.identities.used_ms.get(key.key_id)) for key in keys], count=len(keys)
-    )
+    return wire.Keys(keys=[_shown_key(key, broker.identities) for key in keys], count=len(keys))
 
 
 @delete(
@@ -276,16 +276,17 @@ def _created(key: ApiKey, secret: str) -> wire.KeyCreated[str]:
     )
 
 
-def _shown_key(key: ApiKey, used_ms: int | None) -> wire.Key[str]:
+def _shown_key(key: ApiKey, identities: Identities) -> wire.Key[str]:
     return wire.Key(
         id=key.key_id,
         name=key.name,
         prefix=key.prefix,
         roles=list(key.roles),
         user=key.user,
+        tenant=identities.tenant_of(key.principal) or "",
         created_at=format_time(key.created_ms),
         expires_at=_time(key.expires_ms),
-        last_used_at=_time(used_ms),
+        last_used_at=_time(identities.used_ms.get(key.key_id)),
         revoked=key.is_revoked,
     )
 

@@ -4,10 +4,12 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from goqueue.broker.access.needs import subject_need
 from goqueue.broker.broker import Broker
 from goqueue.broker.schemas.jobs import descriptor_of, schema_of
 from goqueue.broker.slices import Slices
 from goqueue.core.schemas.registry import Registry
+from goqueue.model.access import Operation
 from goqueue.model.errors import InvalidCompatibility, InvalidRegistryMode, InvalidSchema, SchemaNotFound
 from goqueue.model.schema_commands import DescribeProtobuf, TellSchema
 from goqueue.model.schemas import (
@@ -180,6 +182,8 @@ async def text_body(broker: Broker, schema_id: int, form: str | None) -> SchemaT
     schema, places = await broker.schemas.look_up(
         lambda registry: (registry.schema(schema_id), registry.places(schema_id))
     )
+    lets = broker.warden.lets
+    places = [place for place in places if lets(subject_need(Operation.READ, place.subject))]
     return SchemaTextBody(
         schema_id,
         await _text(broker, schema_id, schema, form),

@@ -12,7 +12,7 @@ from litestar.di import NamedDependency
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import QueryParameter, RawBody
 
-from goqueue.broker.access.needs import cluster_need
+from goqueue.broker.access.needs import cluster_need, subject_need
 from goqueue.broker.broker import Broker
 from goqueue.broker.forwarding.at_home import at_home, here
 from goqueue.broker.schemas.verbs import (
@@ -53,7 +53,7 @@ from goqueue.edge.http.schemas.parameters import (
     version_of,
 )
 from goqueue.edge.http.schemas.settings import ROUTES as SETTINGS_ROUTES
-from goqueue.model.access import Need, Operation, ResourceKind
+from goqueue.model.access import Operation
 from goqueue.model.errors import SchemaNotFound
 from goqueue.model.schema_commands import (
     CompareSchema,
@@ -287,7 +287,7 @@ async def get_schema_by_guid_route(
     broker: NamedDependency[Broker], guid: GuidInPath, form: FormWanted = None
 ) -> SchemaTextBody:
     schema_id = await broker.schemas.look_up(lambda registry: registry.id_of_guid(guid))
-    await _demand_id(broker, schema_id)
+    await _demand_id(broker, schema_id, unseen=f"no schema has the guid {guid}")
     return await text_body(broker, schema_id, form)
 
 
@@ -305,6 +305,7 @@ async def subjects_of_schema_route(
     start: PageStart = 0,
     length: PageLength = -1,
 ) -> list[str]:
+    await _demand_id(broker, schema_id)
     places = await broker.schemas.look_up(
         lambda registry: registry.places(schema_id, with_deleted=is_set(deleted))
     )
@@ -326,6 +327,7 @@ async def versions_of_schema_route(
     start: PageStart = 0,
     length: PageLength = -1,
 ) -> list[PlaceBody]:
+    await _demand_id(broker, schema_id)
     places = await broker.schemas.look_up(
         lambda registry: registry.places(schema_id, with_deleted=is_set(deleted))
     )
@@ -392,18 +394,18 @@ async def schema_stats_route(broker: NamedDependency[Broker]) -> RegistryStats:
 
 def _demand(broker: Broker, subject: str) -> None:
     """Raises NotAllowed unless whoever asks may read a subject."""
-    broker.warden.demand([Need(Operation.READ, ResourceKind.SUBJECT, subject)])
+    broker.warden.demand([subject_need(Operation.READ, subject)])
 
 
 def _sees(broker: Broker, subject: str) -> bool:
-    return broker.warden.lets(Need(Operation.READ, ResourceKind.SUBJECT, subject))
+    return broker.warden.lets(subject_need(Operation.READ, subject))
 
 
-async def _demand_id(broker: Broker, schema_id: int) -> None:
+async def _demand_id(broker: Broker, schema_id: int, *, unseen: str = "") -> None:
     """The same for a schema: some subject that has it must be theirs to read. Else there is none."""
     places = await broker.schemas.look_up(lambda registry: registry.places(schema_id, with_deleted=True))
     if places and not any(_sees(broker, place.subject) for place in places):
-        raise SchemaNotFound(f"no schema has the id {schema_id}")
+        raise SchemaNotFound(unseen or f"no schema has the id {schema_id}")
 
 
 ROUTES = [

@@ -7,6 +7,7 @@ from litestar import delete, get, put
 from litestar.di import NamedDependency
 from litestar.params import RawBody
 
+from goqueue.broker.access.needs import subject_need
 from goqueue.broker.broker import Broker
 from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.schemas.verbs import set_compatibility, set_registry_mode, set_validation
@@ -21,7 +22,7 @@ from goqueue.edge.http.schemas.bodies import (
     ValidationBody,
 )
 from goqueue.edge.http.schemas.parameters import Flag, SubjectInPath, WithDefault, is_set
-from goqueue.model.access import Need, Operation, ResourceKind
+from goqueue.model.access import Operation
 from goqueue.model.schema_commands import SetCompatibility, SetRegistryMode, SetValidation
 from goqueue.model.schemas import Compatibility, RegistryMode
 
@@ -33,7 +34,7 @@ _TAGS = ["schemas"]
 
 @get("/schemas/config", operation_id="getCompatibility", summary="The level for all subjects", tags=_TAGS)
 async def get_config_route(broker: NamedDependency[Broker]) -> LevelReply:
-    broker.warden.demand([Need(Operation.READ, ResourceKind.SUBJECT, GLOBAL)])
+    broker.warden.demand([subject_need(Operation.READ, GLOBAL)])
     return _level(broker.schemas.registry.settings.compatibility())
 
 
@@ -74,7 +75,7 @@ async def get_subject_config_route(
     subject: SubjectInPath,
     with_default: WithDefault = None,
 ) -> LevelReply:
-    broker.warden.demand([Need(Operation.READ, ResourceKind.SUBJECT, subject)])
+    broker.warden.demand([subject_need(Operation.READ, subject)])
     if is_set(with_default):
         return _level(broker.schemas.registry.settings.compatibility(subject))
     return _level(await broker.schemas.look_up(lambda registry: registry.settings.own_compatibility(subject)))
@@ -114,7 +115,7 @@ async def delete_subject_config_route(broker: NamedDependency[Broker], subject: 
     tags=_TAGS,
 )
 async def get_validation_route(broker: NamedDependency[Broker]) -> ValidationBody:
-    broker.warden.demand([Need(Operation.READ, ResourceKind.SUBJECT, GLOBAL)])
+    broker.warden.demand([subject_need(Operation.READ, GLOBAL)])
     return ValidationBody(broker.schemas.registry.settings.is_validating())
 
 
@@ -140,7 +141,7 @@ async def put_validation_route(broker: NamedDependency[Broker], body: RawBody) -
 async def get_subject_validation_route(
     broker: NamedDependency[Broker], subject: SubjectInPath
 ) -> ValidationBody:
-    broker.warden.demand([Need(Operation.READ, ResourceKind.SUBJECT, subject)])
+    broker.warden.demand([subject_need(Operation.READ, subject)])
     return ValidationBody(broker.schemas.registry.settings.is_validating(subject))
 
 
@@ -175,7 +176,7 @@ async def delete_subject_validation_route(
 
 @get("/schemas/mode", operation_id="getRegistryMode", summary="The mode for all subjects", tags=_TAGS)
 async def get_mode_route(broker: NamedDependency[Broker]) -> ModeReply:
-    broker.warden.demand([Need(Operation.READ, ResourceKind.SUBJECT, GLOBAL)])
+    broker.warden.demand([subject_need(Operation.READ, GLOBAL)])
     return ModeReply(broker.schemas.registry.settings.mode().value)
 
 
@@ -203,7 +204,7 @@ async def get_subject_mode_route(
     subject: SubjectInPath,
     with_default: WithDefault = None,
 ) -> ModeReply:
-    broker.warden.demand([Need(Operation.READ, ResourceKind.SUBJECT, subject)])
+    broker.warden.demand([subject_need(Operation.READ, subject)])
     if is_set(with_default):
         return ModeReply(broker.schemas.registry.settings.mode(subject).value)
     mode = await broker.schemas.look_up(lambda registry: registry.settings.own_mode(subject))
@@ -233,7 +234,7 @@ async def put_subject_mode_route(
     responses=errors(404, 503, 507),
 )
 async def delete_subject_mode_route(broker: NamedDependency[Broker], subject: SubjectInPath) -> ModeReply:
-    broker.warden.demand([Need(Operation.ALTER, ResourceKind.SUBJECT, subject)])
+    broker.warden.demand([subject_need(Operation.ALTER, subject)])
     mode = await broker.schemas.look_up(lambda registry: registry.settings.own_mode(subject))
     await at_home(broker, set_registry_mode, SetRegistryMode(subject=subject, mode=None))
     return ModeReply(mode.value)
