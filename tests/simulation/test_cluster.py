@@ -18,7 +18,7 @@ from goqueue.model.cluster import PartitionRecord
 from goqueue.model.group_commands import JoinAssigned
 from goqueue.model.groups import Sharing
 from goqueue.testing.whole import cluster_owners, cluster_simulation
-from goqueue.testing.whole.cluster_simulation import simulate_cluster
+from goqueue.testing.whole.cluster_simulation import ClusterSimulation, simulate_cluster
 from goqueue.testing.whole.partition_history import Violation
 
 ONCE_FAILED = (4, 19, 23, 41, 52)
@@ -37,6 +37,29 @@ def test_brokers_without_a_rule_are_caught(rule: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(replicated, "Replica", careless)
     with pytest.raises(Violation):
         for seed in range(1, 40):
+            simulate_cluster(seed, 150)
+
+
+def test_publishers_that_hear_of_what_only_their_leader_has_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    careless = partial(Replica, rules=replace(ALL_RULES, waits_to_be_seen=False))
+    monkeypatch.setattr(replicated, "Replica", careless)
+    monkeypatch.setattr(cluster_simulation, "WRITTEN_SHARE", 1)
+    with pytest.raises(Violation, match=r"offsets of . count|was acknowledged"):
+        for seed in range(1, 40):
+            simulate_cluster(seed, 150)
+
+
+def test_what_no_disk_had_may_be_gone_with_the_power_and_with_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cluster_simulation, "WRITTEN_SHARE", 1)
+    forgiven = sum(simulate_cluster(seed, 150)["forgiven"] for seed in range(5, 9))
+    assert forgiven > 0
+    monkeypatch.setattr(ClusterSimulation, "_forgive", lambda _: None)
+    with pytest.raises(Violation):
+        for seed in range(5, 60):
             simulate_cluster(seed, 150)
 
 

@@ -15,7 +15,14 @@ from goqueue.model.commands import Appended
 from goqueue.model.errors import DuplicateSequence, StorageFailed
 from goqueue.model.messages import Acks, Message
 from goqueue.records.batch import LaneBatch, encode
-from goqueue.records.layout import NO_SEQUENCE, SEQUENCE_MASK, BatchHeader, read_header, stamp_producer
+from goqueue.records.layout import (
+    NO_SEQUENCE,
+    SEQUENCE_MASK,
+    TRANSACTIONAL,
+    BatchHeader,
+    read_header,
+    stamp_producer,
+)
 
 
 class Numbering(NamedTuple):
@@ -96,11 +103,19 @@ def store(partition: Partition, batches: Sequence[CheckedBatch], count: int, ack
     """Append batches of so many messages that are known to be new."""
     if acks is Acks.ALL:
         partition.admit_all()
-    return appended(partition, partition.append(batches), count, acks)
+    base_offset = partition.append(batches)
+    if acks is Acks.ALL and not batches[0].header.attributes & TRANSACTIONAL:
+        answered = partition.answered(base_offset + count)
+        return Appended(base_offset, partition.log.start_offset, answered)
+    return appended(partition, base_offset, count, acks)
 
 
 def appended(partition: Partition, base_offset: int, count: int, acks: Acks) -> Appended:
-    """The answer to whoever has stored messages, with what is left to wait for."""
+    """The answer to whoever has stored messages, with what is left to wait for: the disks.
+
+    Also where the topic asks for less: when something was stored that comes again is not known, and a
+    transaction that is decided names its messages on the disks of others.
+    """
     committed = partition.committed(base_offset + count) if acks is Acks.ALL else None
     return Appended(base_offset, partition.log.start_offset, committed)
 

@@ -23,6 +23,15 @@ def require(condition: bool, problem: str) -> None:
         raise ValueError(problem)
 
 
+class AcksWaitFor(StrEnum):
+    """What a publish with acks=all is answered behind. Readers see what is fsynced, whatever it is."""
+
+    FSYNCED = "fsynced"
+    """All copies in sync have it on their disks."""
+    WRITTEN = "written"
+    """They have it in memory: what loses power before the next fsync may lose it."""
+
+
 class Partitioner(StrEnum):
     """How a key finds its partition where the broker, our client or Spark's sink choose it."""
 
@@ -70,6 +79,7 @@ class TopicSettings:
     schema_on_invalid: OnInvalid = OnInvalid.REFUSE
     tracing_sampling: float = AS_THE_NODE
     """Which part of the messages is traced, 0 to 1; AS_THE_NODE: as many as the node's settings say."""
+    acks_all_wait_for: AcksWaitFor = AcksWaitFor.FSYNCED
     min_insync_replicas: int = BY_COPIES
     """So many copies must hold a message before acks=all is answered; BY_COPIES: 2 of three, else 1."""
 

@@ -3,6 +3,7 @@
 import json
 import zlib
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -241,6 +242,25 @@ def test_a_transaction_counts_as_a_whole(door: Door, house: House) -> None:
     door.transact(topic, b"committed", is_committed=True)
     found = house.stored_until(topic, lambda messages: len(messages) == 1)
     assert [message.value for message in found] == [b"committed"]
+
+
+def test_an_answer_that_does_not_wait_for_the_disk(
+    door: Door, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = house.topic(acks_all_waits_for="written")
+    partition = house.broker.partition(TopicPartition(TopicName(topic), 0))
+    waits = count()
+    committed = partition.committed
+
+    def counted(end_offset: int) -> object:
+        next(waits)
+        return committed(end_offset)
+
+    monkeypatch.setattr(partition, "committed", counted)
+    door.publish(topic, Given(b"v"))
+    told = is_same(door, "an answer that does not wait for the disk (`acks.all.waits.for=written`)")
+    assert (next(waits) == 0) is told
+    assert [stored.value for stored in house.stored_until(topic, bool)] == [b"v"]
 
 
 def test_a_trace_goes_on(door: Door, house: House) -> None:

@@ -47,6 +47,7 @@ class Desk:
         *nodes: NodeId,
         min_isr: int = 2,
         lag_max_ms: int = 10_000,
+        is_seen_enough: bool = False,
         logs: dict[NodeId, ListedLog] | None = None,
     ) -> None:
         self.logs = {node: (logs or {}).get(node, ListedLog()) for node in nodes}
@@ -62,6 +63,7 @@ class Desk:
                 commit_mark=0,
                 min_isr=min_isr,
                 lag_max_ms=lag_max_ms,
+                is_seen_enough=is_seen_enough,
             )
             for node in nodes
         }

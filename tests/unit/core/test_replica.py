@@ -343,3 +343,37 @@ def test_a_leader_is_not_at_rest_while_one_in_sync_has_no_session() -> None:
     desk.replicas[A].disconnected(C)
 
     assert not desk.replicas[A].is_at_rest
+
+
+def test_who_joins_has_all_that_publishers_were_told_of_where_they_do_not_wait_for_disks() -> None:
+    desk = Desk(A, B, min_isr=1, is_seen_enough=True)
+    desk.logs[A].append([Entry(0, 1)])
+    desk.take_record(led_by(A, isr=(A,), replicas=(A, B)), 5)
+    desk.append(A, 2)
+    assert desk.replicas[A].seen_mark == 2, "the leader is alone, and its publishers were told so"
+    desk.say(A, B, desk.replicas[A].frames_to(B, 1))
+    desk.flush(B)
+    assert desk.proposals(A) == [], "it has all that counts, and not all that was told"
+
+    desk.append(A, 3)
+    assert desk.replicas[A].seen_mark == 2, "who is about to join is waited for"
+    desk.pump(A)
+
+    assert desk.replicas[A].seen_mark == 3
+    (proposal,) = desk.proposals(A)
+    assert proposal.record.isr == (A, B)
+
+
+def test_a_topic_that_waits_for_disks_takes_in_who_has_all_that_counts() -> None:
+    desk = Desk(A, B, min_isr=1)
+    desk.logs[A].append([Entry(0, 1)])
+    desk.take_record(led_by(A, isr=(A,), replicas=(A, B)), 5)
+    desk.append(A, 2)
+    desk.say(A, B, desk.replicas[A].frames_to(B, 1))
+    desk.flush(B)
+
+    assert len(desk.proposals(A)) == 1
+
+    desk.carry_out(A, desk.replicas[A].take_seen_enough(True))
+    desk.append(A, 3)
+    assert desk.replicas[A].seen_mark == 2, "who was proposed is waited for, before and behind the change"

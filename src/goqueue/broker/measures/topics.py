@@ -198,7 +198,8 @@ BROKER = (
     histogram(
         "goqueue_broker_publish_latency_seconds",
         TOPIC,
-        "From the append of a batch until the disk had it; of publishes with acks=all, which wait for that.",
+        "From the append of a batch until the disk had it, or what its topic asks for instead; of publishes "
+        "with acks=all, which wait for that.",
         _times("publish_seconds"),
     ),
     histogram(

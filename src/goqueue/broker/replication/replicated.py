@@ -163,6 +163,7 @@ class Replicated:
             commit_mark=partition.commit_mark,
             min_isr=min_isr,
             lag_max_ms=around.lag_max_ms,
+            is_seen_enough=partition.is_seen_enough,
         )
         self.min_isr_asked = 0
         """What the settings of its topic say; 0: nothing."""
@@ -236,6 +237,11 @@ class Replicated:
         self._wake()
         self._carry_out(self.machine.take_min_isr(min_isr))
 
+    def take_seen_enough(self, is_seen_enough: bool) -> None:
+        """What the topic's publishers are answered by may have changed."""
+        self._wake()
+        self._carry_out(self.machine.take_seen_enough(is_seen_enough))
+
     def tick(self) -> None:
         """Every second or so, while it needs it."""
         self._carry_out(self.machine.tick(now_ms=self._around.now_ms()))
@@ -289,6 +295,10 @@ class Replicated:
             await asyncio.wait({self._disk_work})
 
     # What the partition tells: see `Copies`.
+
+    @property
+    def seen_mark(self) -> int:
+        return self.machine.seen_mark
 
     @property
     def can_commit(self) -> bool:
@@ -519,6 +529,7 @@ class Replicated:
                     wait_s = self._told_s + _NEWS_S - asyncio.get_running_loop().time()
                     self._later("news", max(0.0, wait_s), self._tell_news)
             case SeenMarkMoved(offset):
+                self.partition.move_seen(offset)
                 while self._seen_waiters and self._seen_waiters[0][0] <= offset:
                     answer(self._seen_waiters.popleft()[1])
             case MoveStart(start_offset):

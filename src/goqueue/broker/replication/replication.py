@@ -25,6 +25,7 @@ from goqueue.model.errors import Compacted, Unavailable
 from goqueue.model.peers import Peer
 from goqueue.model.ports import Clock, Peers, Store, Stream, StreamUser, Threads
 from goqueue.model.replication import Follow
+from goqueue.model.settings import TopicSettings
 
 LAG_MAX_MS = 10_000
 """`replica.lag.max.ms`: a follower that has not caught up for so long leaves the ISR."""
@@ -109,11 +110,15 @@ class Replication:
             replica.take_record(*known)
         return replica
 
-    def ask_min_isr(self, partition: Partition, min_isr_asked: int) -> None:
+    def take_settings(self, partition: Partition, settings: TopicSettings) -> None:
         """The settings of its topic have changed."""
         place = (partition.topic_id, partition.source.partition)
         replica, known = self._replicas.get(place), self._records.get(place)
-        if replica is not None and replica.min_isr_asked != min_isr_asked:
+        if replica is None:
+            return
+        replica.take_seen_enough(partition.is_seen_enough)
+        min_isr_asked = settings.min_insync_replicas
+        if replica.min_isr_asked != min_isr_asked:
             replica.min_isr_asked = min_isr_asked
             if known is not None:
                 replica.take_min_isr(min_isr_of(known[0], min_isr_asked))

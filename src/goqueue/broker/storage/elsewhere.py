@@ -23,6 +23,10 @@ class Unled:
         return False
 
     @property
+    def seen_mark(self) -> int:
+        return 0
+
+    @property
     def can_commit(self) -> bool:
         return False
 

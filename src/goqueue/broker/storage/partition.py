@@ -40,7 +40,7 @@ from goqueue.model.errors import Corrupt, GoQueueError, PartitionDamaged, Storag
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Lane
 from goqueue.model.ports import Buffer, Clock, Disk
-from goqueue.model.settings import TopicSettings
+from goqueue.model.settings import AcksWaitFor, TopicSettings
 from goqueue.model.transactions import AbortedTransaction, Isolation, OpenInPartition
 from goqueue.records.control import marker_of
 from goqueue.records.layout import CONTROL, TRANSACTIONAL, BatchHeader, read_header, read_kind
@@ -67,6 +67,10 @@ class Copies(Protocol):
     @property
     def is_leader(self) -> bool:
         """Whether this replica says what is in the log, and where it starts."""
+
+    @property
+    def seen_mark(self) -> int:
+        """What lies before it is written by all in sync, at least in memory."""
 
     @property
     def can_commit(self) -> bool:
@@ -152,6 +156,8 @@ class Partition:
         """What is written and not committed: the end offset and the size of each append."""
         self._commit_waiters: deque[tuple[int, asyncio.Future[None], int | None]] = deque()
         """Who waits for which end offset, and since when; None: a reader, whose wait is no publisher's."""
+        self._seen_waiters: deque[tuple[int, asyncio.Future[None], int | None]] = deque()
+        """Publishers that wait for the seen mark only."""
         self._stopped: GoQueueError | None = None
         self._confirmed_offset = 0
         self._is_full = False
@@ -355,6 +361,11 @@ class Partition:
         """For long work on what it holds."""
         return Slices(self._clock)
 
+    @property
+    def is_seen_enough(self) -> bool:
+        """Whether acks=all is answered before disks have a message, when all in sync have it in memory."""
+        return self._settings.acks_all_wait_for is AcksWaitFor.WRITTEN
+
     def change_settings(self, settings: TopicSettings) -> None:
         self._settings = self._log.settings = settings
 
@@ -436,6 +447,23 @@ class Partition:
         if end_offset <= self.commit_mark:
             return None
         return self._wait_for_mark(end_offset, self._clock.monotonic_ns())
+
+    def answered(self, end_offset: int) -> "asyncio.Future[None] | None":
+        """Done when acks=all is answered to who has published what lies before `end_offset`; None: now.
+
+        That is when it is safe, or where the topic asks for less, when all in sync have it in memory. Readers
+        see it when it is safe, also then.
+        """
+        if not self.is_seen_enough:
+            return self.committed(end_offset)
+        if self._stopped is not None:
+            raise self._stopped
+        self.flusher.request(self)
+        if self.copies is None or end_offset <= self.copies.seen_mark:
+            return None
+        waiter = asyncio.get_running_loop().create_future()
+        self._seen_waiters.append((end_offset, waiter, self._clock.monotonic_ns()))
+        return waiter
 
     def seen(self) -> "asyncio.Future[None] | None":
         """Done when whoever may lead it next has all that is written by now, at least in memory.
@@ -546,17 +574,28 @@ class Partition:
     def move_mark(self, offset: int) -> None:
         """What lies before an offset is safe: show it, and wake those who wait for that."""
         self.commit_mark = offset
-        now_ns = self._clock.monotonic_ns()
-        while self._commit_waiters and self._commit_waiters[0][0] <= offset:
-            _, waiter, asked_ns = self._commit_waiters.popleft()
-            if asked_ns is not None:
-                self.counters.publish_seconds.observe((now_ns - asked_ns) / 1e9)
-            answer(waiter)
+        self._answer_until(offset, self._commit_waiters)
+        if self._seen_waiters:
+            self._answer_until(offset, self._seen_waiters)  # the seen mark waits for who joins, this does not
         size = 0
         while self._hidden and self._hidden[0][0] <= offset:
             size += self._hidden.popleft()[1]
         if size and self.readers:
             tell_in_turn(self.readers, lambda reader: reader.offer(size, self))
+
+    def move_seen(self, offset: int) -> None:
+        """What lies before an offset is in the memory of all in sync: wake those who wait for no more."""
+        self._answer_until(offset, self._seen_waiters)
+
+    def _answer_until(
+        self, offset: int, waiters: deque[tuple[int, asyncio.Future[None], int | None]]
+    ) -> None:
+        now_ns = self._clock.monotonic_ns()
+        while waiters and waiters[0][0] <= offset:
+            _, waiter, asked_ns = waiters.popleft()
+            if asked_ns is not None:
+                self.counters.publish_seconds.observe((now_ns - asked_ns) / 1e9)
+            answer(waiter)
 
     def reopen(self) -> Recovered:
         """After a failure: open anew what the disk confirmed. Waits for the disk; raises OSError.
@@ -656,10 +695,14 @@ class Partition:
 
     def refuse_waiters(self, error: GoQueueError) -> None:
         """What publishers wait for may never count: they hear it, and readers look again."""
-        for _, waiter, _ in self._commit_waiters:
-            answer(waiter, error)
-        self._commit_waiters.clear()
+        self._refuse_waiters(error)
         tell_in_turn(self.readers, ReadWaiter.wake)
+
+    def _refuse_waiters(self, error: GoQueueError) -> None:
+        for waiters in (self._commit_waiters, self._seen_waiters):
+            for _, waiter, _ in waiters:
+                answer(waiter, error)
+            waiters.clear()
 
     def declare_lost(self, reason: str, end_offset: int) -> None:
         """Stop writing: messages up to an offset were there once, and are not any more."""
@@ -788,11 +831,9 @@ class Partition:
         self._on_failure(self)
 
     def _release(self, error: GoQueueError) -> None:
-        for _, waiter, _ in self._commit_waiters:
-            answer(waiter, error)
+        self._refuse_waiters(error)
         for waiter in self._snapshot_waiters + self._snapshot_begun:
             answer(waiter, error)
-        self._commit_waiters.clear()
         self._hidden.clear()
         self._snapshot_waiters, self._snapshot_begun = [], []
         tell_in_turn(self.readers, ReadWaiter.wake)

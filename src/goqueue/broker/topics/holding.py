@@ -22,6 +22,7 @@ from goqueue.model.cluster import NodeId, PartitionRecord
 from goqueue.model.errors import GoQueueError, LeadershipLost, NotLeader, TopicNotFound
 from goqueue.model.ids import TopicName
 from goqueue.model.ports import Store
+from goqueue.model.settings import TopicSettings
 
 log = logging.getLogger(__name__)
 _PAUSE_S = 1.0
@@ -34,7 +35,7 @@ class Replicas(Protocol):
 
     def add(self, partition: Partition, *, min_isr: int, min_isr_asked: int) -> object: ...
 
-    def ask_min_isr(self, partition: Partition, min_isr_asked: int) -> None: ...
+    def take_settings(self, partition: Partition, settings: TopicSettings) -> None: ...
 
     def drop(self, partition: Partition) -> None: ...
 
@@ -126,7 +127,7 @@ class Holding:
             for partition in partitions:
                 partition.change_settings(topic.settings)
                 if self._replicas is not None and partition.is_here:
-                    self._replicas.ask_min_isr(partition, topic.settings.min_insync_replicas)
+                    self._replicas.take_settings(partition, topic.settings)
                 broker.telemetry.change(partition.source, topic.settings)
         if not wanted:
             return

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from goqueue.model.errors import InvalidSetting
 from goqueue.model.schemas import OnInvalid, SchemaValidation, SubjectStrategy
-from goqueue.model.settings import PARTITIONER_SETTING, Partitioner, TopicSettings
+from goqueue.model.settings import PARTITIONER_SETTING, AcksWaitFor, Partitioner, TopicSettings
 from goqueue.model.topics import SettingChange, SettingView
 
 MIN_INSYNC = "min.insync.replicas"
@@ -95,6 +95,11 @@ _KNOWN = {
     ),
     "goqueue.schema.on.invalid": _Known(
         "schema_on_invalid", OnInvalid, "What becomes of a message that does not fit: refuse or quarantine."
+    ),
+    "acks.all.waits.for": _Known(
+        "acks_all_wait_for",
+        AcksWaitFor,
+        "What acks=all is answered behind: fsynced, or written (in memory) by all copies in sync.",
     ),
     MIN_INSYNC: _Known(
         "min_insync_replicas",

@@ -2,9 +2,12 @@
 
 The commit mark is the least durable end of all that are waited for, the seen mark the least written one.
 Neither moves while too few are surely in sync. What is known of a follower belongs to one session of it.
+
+Where publishers are answered by the seen mark (`is_seen_enough`), whoever joins has all before it, too. The
+mark waits for those who are about to: else a leader that is alone in sync would be ahead of them for ever.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from goqueue.core.cluster.isr import surely_in, waited_for, with_isr
@@ -59,6 +62,7 @@ class Leading:
         *,
         commit_mark: int,
         min_isr: int,
+        is_seen_enough: bool,
         now_ms: int,
         rules: Rules,
     ) -> None:
@@ -70,6 +74,7 @@ class Leading:
         self.commit_mark = commit_mark
         self.seen_mark = log.start_offset
         self._min_isr = min_isr
+        self._is_seen_enough = is_seen_enough
         self._begun_ms = now_ms
         self._rules = rules
         self._proposed: ProposeRecord | None = None
@@ -94,6 +99,10 @@ class Leading:
 
     def take_min_isr(self, min_isr: int) -> list[Effect]:
         self._min_isr = min_isr
+        return self.advance()
+
+    def take_seen_enough(self, is_seen_enough: bool) -> list[Effect]:
+        self._is_seen_enough = is_seen_enough
         return self.advance()
 
     def refused(self, proposal: ProposeRecord) -> list[Effect]:
@@ -227,6 +236,8 @@ class Leading:
             counted = follower.durable_offset if self._rules.waits_for_disks else follower.written_offset
             least_written = min(least_written, follower.written_offset)
             least_durable = min(least_durable, counted)
+        for follower in self._joining():
+            least_written = min(least_written, follower.written_offset)
         if not self._rules.waits_to_be_seen:
             least_written = written
         effects: list[Effect] = []
@@ -244,11 +255,25 @@ class Leading:
         in_sync = set(self.record.isr)
         for node in self.record.replicas:
             follower = self.followers.get(node)
-            if node not in in_sync and follower is not None and self._has_everything(follower):
+            if node not in in_sync and follower is not None and self._may_join(follower):
                 return [self._proposing(in_sync | {node}, (node, follower.incarnation))]
         if self.record.elr and len(in_sync) >= self._min_isr:
             return [self._proposing(in_sync, None)]
         return []
+
+    def _joining(self) -> Iterator[Follower]:
+        """Who is about to be in sync, and is waited for until it has all that publishers were told of."""
+        if not (self._is_seen_enough and self._rules.joins_with_all_seen):
+            return
+        for node, follower in self.followers.items():
+            is_out = node in self.record.replicas and node not in self.record.isr
+            if is_out and self._has_everything(follower):
+                yield follower
+
+    def _may_join(self, follower: Follower) -> bool:
+        asks_for_seen = self._is_seen_enough and self._rules.joins_with_all_seen
+        has_seen = follower.written_offset >= self.seen_mark or not asks_for_seen
+        return has_seen and self._has_everything(follower)
 
     def _has_everything(self, follower: Follower) -> bool:
         """All that counts, and all that might have counted under an earlier leader."""

@@ -67,9 +67,13 @@ class Replica:
         commit_mark: int,
         min_isr: int,
         lag_max_ms: int,
+        is_seen_enough: bool = False,
         rules: Rules = ALL_RULES,
     ) -> None:
-        """`sessions`: numbers that grow, none of which this node uses twice while it runs."""
+        """`sessions`: numbers that grow, none of which this node uses twice while it runs.
+
+        `is_seen_enough`: publishers are answered by the seen mark, and not by the commit mark.
+        """
         self._me = me
         self.incarnation = incarnation
         self._topic_id = topic_id
@@ -79,6 +83,7 @@ class Replica:
         self._sessions = sessions
         self._min_isr = min_isr
         self._lag_max_ms = lag_max_ms
+        self._is_seen_enough = is_seen_enough
         self._rules = rules
         self.role = Role.FOLLOWER
         self.epoch = NO_EPOCH
@@ -169,6 +174,11 @@ class Replica:
         """`min.insync.replicas` of the topic has changed."""
         self._min_isr = min_isr
         return [] if self._leading is None else self._noted(self._leading.take_min_isr(min_isr))
+
+    def take_seen_enough(self, is_seen_enough: bool) -> list[Effect]:
+        """`acks.all.waits.for` of the topic has changed; who publishes from now on goes by it."""
+        self._is_seen_enough = is_seen_enough
+        return [] if self._leading is None else self._noted(self._leading.take_seen_enough(is_seen_enough))
 
     def refused(self, proposal: ProposeRecord) -> list[Effect]:
         """What was proposed was not done and never will be, though the record is as it was."""
@@ -342,6 +352,7 @@ class Replica:
             self.revision,
             commit_mark=self.commit_mark,
             min_isr=self._min_isr,
+            is_seen_enough=self._is_seen_enough,
             now_ms=now_ms,
             rules=self._rules,
         )

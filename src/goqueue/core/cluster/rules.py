@@ -21,6 +21,8 @@ class Rules:
     """Nothing counts while fewer than `min.insync.replicas` are in sync."""
     joins_with_everything: bool = True
     """A follower joins only with all that the log held when the leadership began."""
+    joins_with_all_seen: bool = True
+    """Where publishers are answered by the seen mark, a follower joins only with all that lies before it."""
     forgets_with_session: bool = True
     """A new session starts from nothing, and what comes of an older one is dropped."""
     guards_incarnation: bool = True

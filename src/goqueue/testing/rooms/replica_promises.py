@@ -12,9 +12,13 @@ from goqueue.testing.whole.partition_history import Violation
 
 
 class Promises:
-    def __init__(self, register: Register, nodes: Mapping[NodeId, SimulatedNode]) -> None:
+    def __init__(
+        self, register: Register, nodes: Mapping[NodeId, SimulatedNode], *, is_seen_enough: bool
+    ) -> None:
+        """`is_seen_enough`: it is enough that those in sync have something in memory."""
         self._register = register
         self._nodes = nodes
+        self._is_seen_enough = is_seen_enough
         self.acknowledged: dict[int, Entry] = {}
         self.given_up = 0
         """Before it a leader has deleted messages."""
@@ -29,8 +33,8 @@ class Promises:
         self._epoch = 0
         self._steps = 0
 
-    def commit(self, node: SimulatedNode, replica: Replica, end_offset: int) -> None:
-        """A commit mark has moved: whoever waits for less is answered."""
+    def acknowledge(self, node: SimulatedNode, replica: Replica, end_offset: int) -> None:
+        """The mark that publishers wait for has moved: whoever waits for less is answered."""
         if not replica.is_leader:
             return
         for offset in [offset for offset in node.publishes if offset < end_offset]:
@@ -47,7 +51,7 @@ class Promises:
         """What is acknowledged is on as many disks as was asked for, and those may all be elected."""
         record = self._register.record
         logs = [self._nodes[name].log for name in (*record.isr, *record.elr)]
-        copies = sum(entry in log.read(log.start_offset, log.flushed_offset) for log in logs)
+        copies = sum(entry in log.read(log.start_offset, self._kept_end(log)) for log in logs)
         if copies + self._losses[entry] < self._register.asked_min_isr and self._register.is_min_isr_fixed:
             raise Violation(f"{entry} is acknowledged, and {copies} of those who may be elected have it")
 
@@ -135,8 +139,12 @@ class Promises:
             and sum(replica.is_leader for replica in replicas) == 1
         )
 
+    def _kept_end(self, log: ListedLog) -> int:
+        """What lies before it is kept, whatever the search does to a node."""
+        return log.end_offset if self._is_seen_enough else log.flushed_offset
+
     def _check_holds(self, node: SimulatedNode) -> None:
-        """Whoever is in sync, or may be elected, has all that was acknowledged on its disk."""
+        """Whoever is in sync, or may be elected, has all that was acknowledged where it is kept."""
         log = node.log
         if log.start_offset > self.given_up:
             raise Violation(f"{node.name} starts at {log.start_offset}; only {self.given_up} was given up")
@@ -145,7 +153,7 @@ class Promises:
         for offset, entry in self.acknowledged.items():
             if offset < log.start_offset:
                 continue
-            if offset >= log.flushed_offset:
+            if offset >= self._kept_end(log):
                 raise Violation(
                     f"{entry} was acknowledged at {offset}, and {node.name} does not have it safe"
                 )

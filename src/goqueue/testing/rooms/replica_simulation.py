@@ -3,6 +3,9 @@
 Messages are lost, doubled and late; power cuts take what was not durable; nodes hear late of what is agreed;
 a session ends though its node lives; disks are replaced; leaders are replaced for no reason. After every step
 the promises are looked at. The machines are those that nodes run; only the world around them is made up.
+
+In some seeds publishers are answered by the seen mark (`acks.all.waits.for=written`). There processes are
+killed and machines keep their power and disks: of more nothing is promised.
 """
 
 from collections import Counter
@@ -45,6 +48,8 @@ DELIVERIES_MAX = 8
 MANY_DISKS = 4
 """So many times as many are lost where rules are looked at that are about lost disks."""
 LATE_SHARE = 0.2
+WRITTEN_SHARE = 0.25
+"""In so many seeds publishers do not wait for disks."""
 ROUNDS_OF_HEALING = 150
 WORK = {
     "append": 20,
@@ -114,20 +119,24 @@ class ReplicaSimulation:
         self._tell = tell
         self.counts: Counter[str] = Counter()
         # Disks are lost only where two copies must be in sync; how many must be changes only where none is.
-        self._has_new_disks = self._random.random() < 0.5 or loses_many_disks
+        self._is_seen_enough = not loses_many_disks and Random(f"written {seed}").random() < WRITTEN_SHARE
+        draws_disks = self._random.random() < 0.5 or loses_many_disks
+        self._has_new_disks = draws_disks and not self._is_seen_enough
         asked = 2 if self._has_new_disks else self._random.choice((1, 2))
         self._register = Register(NODES, asked_min_isr=asked, is_min_isr_fixed=self._has_new_disks)
         self._nodes = {name: SimulatedNode(name) for name in NODES}
         self._packets: list[Packet | Proposal] = []
         self._late: list[Packet] = []
         """What comes over old connections, long after new ones are up."""
-        self._promises = Promises(self._register, self._nodes)
+        self._promises = Promises(self._register, self._nodes, is_seen_enough=self._is_seen_enough)
         self._number = 0
         self._step = 0
         harshness = self._random.choice(HARSHNESS)
         weights = WORK | {what: weight * harshness for what, weight in MISFORTUNES.items()}
         weights["replace disk"] *= MANY_DISKS if loses_many_disks else 1
         del weights["min isr" if self._has_new_disks else "replace disk"]
+        if self._is_seen_enough:
+            del weights["fail flush"]
         self._store_late_share = self._random.choice((0.1, 0.5, 0.9))
         self._deaf = self._random.choice((None, *NODES))
         """Who hears of the record much later than others."""
@@ -234,7 +243,8 @@ class ReplicaSimulation:
             case "stop":
                 self._note("stopped", node)
                 kept = self._random.randint(node.log.flushed_offset, node.log.end_offset)
-                node.stop(kept_offset=self._random.choice((node.log.flushed_offset, kept)))
+                kept = self._random.choice((node.log.flushed_offset, kept))
+                node.stop(kept_offset=node.log.end_offset if self._is_seen_enough else kept)
             case "fail flush" if not replica.is_reopening:
                 self._note("failed flush", node)
                 self._carry_out(node, replica.resign(is_reopening=True))
@@ -293,7 +303,7 @@ class ReplicaSimulation:
             self._register.put(without_copy(self._register.record, node.name))
         node.is_wiped = False
         commit_mark = self._random.choice((0, self._promises.shown_end(node)))
-        node.start(self._register, self._rules, commit_mark=commit_mark)
+        node.start(self._register, self._rules, commit_mark=commit_mark, is_seen_enough=self._is_seen_enough)
         node.revision = self._register.revision
         self._learn_all(node)
 
@@ -411,9 +421,11 @@ class ReplicaSimulation:
                 case ProposeRecord():
                     self._packets.append(Proposal(node.name, node.life, effect))
                 case CommitMarkMoved():
-                    self._promises.commit(node, replica, effect.offset)
+                    self._promises.acknowledge(node, replica, effect.offset)
                 case SeenMarkMoved():
                     self._promises.answer_polls(node, replica, effect.offset)
+                    if self._is_seen_enough:
+                        self._promises.acknowledge(node, replica, effect.offset)
                 case FollowLater():
                     node.asks_again = True
                 case BecameLeader() | BecameFollower() | Resigned():

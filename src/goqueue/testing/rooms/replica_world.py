@@ -119,7 +119,9 @@ class SimulatedNode:
         self.publishes: dict[int, Waiting] = {}
         self.polls: dict[int, Waiting] = {}
 
-    def start(self, register: Register, rules: Rules, *, commit_mark: int) -> Replica:
+    def start(
+        self, register: Register, rules: Rules, *, commit_mark: int, is_seen_enough: bool = False
+    ) -> Replica:
         self.life += 1
         self.incarnation = register.register(self.name)
         self.known = self.revision = 0
@@ -134,6 +136,7 @@ class SimulatedNode:
             commit_mark=max(self.log.start_offset, min(commit_mark, self.log.flushed_offset)),
             min_isr=register.min_isr,
             lag_max_ms=LAG_MAX_MS,
+            is_seen_enough=is_seen_enough,
             rules=rules,
         )
         return self.replica

@@ -20,7 +20,7 @@ from goqueue.testing.world.lives import Life
 from goqueue.testing.world.network import SimulatedNetwork
 from goqueue.testing.world.peers import SimulatedPeers
 from goqueue.testing.world.store import SimulatedStore
-from goqueue.testing.world.threads import SimulatedThreads
+from goqueue.testing.world.threads import DELAY_MS_MAX, SimulatedThreads
 from goqueue.testing.world.workshop import WorkshopAtHand
 
 SESSION_MS = 2_000
@@ -37,7 +37,9 @@ class ClusterNode:
         store: SimulatedStore,
         network: SimulatedNetwork,
         chance: Random,
+        delay_ms_max: int = DELAY_MS_MAX,
     ) -> None:
+        """`delay_ms_max`: so long its disk may take for anything."""
         self.node = node
         self.life = Life()
         self.disk = disk
@@ -46,7 +48,7 @@ class ClusterNode:
         self._store = store
         self._network = network
         self._chance = chance
-        self._threads = SimulatedThreads(Random(f"threads {chance.random()}"))
+        self._threads = SimulatedThreads(Random(f"threads {chance.random()}"), delay_ms_max=delay_ms_max)
         self._peers = SimulatedPeers(network)
         self._member: Member | None = None
         self.broker: Broker

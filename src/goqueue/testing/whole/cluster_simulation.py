@@ -6,6 +6,9 @@ commit (`cluster_groups.py`), often of partitions that their coordinator has no 
 partitions, elect leaders and retire nodes (`cluster_operators.py`). Nodes lose power, are killed, stopped,
 cut off, clogged, reset; the store goes away or ends sessions; syncs fail; a disk is replaced. In the end all
 is mended, and must heal.
+
+In some seeds publishers do not wait for disks (`acks.all.waits.for=written`): what they were told of is kept
+through all of that, but for what no disk had when a node lost its power. Syncs do not fail there.
 """
 
 import asyncio
@@ -42,6 +45,7 @@ from goqueue.testing.world.loop import Stalled
 from goqueue.testing.world.machine import Tell, replayed
 from goqueue.testing.world.network import NetworkFaults, SimulatedNetwork
 from goqueue.testing.world.store import SimulatedStore, StoreFaults
+from goqueue.testing.world.threads import DELAY_MS_MAX
 
 NODES = tuple(map(NodeId, "abcde"))
 COUNTS = (3, 3, 4, 5)
@@ -58,6 +62,10 @@ ANSWER_S = 30
 """Whoever gets no answer for so long gives up; what it published may be there or not."""
 SKEWS_MS = (-10_000, -500, 0, 0, 0, 500, 10_000)
 """How far a node's wall clock is off: leases end by the wall of who coordinates, and are late by as much."""
+WRITTEN_SHARE = 0.25
+"""In so many seeds publishers do not wait for disks."""
+SLOW_DISK_MS = 500
+"""So long those disks may take: what they do not have yet is what may be lost."""
 WAITS_S = (0.0, 0.001, 0.01, 0.1, 0.5, 2.0)
 ACTIONS = {
     "publish": 40,
@@ -128,6 +136,9 @@ class ClusterSimulation:
         self._shown_ends: Counter[int] = Counter()
         self._prefix: str | None = None
         """Of the keys of the topic's partitions."""
+        self._is_written = Random(f"written {seed}").random() < WRITTEN_SHARE
+        """Publishers are answered when all in sync have a message in memory."""
+        self._power_cuts = 0
         self._spoilt: set[tuple[NodeId, int]] = set()
         """Partitions on nodes whose disks had a sync fail: only of these may bytes be bad, for a turn."""
 
@@ -158,7 +169,8 @@ class ClusterSimulation:
             self._start(node)
         await self._until(lambda: len(self._ready()) == len(self.members), START_S, "the nodes do not start")
         await self._create_topic()
-        actions, weights = list(ACTIONS), list(ACTIONS.values())
+        weighed = {what: weight for what, weight in ACTIONS.items() if what not in self._spared()}
+        actions, weights = list(weighed), list(weighed.values())
         for _ in range(self._steps):
             (what,) = self._random.choices(actions, weights)
             await self._act(what)
@@ -171,6 +183,10 @@ class ClusterSimulation:
         await self._groups.finish(self._acknowledged)
         await self._until(self._have_folders_gone, HEAL_S, "folders stay that nobody wants")
         await self._check_all()
+
+    def _spared(self) -> set[str]:
+        """What does not happen: a disk that fails to keep what was written is none of what is promised."""
+        return {"fail syncs"} if self._is_written else set()
 
     async def _act(self, what: str) -> None:
         chance = self._random
@@ -242,6 +258,7 @@ class ClusterSimulation:
             store=self._store,
             network=self._network,
             chance=Random(f"node {self._seed} {self._lives}"),
+            delay_ms_max=SLOW_DISK_MS if self._is_written else DELAY_MS_MAX,
         )
         self._nodes[node].start()
 
@@ -249,6 +266,8 @@ class ClusterSimulation:
         """A node dies; its session ends some time later."""
         self._note(f"{'kill' if has_power else 'power cut'} {node}")
         self.counts["stopped"] += 1
+        if not has_power:
+            self._forgive()
         life = self._nodes.pop(node)
         self._disks[node] = life.disk.kill() if has_power else life.disk.crash()
         self._network.crash(node, is_power_cut=not has_power)
@@ -257,6 +276,20 @@ class ClusterSimulation:
             session = life.membership.session
             late_s = SESSION_MS / 1_000 * self._random.uniform(1, 1.3)
             asyncio.get_running_loop().call_later(late_s, session.end)  # type: ignore[attr-defined]
+
+    def _forgive(self) -> None:
+        """A node loses its power, and may lead next: what disks did not have may be gone."""
+        self._power_cuts += 1
+        if not self._is_written:
+            return
+        for number in range(PARTITIONS):
+            safe_end = max((_commit_mark(node, number) for node in self._ready()), default=0)
+            safe_end = max(safe_end, self._shown_ends[number])
+            self._ends[number] = min(self._ends[number], safe_end)
+            for place in [place for place in self._acknowledged if place >= (number, safe_end)]:
+                if place[0] == number:
+                    del self._acknowledged[place]
+                    self.counts["forgiven"] += 1
 
     async def _stop_cleanly(self, node: NodeId) -> None:
         self._note(f"stop {node}")
@@ -314,7 +347,10 @@ class ClusterSimulation:
         node = self._ready()[0]
         for _ in range(10):
             command = CreateTopic(
-                name=TOPIC, partitions=PARTITIONS, replication=self.copies, settings=TOPIC_SETTINGS
+                name=TOPIC,
+                partitions=PARTITIONS,
+                replication=self.copies,
+                settings=TOPIC_SETTINGS | ({"acks.all.waits.for": "written"} if self._is_written else {}),
             )
             try:
                 await asyncio.wait_for(node.life.begin(create_topic(node.broker, command)), ANSWER_S)
@@ -351,6 +387,7 @@ class ClusterSimulation:
         value = b"%d %s" % (self._number, b"x" * self._random.choice((1, 100, 3_000)))
         command = Publish(topic=TOPIC, messages=[Message(value, partition=number)])
         verb = _publish_anywhere if is_passed_on else publish
+        power_cuts = self._power_cuts
         asked = node.life.begin(verb(node.broker, command))
         done, _ = await asyncio.wait({asked}, timeout=ANSWER_S)
         if not done:
@@ -361,7 +398,9 @@ class ClusterSimulation:
             self.counts["refused"] += 1
             return
         (result,) = asked.result()
-        if isinstance(result, Placed):
+        if isinstance(result, Placed) and self._is_written and power_cuts != self._power_cuts:
+            self.counts["forgiven"] += 1  # it may have counted before the power was cut, and not since
+        elif isinstance(result, Placed):
             place = (number, result.offset)
             before = self._acknowledged.setdefault(place, value)
             demand(before == value, f"two messages were acknowledged at {place}")
@@ -456,7 +495,8 @@ class ClusterSimulation:
             if not partition.is_here:
                 continue
             try:
-                safe = partition.log.flushed_offset
+                log = partition.log
+                safe = log.end_offset if self._is_written else log.flushed_offset
             except GoQueueError:
                 continue  # it is being cut, or opened anew
             demand(safe >= end_offset, f"{end_offset} offsets of {number} count, and {node.node} has {safe}")
@@ -545,6 +585,11 @@ class ClusterSimulation:
 
 def held_by(node: ClusterNode, number: int) -> Partition:
     return node.broker.topics[TOPIC].partitions[number]
+
+
+def _commit_mark(node: ClusterNode, number: int) -> int:
+    topic = node.broker.topics.get(TOPIC)
+    return 0 if topic is None else topic.partitions[number].commit_mark
 
 
 async def _publish_anywhere(broker: Broker, command: Publish) -> Published:

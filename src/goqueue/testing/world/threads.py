@@ -17,8 +17,9 @@ class SimulatedThreads(Threads):
     cancelled does not stop the work.
     """
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, *, delay_ms_max: int = DELAY_MS_MAX) -> None:
         self._random = random
+        self._delay_s_max = delay_ms_max / 1000
 
     def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
         loop = asyncio.get_running_loop()
@@ -40,7 +41,7 @@ class SimulatedThreads(Threads):
 
     def _delay_s(self) -> float:
         # Mostly quick, so that a simulation gets on; now and then slow enough to be overtaken.
-        return self._random.choice((0.0, 0.0001, 0.001, self._random.uniform(0, DELAY_MS_MAX / 1000)))
+        return self._random.choice((0.0, 0.0001, 0.001, self._random.uniform(0, self._delay_s_max)))
 
 
 def _succeed(done: asyncio.Future[T], result: T) -> None:

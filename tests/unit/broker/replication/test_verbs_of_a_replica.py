@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from goqueue.broker.appending import numbered_batches
+from goqueue.broker.appending import appended, batches_of, numbered_batches, store
 from goqueue.broker.broker import Broker
 from goqueue.broker.read.find_offset import end_of_epoch, find_offset
 from goqueue.broker.read.read import read, read_messages
-from goqueue.broker.topics.verbs import create_topic, delete_records
+from goqueue.broker.storage.partition import Partition
+from goqueue.broker.topics.verbs import alter_settings, create_topic, delete_records
 from goqueue.broker.upkeep import keep_up_partition
 from goqueue.broker.write.append import append
 from goqueue.broker.write.publish import publish
@@ -28,12 +29,19 @@ from goqueue.model.commands import (
     ReadMessages,
     Spot,
 )
-from goqueue.model.errors import GoQueueError, NotEnoughReplicas, NotLeader, OffsetNotAvailable
+from goqueue.model.errors import (
+    GoQueueError,
+    LeadershipLost,
+    NotEnoughReplicas,
+    NotLeader,
+    OffsetNotAvailable,
+)
 from goqueue.model.messages import Acks, Message
 from goqueue.model.ports import Buffer
-from goqueue.model.topics import CreateTopic, DeleteRecords
+from goqueue.model.topics import AlterSettings, CreateTopic, DeleteRecords, SettingChange
 from goqueue.node.disk import FolderDisk
-from tests.unit.broker.running import ORDERS, ORDERS_0, running
+from goqueue.records.layout import read_header, stamp_producer
+from tests.unit.broker.running import ORDERS, ORDERS_0, running, until
 
 
 class SomeCopies:
@@ -42,6 +50,7 @@ class SomeCopies:
     def __init__(self) -> None:
         self.is_leader = True
         self.can_commit = True
+        self.seen_mark = 0
         self.is_mark_known = True
         self.is_in_sync = False
         self.pushed: list[tuple[int, int, bytes]] = []
@@ -175,6 +184,93 @@ def test_a_message_is_answered_for_when_the_replicas_have_it_and_not_when_the_di
         assert len(found.messages) == 1
 
     walk(tmp_path, work)
+
+
+def test_a_topic_may_be_answered_when_all_in_sync_have_a_message_in_memory(tmp_path: Path) -> None:
+    async def work(broker: Broker, copies: SomeCopies) -> None:
+        partition = await answered_early(broker)
+        waiting = asyncio.ensure_future(put(broker, Acks.ALL))
+        while not copies.flush_count:
+            await asyncio.sleep(0.001)
+        assert not waiting.done(), "the disk of the leader alone says nothing"
+
+        partition.move_seen(1)
+
+        assert await waiting is None
+        copies.seen_mark = 2
+        assert await put(broker, Acks.ALL) is None
+        assert partition.commit_mark == 0, "readers wait for the disks all the same"
+
+    walk(tmp_path, work)
+
+
+def test_what_counts_is_answered_also_where_the_memory_of_all_would_be_enough(tmp_path: Path) -> None:
+    """The seen mark may wait for a copy that is about to join."""
+
+    async def work(broker: Broker, copies: SomeCopies) -> None:
+        partition = await answered_early(broker)
+        waiting = asyncio.ensure_future(put(broker, Acks.ALL))
+        await until(lambda: partition.log.end_offset == 1)
+
+        partition.move_mark(1)
+
+        assert await waiting is None
+
+    walk(tmp_path, work)
+
+
+def test_who_waits_for_memory_alone_hears_that_it_may_be_lost_too(tmp_path: Path) -> None:
+    async def work(broker: Broker, copies: SomeCopies) -> None:
+        partition = await answered_early(broker)
+        waiting = asyncio.ensure_future(put(broker, Acks.ALL))
+        await until(lambda: partition.log.end_offset == 1)
+
+        partition.refuse_waiters(LeadershipLost(*ORDERS_0))
+
+        assert isinstance(await waiting, LeadershipLost)
+
+    walk(tmp_path, work)
+
+
+def test_one_node_alone_answers_before_its_disk_has_a_message_where_the_topic_says_so(tmp_path: Path) -> None:
+    async def work(broker: Broker, copies: SomeCopies) -> None:
+        partition = await answered_early(broker)
+        partition.copies = None
+
+        stored = store(partition, batches_of([Message(b"x")], now_ms=1), 1, Acks.ALL)
+        again = appended(partition, stored.base_offset, 1, Acks.ALL)
+
+        assert stored.committed is None
+        assert partition.log.flushed_offset == 0
+        assert again.committed is not None, "what is sent twice waits for the disk"
+        await again.committed
+        assert partition.commit_mark == 1, "the disk was asked for it, though nobody waits"
+
+    walk(tmp_path, work)
+
+
+def test_a_transaction_waits_for_disks_whatever_the_topic_says(tmp_path: Path) -> None:
+    async def work(broker: Broker, copies: SomeCopies) -> None:
+        partition = await answered_early(broker)
+        copies.seen_mark = 10
+        [batch] = numbered_batches([Message(b"x")], producer_id=7, producer_epoch=0, first=0, now_ms=1)
+        stamp_producer(batch.body, producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
+        marked = batch._replace(header=read_header(batch.body))
+
+        stored = store(partition, [marked], 1, Acks.ALL)
+
+        assert stored.committed is not None
+        partition.move_mark(1)
+        await stored.committed
+
+    walk(tmp_path, work)
+
+
+async def answered_early(broker: Broker) -> Partition:
+    """The partition, when its topic asks for memory alone."""
+    change = SettingChange("acks.all.waits.for", "written")
+    await alter_settings(broker, AlterSettings(name=ORDERS, changes=[change]))
+    return broker.partition(ORDERS_0)
 
 
 def test_what_is_written_is_handed_on_as_it_lies_in_the_file(tmp_path: Path) -> None:
