@@ -17,7 +17,7 @@ from goqueue.log.damage import Damage
 from goqueue.log.file_shelf import FileShelf
 from goqueue.log.flush import Flush
 from goqueue.log.look_up import ReadOne, TimeLookUp, newest_time, split
-from goqueue.log.reading import Chunk, FrameReader, ReadBytes
+from goqueue.log.reading import ANY_SIZE, Chunk, FrameReader, ReadBytes
 from goqueue.log.received import check_received
 from goqueue.log.recovery import NO_LIMIT, OnBatch, Recovered, recover
 from goqueue.log.retention import count_expired, is_past
@@ -259,7 +259,7 @@ class PartitionLog:
         pieces: list[memoryview] = []
         size = 0
         while True:
-            chunk = self._read(offset, max_bytes, self.end_offset, read_bytes, framed=True)
+            chunk = self._read(offset, max_bytes, self.end_offset, read_bytes, True)
             if not chunk.batches:
                 assert not pieces, "an append lies whole in one segment"
                 return chunk
@@ -274,18 +274,32 @@ class PartitionLog:
             offset = chunk.end_offset
 
     def read(
-        self, offset: int, max_bytes: int, *, end_offset: int, read_bytes: ReadBytes, framed: bool = False
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        end_offset: int,
+        read_bytes: ReadBytes,
+        framed: bool = False,
+        first_bytes_max: int = ANY_SIZE,
     ) -> Chunk:
         """Batches from the one that holds `offset` on, of one segment, at least one, up to `max_bytes`.
 
         `framed`: with their frames, in one piece as they lie in the file, and no list of lanes.
+        `first_bytes_max`: a first batch larger than this is not brought, and then none is.
         """
         if not self.start_offset <= offset <= end_offset:
             raise OffsetOutOfRange(offset, start_offset=self.start_offset, end_offset=end_offset)
-        return self._read(offset, max_bytes, end_offset, read_bytes, framed=framed)
+        return self._read(offset, max_bytes, end_offset, read_bytes, framed, first_bytes_max)
 
     def _read(
-        self, offset: int, max_bytes: int, end_offset: int, read_bytes: ReadBytes, *, framed: bool
+        self,
+        offset: int,
+        max_bytes: int,
+        end_offset: int,
+        read_bytes: ReadBytes,
+        framed: bool,
+        first_bytes_max: int = ANY_SIZE,
     ) -> Chunk:
         if offset == end_offset:
             return Chunk([], [], 0, offset)
@@ -299,7 +313,13 @@ class PartitionLog:
             segment = self._segments.holding(offset)
         try:
             return self._reader.read(
-                segment, offset, max_bytes, end_offset=end_offset, read_bytes=read_bytes, framed=framed
+                segment,
+                offset,
+                max_bytes,
+                end_offset=end_offset,
+                read_bytes=read_bytes,
+                framed=framed,
+                first_bytes_max=first_bytes_max,
             )
         except OSError as error:
             raise storage_error(error, f"read of {self._source}") from error

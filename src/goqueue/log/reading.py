@@ -6,6 +6,7 @@ unless `read_bytes` may. What is remembered between reads only saves time: to lo
 by another thread, costs a look-up.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -52,6 +53,8 @@ def from_disk(file: File, position: int, size: int) -> bytes:
     return file.read(position, size)
 
 
+ANY_SIZE = sys.maxsize
+"""Of the first batch of a read: however large, it is brought."""
 ReadBytes = Callable[[File, int, int], bytes | bytearray]
 
 
@@ -76,10 +79,14 @@ class FrameReader:
         end_offset: int,
         read_bytes: ReadBytes,
         framed: bool,
+        first_bytes_max: int,
     ) -> Chunk:
-        """Batches from the one that holds `offset` on, at least one, up to `max_bytes`."""
+        """Batches from the one that holds `offset` on, at least one, up to `max_bytes`.
+
+        None when the first is larger than `first_bytes_max`.
+        """
         try:
-            return self._read(segment, offset, max_bytes, end_offset, read_bytes, framed)
+            return self._read(segment, offset, max_bytes, end_offset, read_bytes, framed, first_bytes_max)
         except Corrupt:
             # An index that lies looks like a corrupt log. Believe the worst only after building it anew. That
             # of the segment being written cannot lie: it is made in memory, or vouched for with a checksum.
@@ -90,7 +97,7 @@ class FrameReader:
             self._reindexed.add(segment.base_offset)
             reindex(segment)
             self._hints.clear()
-            return self._read(segment, offset, max_bytes, end_offset, read_bytes, framed)
+            return self._read(segment, offset, max_bytes, end_offset, read_bytes, framed, first_bytes_max)
 
     def forget(self, removed: Sequence[Segment] = ()) -> None:
         """Segments have come or gone: what was remembered of them may be wrong."""
@@ -123,6 +130,7 @@ class FrameReader:
         end_offset: int,
         read_bytes: ReadBytes,
         framed: bool,
+        first_bytes_max: int,
     ) -> Chunk:
         # `expected` is the offset due at `position`; both go on together until the frame that holds `offset`
         # is found. The size is taken once: a thread may read while the segment grows.
@@ -135,11 +143,16 @@ class FrameReader:
             want = min(want, segment_bytes - position)
             data = memoryview(read_bytes(segment.file, position, want))
             scan = scan_frames(data, stop_offset=stop_offset, count_max=_FRAMES_MAX)
-            chunk, next_position, expected = self._take(scan.frames, data, offset, max_bytes, expected)
+            chunk, next_position, expected = self._take(
+                scan.frames, data, offset, max_bytes, first_bytes_max, expected
+            )
             # Good frames are handed out even when a bad one follows: the next read begins there and tells.
             if chunk.batches:
                 self._remember(chunk.end_offset, segment, position + next_position)
                 return _with_frames(chunk, data, next_position) if framed else chunk
+            is_too_large = chunk.end_offset <= offset and scan.frames and scan.frames[-1].end_offset > offset
+            if is_too_large or scan.wanted_bytes - FRAME_BYTES > first_bytes_max:
+                return Chunk([], [], 0, offset)
             if scan.problem:
                 # The bad frame may lie before the offset asked for, which can still be good: the index leads
                 # to a frame some way before it. So go on behind the bad one, unless that leads past the
@@ -188,7 +201,13 @@ class FrameReader:
         self._hints[offset] = (segment.base_offset, position)
 
     def _take(
-        self, frames: list[Frame], data: memoryview, offset: int, max_bytes: int, expected: int
+        self,
+        frames: list[Frame],
+        data: memoryview,
+        offset: int,
+        max_bytes: int,
+        first_bytes_max: int,
+        expected: int,
     ) -> tuple[Chunk, int, int]:
         """What of the scanned frames goes to the reader, where it ends, and the offset due behind it."""
         batches: list[memoryview] = []
@@ -201,7 +220,7 @@ class FrameReader:
                 raise self.corrupt(expected, f"offset {base_offset} stands where {expected} is due")
             if frame_end_offset > offset:
                 body_bytes = body_end - body_start
-                if batches and size + body_bytes > max_bytes:
+                if size + body_bytes > max_bytes and (batches or body_bytes > first_bytes_max):
                     break
                 batches.append(data[body_start:body_end])
                 lanes.append(lane)

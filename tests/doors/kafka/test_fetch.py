@@ -126,6 +126,47 @@ def test_a_limit_below_one_batch_still_brings_that_batch(raw: RawClient, new_top
     assert b"z" * 100 not in records
 
 
+def fetch_of_all(topic: str, partitions: int, **limits: Any) -> dict[str, Any]:
+    request: dict[str, Any] = requests.fetch(topic, 0, **limits)
+    [asked] = request["topics"]
+    [pattern] = asked.partitions
+    asked.partitions = tuple(
+        SimpleNamespace(**{**vars(pattern), "partition": number}) for number in range(partitions)
+    )
+    return request
+
+
+@pytest.mark.parametrize(("partition_max_bytes", "max_bytes"), [(400, 100_000), (100_000, 4_000), (400, 400)])
+def test_only_the_first_batch_of_all_may_be_larger_than_asked(
+    raw: RawClient, new_topic: NewTopic, partition_max_bytes: int, max_bytes: int
+) -> None:
+    topic = new_topic(partitions=10).name
+    for partition in range(1, 10):  # the first has nothing, so it is not the one that may
+        publish(raw, topic, b"x" * 5_000, partition=partition)
+    publish(raw, topic, b"y" * 5_000, partition=1)
+
+    # Whoever waits for more than fits is answered as well: there is more, and no room for it.
+    limits = {"partition_max_bytes": partition_max_bytes, "max_bytes": max_bytes}
+    request = fetch_of_all(topic, 10, min_bytes=50_000, max_wait=LONG, **limits)
+    partitions = raw.ask(ApiKey.FETCH, VERSION, **request).responses[0].partitions
+
+    assert [len(one.records) > 5_000 for one in partitions] == [False, True] + [False] * 8
+    assert [one.records for one in partitions[2:]] == [b""] * 8
+    assert b"y" * 100 not in partitions[1].records
+    assert [one.high_watermark for one in partitions] == [0, 2] + [1] * 8
+
+
+def test_what_fits_behind_a_batch_that_does_not_comes_too(raw: RawClient, new_topic: NewTopic) -> None:
+    topic = new_topic(partitions=3).name
+    for partition, size in enumerate((1_000, 5_000, 1_000)):
+        publish(raw, topic, b"x" * size, partition=partition)
+
+    request = fetch_of_all(topic, 3, partition_max_bytes=2_000, max_bytes=4_000)
+    partitions = raw.ask(ApiKey.FETCH, VERSION, **request).responses[0].partitions
+
+    assert [len(one.records) > 1_000 for one in partitions] == [True, False, True]
+
+
 def test_many_small_batches_and_few_large_ones_come_whole(raw: RawClient, new_topic: NewTopic) -> None:
     small, large = new_topic().name, new_topic().name
     for number in range(300):

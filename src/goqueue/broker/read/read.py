@@ -14,7 +14,7 @@ from goqueue.broker.storage.commit_written import commit_written
 from goqueue.broker.storage.readable import Readable, ReadableLog, ReadElsewhere
 from goqueue.broker.storage.waiters import ReadWaiter
 from goqueue.broker.tenants.quotas import admit_owner, admit_reader, charge_reader
-from goqueue.log.reading import Chunk, NotCached, from_disk, from_memory
+from goqueue.log.reading import ANY_SIZE, Chunk, NotCached, from_disk, from_memory
 from goqueue.model.commands import (
     BatchesRead,
     FindOffset,
@@ -61,10 +61,12 @@ async def read(broker: Broker, command: Read) -> list[ReadOutcome]:
     deadline_ns = broker.clock.monotonic_ns() + command.wait_ms * 1_000_000
     is_first_time = True
     while True:
-        outcomes = await _read_all(broker, command)
+        outcomes, is_full = await _read_all(broker, command)
         size = sum(outcome.size for outcome in outcomes if isinstance(outcome, BatchesRead))
-        # What has failed, and who is better off elsewhere, is told at once.
-        must_tell = any(isinstance(outcome, PartitionReadFailed) or outcome.nearer for outcome in outcomes)
+        # What has failed, and who is better off elsewhere, is told at once; so is what leaves no room.
+        must_tell = is_full or any(
+            isinstance(outcome, PartitionReadFailed) or outcome.nearer for outcome in outcomes
+        )
         if size < max(command.min_bytes, 1) and is_first_time:
             is_first_time = False
             if hidden := await _hidden_from(broker, command):
@@ -242,21 +244,36 @@ def _charge(broker: Broker, command: Read, outcomes: Sequence[ReadOutcome]) -> N
             charge_reader(broker, part.source, outcome.end_offset - part.offset, outcome.size)
 
 
-async def _read_all(broker: Broker, command: Read) -> list[ReadOutcome]:
+async def _read_all(broker: Broker, command: Read) -> tuple[list[ReadOutcome], bool]:
+    """One outcome a partition, and whether there is more that did not fit.
+
+    Only the first batch of all may be larger than asked: it would never be had else. A client that has little
+    more room than it asked for is stuck with an answer that has a large batch in every partition.
+    """
     outcomes: list[ReadOutcome] = []
-    room_bytes = command.max_bytes
+    room_bytes, is_full = command.max_bytes, False
+    is_first = True
     slices = Slices(broker.clock)
     for part in command.partitions:
         await slices.pause()
-        outcome = await _read_one(broker, part, min(part.max_bytes, room_bytes), command, slices)
+        max_bytes = min(part.max_bytes, room_bytes)
+        outcome = await _read_one(broker, part, max_bytes, command, slices, is_first=is_first)
         if isinstance(outcome, BatchesRead):
             room_bytes -= outcome.size
+            if outcome.size:
+                is_first = False
+            elif not is_first:
+                is_full = is_full or _end_of(outcome, command.isolation) > part.offset
         outcomes.append(outcome)
-    return outcomes
+    return outcomes, is_full
+
+
+def _end_of(outcome: BatchesRead, isolation: Isolation) -> int:
+    return outcome.last_stable_offset if isolation is Isolation.COMMITTED else outcome.high_watermark
 
 
 async def _read_one(
-    broker: Broker, part: PartitionRead, max_bytes: int, command: Read, slices: Slices
+    broker: Broker, part: PartitionRead, max_bytes: int, command: Read, slices: Slices, *, is_first: bool
 ) -> ReadOutcome:
     try:
         partition = broker.readable(part.source)
@@ -285,10 +302,12 @@ async def _read_one(
             if not log.start_offset <= part.offset <= log.end_offset:
                 raise OffsetOutOfRange(part.offset, start_offset=log.start_offset, end_offset=mark)
             return BatchesRead([], 0, part.offset, log.start_offset, mark, [], stable_offset)
-        chunk = await read_chunk(broker, log, part.offset, max_bytes, end_offset, framed)
-        batches, lanes, size, offset = chunk
+        first_bytes_max = ANY_SIZE if is_first else max_bytes
+        batches, lanes, size, offset = await read_chunk(
+            broker, log, part.offset, max_bytes, end_offset, framed, first_bytes_max
+        )
         # A segment's end must not look like the end of the log to a reader with a minimum to wait for.
-        while offset < end_offset and (size * 2 < max_bytes or max_bytes - size >= SHARE_BYTES):
+        while batches and offset < end_offset and (size * 2 < max_bytes or max_bytes - size >= SHARE_BYTES):
             await slices.pause()
             try:
                 more = await read_chunk(broker, log, offset, max_bytes - size, end_offset, framed)
@@ -312,18 +331,37 @@ async def _read_one(
 
 
 async def read_chunk(
-    broker: Broker, log: ReadableLog, offset: int, max_bytes: int, end_offset: int, framed: bool
+    broker: Broker,
+    log: ReadableLog,
+    offset: int,
+    max_bytes: int,
+    end_offset: int,
+    framed: bool,
+    first_bytes_max: int = ANY_SIZE,
 ) -> Chunk:
     """A share of what is wanted: at once if it is in memory, else in a thread that may wait for the disk."""
     share_bytes = min(max_bytes, SHARE_BYTES)
     try:
-        return log.read(offset, share_bytes, end_offset=end_offset, read_bytes=from_memory, framed=framed)
+        return log.read(
+            offset,
+            share_bytes,
+            end_offset=end_offset,
+            read_bytes=from_memory,
+            framed=framed,
+            first_bytes_max=first_bytes_max,
+        )
     except ReadElsewhere as there:
         return await there.fetch()
     except NotCached:
         share_bytes = min(max_bytes, COLD_SHARE_BYTES)
         return await broker.threads.run(
-            log.read, offset, share_bytes, end_offset=end_offset, read_bytes=from_disk, framed=framed
+            log.read,
+            offset,
+            share_bytes,
+            end_offset=end_offset,
+            read_bytes=from_disk,
+            framed=framed,
+            first_bytes_max=first_bytes_max,
         )
 
 
@@ -351,12 +389,11 @@ async def _wait(
 ) -> None:
     """Return when enough may have come, or the time is up."""
     partitions: list[Readable] = []
-    is_committed = command.isolation is Isolation.COMMITTED
     for part, outcome in zip(command.partitions, outcomes, strict=True):
         assert isinstance(outcome, BatchesRead), "a failure is answered, not waited for"
         try:
             partition = broker.readable(part.source)
-            seen_offset = outcome.last_stable_offset if is_committed else outcome.high_watermark
+            seen_offset = _end_of(outcome, command.isolation)
             if partition.end_for(command.isolation) > seen_offset:
                 return  # more came while the disk was read
         except GoQueueError:

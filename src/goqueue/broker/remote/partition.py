@@ -16,7 +16,7 @@ from goqueue.broker.storage.readable import ReadElsewhere
 from goqueue.broker.storage.waiters import ReadWaiter, tell_in_turn
 from goqueue.core.access.account import Account
 from goqueue.core.telemetry.counters import TopicCounters
-from goqueue.log.reading import Chunk, ReadBytes
+from goqueue.log.reading import ANY_SIZE, Chunk, ReadBytes
 from goqueue.model.commands import BatchesRead
 from goqueue.model.errors import Corrupt, GoQueueError, NotLeader, OffsetNotAvailable, OffsetOutOfRange
 from goqueue.model.ids import TopicPartition
@@ -198,7 +198,14 @@ class RemoteLog:
         return self._partition.known().size_bytes
 
     def read(
-        self, offset: int, max_bytes: int, *, end_offset: int, read_bytes: ReadBytes, framed: bool = False
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        end_offset: int,
+        read_bytes: ReadBytes,
+        framed: bool = False,
+        first_bytes_max: int = ANY_SIZE,
     ) -> Chunk:
         """What is at hand. Raises ReadElsewhere, with which it can be fetched."""
         if framed:

@@ -12,7 +12,7 @@ from typing import Protocol
 from goqueue.broker.storage.waiters import ReadWaiter
 from goqueue.core.access.account import Account
 from goqueue.core.telemetry.counters import TopicCounters
-from goqueue.log.reading import Chunk, NotCached, ReadBytes
+from goqueue.log.reading import ANY_SIZE, Chunk, NotCached, ReadBytes
 from goqueue.model.errors import Corrupt
 from goqueue.model.ids import TopicPartition
 from goqueue.model.transactions import Isolation, OpenInPartition
@@ -52,9 +52,19 @@ class ReadableLog(Protocol):
     def aborted(self) -> AbortedRuns: ...
 
     def read(
-        self, offset: int, max_bytes: int, *, end_offset: int, read_bytes: ReadBytes, framed: bool = False
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        end_offset: int,
+        read_bytes: ReadBytes,
+        framed: bool = False,
+        first_bytes_max: int = ANY_SIZE,
     ) -> Chunk:
-        """Batches from the one that holds `offset` on, at least one, up to `max_bytes`."""
+        """Batches from the one that holds `offset` on, at least one, up to `max_bytes`.
+
+        None when the first of them is larger than `first_bytes_max`.
+        """
 
     def find_time(self, timestamp_ms: int, *, from_offset: int, read_bytes: ReadBytes) -> Chunk | None:
         """The first batch, from an offset on, that has a message of that time or later; or None."""
