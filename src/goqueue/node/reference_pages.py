@@ -5,14 +5,14 @@ This lives in the node because only the node knows every room: the table of sett
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from goqueue.broker.topics.settings import view_settings
 from goqueue.edge.http.errors import status_of
 from goqueue.edge.kafka.apis import APIS
 from goqueue.edge.kafka.errors import KAFKA_CODE_BY_ERROR
-from goqueue.model.errors import GoQueueError
+from goqueue.model.errors import GoQueueError, every_error
 from goqueue.model.settings import TopicSettings
 from goqueue.node.config_table import CONFIG_VARIABLE, NOT_THE_BROKERS, SETTINGS, UNSERVED, variable_of
 from goqueue.node.metrics_reference import metrics_page
@@ -169,14 +169,6 @@ def kafka_page() -> str:
         for view in view_settings(defaults, defaults=defaults)
     ]
     return "\n".join([*lines, ""])
-
-
-def every_error(above: type[GoQueueError] = GoQueueError) -> Iterator[type[GoQueueError]]:
-    """The tree below an error, each family followed by its members; not what other rooms derive from it."""
-    for error in above.__subclasses__():
-        if error.__module__ == GoQueueError.__module__:
-            yield error
-            yield from every_error(error)
 
 
 PAGES: dict[str, Callable[[], str]] = {

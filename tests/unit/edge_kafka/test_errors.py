@@ -1,21 +1,13 @@
 """Every error of the house has a name in Kafka's protocol."""
 
-from collections.abc import Iterator
-
 import pytest
 from kio.schema.errors import ErrorCode
 
 from goqueue.edge.kafka.errors import KAFKA_CODE_BY_ERROR, kafka_code, kafka_text
-from goqueue.model.errors import Busy, GoQueueError, Invalid, ShuttingDown, Unavailable
+from goqueue.model.errors import Busy, GoQueueError, Invalid, ShuttingDown, Unavailable, every_error
 
 
-def _tree(error: type[GoQueueError]) -> Iterator[type[GoQueueError]]:
-    yield error
-    for child in error.__subclasses__():
-        yield from _tree(child)
-
-
-@pytest.mark.parametrize("error", [e for e in _tree(GoQueueError) if e.__module__ == "goqueue.model.errors"])
+@pytest.mark.parametrize("error", [GoQueueError, *every_error()])
 def test_every_error_of_the_house_has_a_kafka_code(error: type[GoQueueError]) -> None:
     assert error in KAFKA_CODE_BY_ERROR
 

@@ -1,6 +1,5 @@
 """A command, its reply and its error cross to another node and are there what they were here."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -12,7 +11,7 @@ from goqueue.edge.peer.calls import CallCodec, Shape
 from goqueue.edge.peer.wire import HEAD, MESSAGE_BYTES_MAX, Malformed, checked_head
 from goqueue.model import errors
 from goqueue.model.commands import Append, ReadMessages
-from goqueue.model.errors import GoQueueError
+from goqueue.model.errors import GoQueueError, every_error
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Acks
 from goqueue.model.peers import Answered
@@ -37,13 +36,6 @@ def body(buffers: list[Buffer]) -> memoryview:
     size, _, number = checked_head(memoryview(message), 0, is_known=True)
     assert (size, number) == (len(message) - HEAD.size, 5)
     return memoryview(message)[HEAD.size :]
-
-
-def every(above: type[GoQueueError]) -> Iterator[type[GoQueueError]]:
-    for kind in above.__subclasses__():
-        if kind.__module__ == errors.__name__:
-            yield kind
-            yield from every(kind)
 
 
 def test_a_command_arrives_with_its_tail_and_its_deadline() -> None:
@@ -79,7 +71,7 @@ def test_a_reply_comes_back_with_its_tail_and_with_the_errors_in_it() -> None:
     assert CODEC.answered(Append, body(CODEC.reply(5, Append, Answered(Came(1))))) == Answered(Came(1))
 
 
-@pytest.mark.parametrize("kind", list(every(GoQueueError)), ids=lambda kind: kind.code)
+@pytest.mark.parametrize("kind", list(every_error()), ids=lambda kind: kind.code)
 def test_every_error_of_the_house_comes_out_as_its_own_class(kind: type[GoQueueError]) -> None:
     error = kind.__new__(kind, "what happened")
     error.node, error.odd = "n1", object()  # type: ignore[attr-defined]

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 import goqueue
-from goqueue.node.reference_pages import PAGES, every_error
+from goqueue.model.errors import every_error
+from goqueue.node.reference_pages import PAGES
 
 ROOT = Path(__file__).parents[3]
 

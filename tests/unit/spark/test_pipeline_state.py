@@ -245,7 +245,7 @@ def test_news_are_told_at_once_and_progress_every_ten_seconds() -> None:
             "ConnectionRefusedError: [Errno 111] Connection refused\n\n"
             "The above exception was the direct cause of the following exception:\n\n"
             "Traceback (most recent call last):\n"
-            "goqueue.model.errors.Unavailable: no node answers at 127.0.0.1:1\n SQLSTATE: 38000\n"
+            "goqueue.model.errors.families.Unavailable: no node answers at 127.0.0.1:1\n SQLSTATE: 38000\n"
             "=== Streaming Query ===\nIdentifier: [id = 1]",
             "no node answers at 127.0.0.1:1",
         ),

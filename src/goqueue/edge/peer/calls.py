@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from goqueue.edge.peer.wire import MESSAGE_BYTES_MAX, Kind, Malformed, head_of
-from goqueue.model.errors import CallFailed, GoQueueError, Invalid, NotSupported, RequestTooLarge
+from goqueue.model.errors import (
+    CallFailed,
+    GoQueueError,
+    Invalid,
+    NotSupported,
+    RequestTooLarge,
+    every_error,
+)
 from goqueue.model.peers import Answered
 from goqueue.model.places import Command
 from goqueue.model.ports import Buffer
@@ -171,16 +178,8 @@ def _decoded(kind: type, value: object) -> object:
     raise NotImplementedError(f"{kind.__name__} has no bytes")
 
 
-def _by_code(above: type[GoQueueError]) -> dict[str, type[GoQueueError]]:
-    """The tree as it stands in the model; a kind of the house made elsewhere never crosses."""
-    found: dict[str, type[GoQueueError]] = {}
-    for kind in above.__subclasses__():
-        if kind.__module__ == GoQueueError.__module__:
-            found |= {kind.code: kind} | _by_code(kind)
-    return found
-
-
-_KIND_OF: Mapping[str, type[GoQueueError]] = _by_code(GoQueueError)
+# A kind of the house that was made outside the model never crosses.
+_KIND_OF: Mapping[str, type[GoQueueError]] = {kind.code: kind for kind in every_error()}
 
 
 def _rebuilt(told: _Told) -> GoQueueError:
