@@ -1,4 +1,4 @@
-"""Who stands behind a key or a password: asked by all doors, in one place.
+"""Who stands behind a key, a password or a token: asked by all doors, in one place.
 
 A key is looked up. A password takes tens of milliseconds to check, so that is done in a thread, a few at a
 time, and remembered for a while under a digest that only this process can make. Whoever fails is answered the
@@ -11,7 +11,7 @@ import secrets
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from goqueue.broker.broker import Broker
 from goqueue.core.access.identities import Identities
@@ -23,6 +23,7 @@ from goqueue.edge.credentials import (
     key_digest,
     unknown_form,
 )
+from goqueue.edge.token_claims import TokenHolder
 from goqueue.model.access import Asking, Role
 from goqueue.model.audit import AuditEvent
 from goqueue.model.errors import NotAuthenticated
@@ -37,6 +38,7 @@ from goqueue.model.identity import (
     User,
 )
 from goqueue.model.settings import require
+from goqueue.model.tenants import TenantId
 
 _REMEMBERED_MAX = 10_000
 _FAILURES_MAX = 10_000
@@ -45,6 +47,10 @@ _CHECKS_AT_ONCE = 2
 _CHECKS_WAITING_MAX = 256
 _DELAY_S, _DELAY_MAX_S = 0.1, 5.0
 _FORGIVEN_S = 60.0
+_ADDRESS_FAILURES = 20
+"""So many failures of one address count for nothing beside those of each name: many people share some."""
+SESSION_MS_MAX = 7 * 24 * 3_600 * 1_000
+"""Who has shown a token shows one again after a week at the latest, however long it is good."""
 _NAME_NOTED_MAX = 100
 """So much of a made-up name is written down."""
 
@@ -71,6 +77,8 @@ class Known(NamedTuple):
     roles: tuple[Role, ...] = ()
     key_id: str = ""
     """Which key was shown; empty: none."""
+    until_ms: int | None = None
+    """When the token ends that was shown; None: it was something else."""
 
     def asking(self, host: str, identities: Identities) -> Asking:
         """As the one who decides knows them."""
@@ -80,14 +88,24 @@ class Known(NamedTuple):
 NOBODY = Known(ANONYMOUS)
 
 
+class TokenReader(Protocol):
+    """Reads the tokens of an issuer: `edge/tokens.py`, which needs a package that others need not have."""
+
+    def remembered(self, token: str, *, now_ms: int) -> TokenHolder | None: ...
+
+    async def holder(self, token: str, *, now_ms: int) -> TokenHolder: ...
+
+
 class Authenticator:
-    def __init__(self, broker: Broker, config: AuthConfig) -> None:
+    def __init__(self, broker: Broker, config: AuthConfig, tokens: TokenReader | None = None) -> None:
+        """`tokens`: None where none are taken."""
         self._broker = broker
+        self._tokens = tokens
         self.config = config
         self._root_digest = key_digest(config.root_key) if config.root_key else ""
         self._process_key = secrets.token_bytes(32)
         self._remembered: OrderedDict[bytes, float] = OrderedDict()
-        self._failures: OrderedDict[tuple[str, str], tuple[int, float]] = OrderedDict()
+        self._failures: OrderedDict[tuple[str, str | None], tuple[int, float]] = OrderedDict()
         self._checks = asyncio.Semaphore(_CHECKS_AT_ONCE)
         self._waiting = 0
 
@@ -104,8 +122,8 @@ class Authenticator:
         self._broker.identities.used_ms[key.key_id] = now_ms
         return Known(key.principal, key.roles, key.key_id)
 
-    async def by_password(self, name: str, password: str, host: str) -> Known:
-        """Whose name and password these are. Raises NotAuthenticated, which takes longer each time.
+    async def by_password(self, name: str, password: str) -> Known:
+        """Whose name and password these are. Raises NotAuthenticated.
 
         A key may stand for the password, with its id or its owner's name before it.
         """
@@ -115,8 +133,40 @@ class Authenticator:
                 return known
             if await self._is_good_password(name, password):
                 return Known(self._broker.identities.users[name].principal)
-        await self.delay_failure(name, host)
         raise NotAuthenticated("the name or the password is not right")
+
+    @property
+    def takes_tokens(self) -> bool:
+        return self._tokens is not None
+
+    def by_remembered_token(self, token: str) -> Known | None:
+        """Whose token this is, if that is known without looking closer."""
+        now_ms = self._broker.clock.wall_ms()
+        holder = None if self._tokens is None else self._tokens.remembered(token, now_ms=now_ms)
+        return None if holder is None else self._holder(holder, now_ms)
+
+    async def by_token(self, token: str) -> Known:
+        """Whose token this is. Raises NotAuthenticated."""
+        now_ms = self._broker.clock.wall_ms()
+        if self._tokens is None:
+            raise NotAuthenticated("no tokens are taken here")
+        known = self._holder(await self._tokens.holder(token, now_ms=now_ms), now_ms)
+        if known is None:
+            raise NotAuthenticated("the holder of the token is not let in")
+        return known
+
+    def _holder(self, holder: TokenHolder, now_ms: int) -> Known | None:
+        """None: the tenant is not here, or a user of that name is kept here, and not let in or another's."""
+        user = self._broker.identities.users.get(holder.name)
+        tenant = TenantId(holder.tenant) if holder.tenant else None
+        if tenant is not None and tenant not in self._broker.tenants.accounts:
+            return None
+        if user is not None:
+            # What is kept here of somebody counts; but whom an issuer names for a tenant is nobody else's.
+            if not user.is_good(now_ms) or tenant not in (None, user.tenant):
+                return None
+            tenant = user.tenant
+        return Known(Principal(USER, holder.name, tenant), holder.roles, until_ms=holder.until_ms)
 
     def by_name(self, name: str) -> Known | None:
         """Somebody who has proved to be that user, if they are let in."""
@@ -136,10 +186,22 @@ class Authenticator:
         identities, now_ms = self._broker.identities, self._broker.clock.wall_ms()
         if known.key_id == ROOT:
             return True
+        if known.until_ms is not None:
+            user = identities.users.get(known.principal.name)
+            is_same = user is None or (user.is_good(now_ms) and user.tenant == known.principal.tenant)
+            return is_same and now_ms < known.until_ms
         if known.key_id:
             key = identities.keys.get(known.key_id)
             return key is not None and identities.good_key(key.digest, now_ms=now_ms) is not None
         return identities.is_good_user(known.principal.name, now_ms=now_ms)
+
+    def session_ms(self, known: Known) -> int:
+        """How long somebody who has logged in just now is known by that; 0: for ever."""
+        set_ms = self.config.session_ms
+        if known.until_ms is None:
+            return set_ms
+        left_ms = min(max(1, known.until_ms - self._broker.clock.wall_ms()), SESSION_MS_MAX)
+        return min(set_ms, left_ms) if set_ms else left_ms
 
     def note_login(self, known: Known, host: str, method: str) -> None:
         """Somebody has been let in: it is written down."""
@@ -150,16 +212,24 @@ class Authenticator:
         who = f"{USER}:{name[:_NAME_NOTED_MAX]}" if name else ""
         self._broker.audit.note(AuditEvent("auth_failure", who, host, "door", reason))
 
-    async def delay_failure(self, name: str, host: str) -> None:
-        """Whoever guesses waits: twice as long each time, and is forgiven after a while without a failure."""
-        self.note_failure(name, host, "the name or the password is not right")
+    async def delay_failure(self, name: str, host: str, reason: str) -> None:
+        """Whoever guesses waits: twice as long each time, and is forgiven after a while without a failure.
+
+        So does an address from which many names are tried. Only those who fail wait: nobody is locked out.
+        """
+        self.note_failure(name, host, reason)
         now_s = asyncio.get_running_loop().time()
-        count, last_s = self._failures.pop((host, name), (0, now_s))
+        of_address = self._count_failure((host, None), now_s) - _ADDRESS_FAILURES
+        count = max(self._count_failure((host, name[:_NAME_NOTED_MAX]), now_s), of_address)
+        await asyncio.sleep(min(_DELAY_S * 2 ** min(count - 1, 10), _DELAY_MAX_S))
+
+    def _count_failure(self, whose: tuple[str, str | None], now_s: float) -> int:
+        count, last_s = self._failures.pop(whose, (0, now_s))
         count = 1 if now_s - last_s > _FORGIVEN_S else count + 1
-        self._failures[host, name] = (count, now_s)
+        self._failures[whose] = (count, now_s)
         while len(self._failures) > _FAILURES_MAX:
             self._failures.popitem(last=False)
-        await asyncio.sleep(min(_DELAY_S * 2 ** min(count - 1, 10), _DELAY_MAX_S))
+        return count
 
     async def _is_good_password(self, name: str, password: str) -> bool:
         known, now_ms = self._broker.identities.users.get(name), self._broker.clock.wall_ms()

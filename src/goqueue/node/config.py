@@ -35,6 +35,7 @@ from goqueue.node import config_table as table
 from goqueue.node.config_doors import ListenerConfig, TlsWish, read_listeners, read_tls
 from goqueue.node.config_sources import Given, read_sources
 from goqueue.node.config_table import Setting
+from goqueue.node.config_tokens import TokenWish, read_tokens
 from goqueue.node.config_values import Address
 from goqueue.node.sealing import EncryptionConfig
 from goqueue.node.tracing.config import TraceExportConfig
@@ -82,6 +83,8 @@ class NodeConfig:
     tls: TlsWish | None
     """None: no listener of Kafka or HTTP speaks TLS."""
     auth: AuthConfig
+    tokens: TokenWish | None
+    """None: no tokens are taken."""
     encryption: EncryptionConfig
     trace_export: TraceExportConfig
     cluster: ClusterConfig | None = None
@@ -172,6 +175,7 @@ def _build(reader: _Reader) -> NodeConfig:
         http=_http(reader, broker.limits),
         trace_export=_trace_export(reader),
         auth=AuthConfig(root_key=reader(table.API_ROOT_KEY), session_ms=reader(table.AUTH_SESSION_MS)),
+        tokens=read_tokens(reader, asks_who=any(listener.protocol.asks_who for listener in listeners)),
         encryption=reader.built(
             lambda: EncryptionConfig(reader(table.ENCRYPTION_KEYS), reader(table.ENCRYPTION_KEY_FILE)),
             EncryptionConfig(),

@@ -14,6 +14,8 @@ from typing import Generic, TypeVar
 
 from goqueue.edge.principal_rules import PrincipalRules
 from goqueue.edge.tls import ClientAuth
+from goqueue.edge.token_claims import SKEW_MS_MAX
+from goqueue.model.access import Role
 from goqueue.model.settings import KiB
 from goqueue.node.config_values import (
     Address,
@@ -25,6 +27,7 @@ from goqueue.node.config_values import (
     file_path,
     folder,
     host_names,
+    key_set,
     listeners,
     logging_level,
     node_id,
@@ -32,6 +35,7 @@ from goqueue.node.config_values import (
     one_of,
     origins,
     principals,
+    role_values,
     root_key,
     share,
     short_name,
@@ -40,6 +44,7 @@ from goqueue.node.config_values import (
     switch,
     tls_version,
     whole_number,
+    words,
 )
 from goqueue.node.sealing import read_keys
 from goqueue.node.tracing import config as export_config
@@ -773,6 +778,62 @@ AUTH_SESSION_MS: Setting[int] = Setting(
     read=whole_number(least=0, most=_INT32_MAX),
     help="A Kafka client that has logged in does so again within this time (KIP-368); 0: never.",
 )
+AUTH_JWT_JWKS: Setting[str] = Setting(
+    name="AUTH_JWT_JWKS",
+    default="",
+    read=key_set,
+    help="Where the keys are by which an issuer signs tokens (JWT): an address with `https://`, or "
+    "a file. Empty: no tokens are taken. Kafka clients show them by OAUTHBEARER, others as they show keys.",
+)
+AUTH_JWT_CA_FILE: Setting[Path | None] = Setting(
+    name="AUTH_JWT_CA_FILE",
+    default="",
+    read=file_path,
+    help="Who vouches for that address: certificates in PEM form. Empty: whom the system trusts.",
+)
+AUTH_JWT_ISSUER: Setting[str] = Setting(
+    name="AUTH_JWT_ISSUER",
+    default="",
+    read=str.strip,
+    help="The issuer, as tokens name it (`iss`).",
+)
+AUTH_JWT_AUDIENCE: Setting[tuple[str, ...]] = Setting(
+    name="AUTH_JWT_AUDIENCE",
+    default="",
+    read=words,
+    help="For whom tokens must be made (`aud`): one of these, separated by commas.",
+)
+AUTH_JWT_SKEW_MS: Setting[int] = Setting(
+    name="AUTH_JWT_SKEW_MS",
+    default="30000",
+    read=whole_number(least=0, most=SKEW_MS_MAX),
+    help="By so much the clock of the issuer may differ.",
+)
+AUTH_JWT_NAME_CLAIM: Setting[str] = Setting(
+    name="AUTH_JWT_NAME_CLAIM",
+    default="sub",
+    read=str.strip,
+    help="The claim that says what the holder of a token is called here; `a.b` is b inside a.",
+)
+AUTH_JWT_TENANT_CLAIM: Setting[str] = Setting(
+    name="AUTH_JWT_TENANT_CLAIM",
+    default="",
+    read=str.strip,
+    help="The claim that names the tenant of the holder; tokens without it are refused then. Empty: none.",
+)
+AUTH_JWT_ROLES_CLAIM: Setting[str] = Setting(
+    name="AUTH_JWT_ROLES_CLAIM",
+    default="",
+    read=str.strip,
+    help="The claim, of roles or groups, that gives the holder roles. Empty: none does.",
+)
+AUTH_JWT_ROLES: Setting[dict[str, Role]] = Setting(
+    name="AUTH_JWT_ROLES",
+    default="",
+    read=role_values,
+    help="Which role each value of that claim stands for: `kafka-ops=operator,devs=developer`. Others stand "
+    "for none. Empty: the values are our roles' names.",
+)
 
 
 class TlsTable:
@@ -864,6 +925,15 @@ SETTINGS: tuple[Setting[object], ...] = (
     AUTH_ALLOW_HEALTH,
     AUTH_QUERY_KEYS,
     AUTH_SESSION_MS,
+    AUTH_JWT_JWKS,
+    AUTH_JWT_CA_FILE,
+    AUTH_JWT_ISSUER,
+    AUTH_JWT_AUDIENCE,
+    AUTH_JWT_SKEW_MS,
+    AUTH_JWT_NAME_CLAIM,
+    AUTH_JWT_TENANT_CLAIM,
+    AUTH_JWT_ROLES_CLAIM,
+    AUTH_JWT_ROLES,
     *TLS.all,
     TLS_HANDSHAKE_MS,
     TLS_PRINCIPAL_RULES,

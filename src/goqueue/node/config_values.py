@@ -11,9 +11,11 @@ import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from goqueue.edge.listening import SecurityProtocol
 from goqueue.edge.tls import ClientAuth
+from goqueue.model.access import Role
 from goqueue.model.settings import KiB, MiB
 
 GiB = 1024 * MiB
@@ -220,6 +222,38 @@ def principals(text: str) -> tuple[str, ...]:
         if not word.startswith("User:") or word in ("User:", "User:*"):
             raise ValueError(f"{word!r} does not name anybody; write for example User:root")
     return words
+
+
+def key_set(text: str) -> str:
+    """Where the keys of an issuer are: an https address or a file; nothing is none."""
+    place = text.strip()
+    if "://" not in place:
+        return place
+    address = urlsplit(place)
+    if address.scheme != "https" or not address.hostname or "@" in address.netloc:
+        raise ValueError(
+            "keys are had from an address that begins with https:// and names no user, or a file"
+        )
+    return place
+
+
+def words(text: str) -> tuple[str, ...]:
+    """A comma list of words."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def role_values(text: str) -> dict[str, Role]:
+    """A comma list of `value=role`."""
+    found = {}
+    for word in words(text):
+        value, separator, role = word.rpartition("=")
+        if not separator or not value or role not in tuple(Role):
+            raise ValueError(
+                f"{word!r} does not say which role a value stands for; write for example ops=operator; there "
+                f"are {', '.join(Role)}"
+            )
+        found[value] = Role(role)
+    return found
 
 
 def origins(text: str) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ import errno
 from typing import NamedTuple, Protocol
 
 from goqueue.broker.broker import Broker
-from goqueue.edge.authentication import Authenticator
+from goqueue.edge.authentication import Authenticator, TokenReader
 from goqueue.edge.http.door import HttpDoor
 from goqueue.edge.kafka.door import KafkaDoor
 from goqueue.edge.listening import Listener
@@ -47,7 +47,7 @@ async def open_doors(broker: Broker, config: NodeConfig, tls: ServerTls | None) 
     A door that listens at several addresses is told of several times.
     """
     asks = config.asks_who or broker.config.access.is_asked
-    known = Authenticator(broker, config.auth) if asks else None
+    known = Authenticator(broker, config.auth, _tokens(broker, config)) if asks else None
     wanted: list[tuple[str, ListeningDoor, tuple[ListenerConfig, ...], Setting[object]]] = [
         ("kafka", KafkaDoor(broker, config.kafka, known), config.kafka_listeners, table.KAFKA_LISTENERS),
         ("http", HttpDoor(broker, config.http, known), config.http_listeners, table.HTTP_LISTENERS),
@@ -69,6 +69,15 @@ async def open_doors(broker: Broker, config: NodeConfig, tls: ServerTls | None) 
 async def close_doors(doors: list[OpenDoor]) -> None:
     """Close all doors at the same time: each may wait for replies that are under way."""
     await asyncio.gather(*(door.stop() for door in {opened.door: None for opened in doors}))
+
+
+def _tokens(broker: Broker, config: NodeConfig) -> TokenReader | None:
+    if config.tokens is None:
+        return None
+    # It needs a package that others need not have.
+    from goqueue.node.issuer import open_tokens
+
+    return open_tokens(broker, config.tokens)
 
 
 def _listener(config: ListenerConfig, tls: ServerTls | None) -> Listener:

@@ -11,7 +11,7 @@ import uvloop
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.opening import close_broker, open_broker
-from goqueue.edge.authentication import AuthConfig, Authenticator
+from goqueue.edge.authentication import AuthConfig, Authenticator, TokenReader
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.door import HttpDoor
 from goqueue.edge.listening import PLAIN_LISTENER, Listener
@@ -36,7 +36,9 @@ class RunningDoor:
         *,
         listener: Listener = PLAIN_LISTENER,
         auth: AuthConfig | None = None,
+        tokens: Callable[[Broker], TokenReader] | None = None,
     ) -> None:
+        self._tokens = tokens
         self.folder = folder
         self._config = config or HttpConfig()
         self._broker_config = broker_config or BrokerConfig()
@@ -86,7 +88,8 @@ class RunningDoor:
             threads=self._workers,
             workshop=WorkshopAtHand(),
         )
-        known = None if self._auth is None else Authenticator(self.broker, self._auth)
+        tokens = None if self._tokens is None else self._tokens(self.broker)
+        known = None if self._auth is None else Authenticator(self.broker, self._auth, tokens)
         self.door = HttpDoor(self.broker, self._config, known)
         self.port = await self.door.start("127.0.0.1", 0, self._listener)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,7 +11,7 @@ import uvloop
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.opening import close_broker, open_broker
-from goqueue.edge.authentication import AuthConfig, Authenticator
+from goqueue.edge.authentication import AuthConfig, Authenticator, TokenReader
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.edge.kafka.door import KafkaDoor
 from goqueue.edge.listening import PLAIN_LISTENER, Listener
@@ -39,7 +39,9 @@ class DoorThread:
         host: str = HOST,
         listener: Listener = PLAIN_LISTENER,
         auth: AuthConfig | None = None,
+        tokens: Callable[[Broker], TokenReader] | None = None,
     ) -> None:
+        self._tokens = tokens
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="kafka-door")
         self._thread.start()
@@ -78,7 +80,8 @@ class DoorThread:
             threads=WorkerThreads(),
             workshop=WorkshopAtHand(),
         )
-        known = None if auth is None else Authenticator(self.broker, auth)
+        tokens = None if self._tokens is None else self._tokens(self.broker)
+        known = None if auth is None else Authenticator(self.broker, auth, tokens)
         self.door = KafkaDoor(self.broker, kafka_config, known)
 
     async def _close(self) -> None:

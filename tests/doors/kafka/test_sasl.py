@@ -351,8 +351,11 @@ def test_whoever_guesses_waits_longer_each_time_and_others_do_not(opened: OpenAs
         real, asyncio.sleep = asyncio.sleep, note  # type: ignore[assignment]
         try:
             for _ in range(8):
-                await authenticator.delay_failure("alice", "10.0.0.1")
-            await authenticator.delay_failure("alice", "10.0.0.2")
+                await authenticator.delay_failure("alice", "10.0.0.1", "wrong")
+            await authenticator.delay_failure("alice", "10.0.0.2", "wrong")
+            for number in range(40):
+                await authenticator.delay_failure(f"name {number}", "10.0.0.3", "wrong")
+            await authenticator.delay_failure("bob", "10.0.0.2", "wrong")
         finally:
             asyncio.sleep = real
 
@@ -361,3 +364,31 @@ def test_whoever_guesses_waits_longer_each_time_and_others_do_not(opened: OpenAs
     assert slept[:4] == [0.1, 0.2, 0.4, 0.8]
     assert slept[7] == 5.0
     assert slept[8] == 0.1
+    many_names = slept[9:49]
+    assert set(many_names[:20]) == {0.1} and many_names[-1] == 5.0
+    assert slept[49] == 0.1
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "message"),
+    [
+        ("PLAIN", b"no message"),
+        ("PLAIN", b"bob" + plain()),
+        ("SCRAM-SHA-256", b"no message"),
+        ("SCRAM-SHA-512", b"p=tls-unique,,n=alice,r=abc"),
+        ("SCRAM-SHA-256", b"n,a=bob,n=alice,r=abc"),
+    ],
+)
+def test_a_message_that_is_none_is_answered_later_each_time_as_well(
+    opened: OpenAsking, monkeypatch: pytest.MonkeyPatch, mechanism: str, message: bytes
+) -> None:
+    door = opened(IN_THE_CLEAR)
+    failed: list[str] = []
+
+    async def note(authenticator: Authenticator, name: str, host: str, reason: str) -> None:
+        failed.append(host)
+
+    monkeypatch.setattr(Authenticator, "delay_failure", note)
+    with RawClient(door.port) as raw:
+        assert log_in(raw, message, mechanism).error_code is ErrorCode.sasl_authentication_failed
+    assert failed == ["127.0.0.1"]

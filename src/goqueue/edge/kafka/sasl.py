@@ -10,13 +10,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from goqueue.edge.authentication import Authenticator, Known
+from goqueue.edge.kafka.oauth_bearer import read_bearer
 from goqueue.edge.kafka.scram import ScramExchange
 from goqueue.model.errors import NotAuthenticated
 from goqueue.model.identity import ScramMechanism
 from goqueue.model.settings import KiB
 
 PLAIN = "PLAIN"
+OAUTH_BEARER = "OAUTHBEARER"
 MECHANISMS = (PLAIN, *(mechanism.value for mechanism in ScramMechanism))
+"""Those of users that are kept here; tokens are taken where an issuer is named."""
 STRANGER_REQUESTS_MAX = 16
 STRANGER_BYTES_MAX = 64 * KiB
 STRANGER_S = 10.0
@@ -43,7 +46,14 @@ class Sasl:
         self._until_s: float | None = None
         self._requests = 0
         self._mechanism = ""
+        self._name = ""
+        """As whom it tries to log in, as far as it has said."""
         self._scram: ScramExchange | None = None
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """By which somebody may log in here."""
+        return (*MECHANISMS, OAUTH_BEARER) if self._authenticator.takes_tokens else MECHANISMS
 
     def refusal(self, api_key: int) -> str | None:
         """Why a request is not even looked at now; None: it is."""
@@ -61,7 +71,7 @@ class Sasl:
     def choose(self, mechanism: str) -> bool:
         """Begin to log in; whether that mechanism is served."""
         self._scram = None
-        self._mechanism = mechanism if mechanism in MECHANISMS else ""
+        self._mechanism = mechanism if mechanism in self.mechanisms else ""
         return bool(self._mechanism)
 
     async def step(self, token: bytes) -> LoggedIn:
@@ -71,12 +81,17 @@ class Sasl:
                 raise NotAuthenticated("it is not said by which mechanism: SaslHandshake comes first")
             if self._mechanism == PLAIN:
                 return self._know(await self._plain(token), b"")
+            if self._mechanism == OAUTH_BEARER:
+                return self._know(await self._bearer(token), b"")
             if self._scram is None:
                 self._scram = ScramExchange(ScramMechanism(self._mechanism), self._authenticator.scram_form)
-                return LoggedIn(self._scram.first(token))
-            return await self._proved(self._scram, token)
-        except NotAuthenticated:
+                answer = self._scram.first(token)
+                self._name = self._scram.name
+                return LoggedIn(answer)
+            return self._proved(self._scram, token)
+        except NotAuthenticated as refusal:
             self.has_failed = True
+            await self._authenticator.delay_failure(self._name, self._host, str(refusal))
             raise
 
     async def _plain(self, token: bytes) -> Known:
@@ -86,17 +101,21 @@ class Sasl:
             raise NotAuthenticated("this is no message of PLAIN") from None
         if asked_for not in ("", name):
             raise NotAuthenticated("nobody logs in for another here")
-        return await self._authenticator.by_password(name, password, self._host)
+        self._name = name
+        return await self._authenticator.by_password(name, password)
 
-    async def _proved(self, scram: ScramExchange, token: bytes) -> LoggedIn:
-        try:
-            answer = scram.final(token)
-            known = self._authenticator.by_name(scram.name)
-            if known is None:
-                raise NotAuthenticated("the name or the password is not right")
-        except NotAuthenticated:
-            await self._authenticator.delay_failure(scram.name, self._host)
-            raise
+    async def _bearer(self, message: bytes) -> Known:
+        bearer = read_bearer(message)
+        known = await self._authenticator.by_token(bearer.token)
+        if bearer.asked_for not in ("", known.principal.name):
+            raise NotAuthenticated("nobody logs in for another here")
+        return known
+
+    def _proved(self, scram: ScramExchange, token: bytes) -> LoggedIn:
+        answer = scram.final(token)
+        known = self._authenticator.by_name(scram.name)
+        if known is None:
+            raise NotAuthenticated("the name or the password is not right")
         return self._know(known, answer)
 
     def _know(self, known: Known, answer: bytes) -> LoggedIn:
@@ -105,7 +124,7 @@ class Sasl:
         self.known = known
         self._authenticator.note_login(known, self._host, self._mechanism)
         self._mechanism, self._scram, self._requests = "", None, 0
-        session_ms = self._authenticator.config.session_ms
+        session_ms = self._authenticator.session_ms(known)
         self._until_s = asyncio.get_running_loop().time() + session_ms / 1_000 if session_ms else None
         self.on_known(known)
         return LoggedIn(answer, session_ms)

@@ -1,8 +1,8 @@
 """Stands before the app and asks who is there, where a listener does.
 
-A key or a password comes in the headers `Authorization` (Bearer or Basic) or `X-API-Key`, and in the address
-only where a setting allows it, since addresses are logged. A certificate that was checked is as good. Probes
-may stay open.
+A key, a token or a password comes in the headers `Authorization` (Bearer or Basic) or `X-API-Key`, and in
+the address only where a setting allows it, since addresses are logged. A certificate that was checked is as
+good. Probes may stay open.
 """
 
 import binascii
@@ -21,6 +21,7 @@ from goqueue.edge.http.parts.replies import send_reply
 from goqueue.edge.listening import Listener
 from goqueue.model.errors import NotAuthenticated
 from goqueue.model.identity import ANONYMOUS, Principal
+from goqueue.model.settings import KiB
 
 LISTENER = "goqueue.listener"
 PRINCIPAL = "goqueue.principal"
@@ -33,7 +34,8 @@ _CHALLENGES = (
     (b"www-authenticate", b'Bearer realm="goqueue"'),
     (b"www-authenticate", b'Basic realm="goqueue", charset="UTF-8"'),
 )
-_SECRET_BYTES_MAX = 8_192
+_SECRET_BYTES_MAX = 32 * KiB
+_DOTS_OF_A_TOKEN = 2
 
 
 class Keeper:
@@ -60,14 +62,13 @@ class Keeper:
         if (login := _basic(headers)) is not None:
             return self._pass_by_password(login, scope, receive, send)
         secret = self._key(scope, headers)
-        known = None if secret is None else self._authenticator.by_key(secret)
+        if secret is None:
+            return _refuse(send, "show a key or a password that is good")
+        known = self._authenticator.by_key(secret)
+        if known is None and self._authenticator.takes_tokens:
+            known = self._authenticator.by_remembered_token(secret)
         if known is None:
-            if secret is not None:
-                host = str((scope["client"] or ("",))[0])
-                self._authenticator.note_failure("", host, "the key is not good")
-            return _refuse(
-                send, "show a key or a password that is good" if secret is None else "this key is not good"
-            )
+            return self._pass_by_secret(secret, scope, receive, send)
         return self._pass(known, scope, receive, send)
 
     def _pass(self, known: Known, scope: HTTPScope, receive: Receive, send: Send) -> Awaitable[None]:
@@ -78,11 +79,27 @@ class Keeper:
         self, login: tuple[str, str], scope: HTTPScope, receive: Receive, send: Send
     ) -> None:
         try:
-            known = await self._authenticator.by_password(*login, str((scope["client"] or ("",))[0]))
+            known = await self._authenticator.by_password(*login)
         except NotAuthenticated as refusal:
-            await _refuse(send, str(refusal))
+            await self._refuse_later(login[0], refusal, scope, send)
             return
         await self._pass(known, scope, receive, send)
+
+    async def _pass_by_secret(self, secret: str, scope: HTTPScope, receive: Receive, send: Send) -> None:
+        """With a token that has not been seen before, or not at all."""
+        try:
+            if not self._authenticator.takes_tokens or secret.count(".") != _DOTS_OF_A_TOKEN:
+                raise NotAuthenticated("this key is not good")
+            known = await self._authenticator.by_token(secret)
+        except NotAuthenticated as refusal:
+            await self._refuse_later("", refusal, scope, send)
+            return
+        await self._pass(known, scope, receive, send)
+
+    async def _refuse_later(self, name: str, refusal: NotAuthenticated, scope: HTTPScope, send: Send) -> None:
+        """Whoever guesses waits."""
+        await self._authenticator.delay_failure(name, str((scope["client"] or ("",))[0]), str(refusal))
+        await _refuse(send, str(refusal))
 
     def _key(self, scope: HTTPScope, headers: Mapping[bytes, bytes]) -> str | None:
         kind, _, bearer = headers.get(b"authorization", b"").partition(b" ")

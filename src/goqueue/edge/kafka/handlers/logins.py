@@ -13,7 +13,6 @@ from goqueue.edge.credentials import scram_form
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code
 from goqueue.edge.kafka.once import done_to_each, each
-from goqueue.edge.kafka.sasl import MECHANISMS
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.errors import GoQueueError, InvalidIdentity, NotAuthenticated, UserNotFound
 from goqueue.model.identity import ScramForm, ScramMechanism, User
@@ -45,7 +44,7 @@ async def sasl_handshake(context: Context, request: "SaslHandshakeRequest") -> H
         return HandshakeReply(error_code=ErrorCode.illegal_sasl_state, mechanisms=())
     is_served = context.sasl.choose(request.mechanism)
     error_code = ErrorCode.none if is_served else ErrorCode.unsupported_sasl_mechanism
-    return HandshakeReply(error_code=error_code, mechanisms=MECHANISMS)
+    return HandshakeReply(error_code=error_code, mechanisms=context.sasl.mechanisms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
