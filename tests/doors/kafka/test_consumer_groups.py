@@ -11,12 +11,12 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from goqueue.broker.groups.assigned import join_assigned
-from goqueue.broker.topics.verbs import add_partitions, create_topic
+from goqueue.broker.topics.verbs import add_partitions, create_topic, delete_topic
 from goqueue.edge.kafka.apis import ApiKey
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.model.group_commands import JoinAssigned
 from goqueue.model.settings import BrokerConfig, GroupConfig
-from goqueue.model.topics import AddPartitions, CreateTopic, TopicView
+from goqueue.model.topics import AddPartitions, CreateTopic, DeleteTopic, TopicView
 from tests.doors.kafka import group_requests as ask
 from tests.doors.kafka.conftest import NewTopic
 from tests.doors.kafka.door_thread import DoorThread
@@ -252,6 +252,20 @@ def test_subscriptions_change_and_follow_topics(
     assert partitions(heartbeat(raw, group, "a", 2)) == [0, 1, 2]
     door.run(create_topic(door.broker, CreateTopic(name=later, partitions=1)))
     assert partitions(heartbeat(raw, group, "a", 3)) == [0, 0, 1, 2]
+
+
+def test_a_topic_that_was_made_anew_is_told_of_at_the_next_heartbeat(
+    door: DoorThread, raw: RawClient, new_topic: NewTopic, group: str
+) -> None:
+    topic = new_topic(partitions=2)
+    joined = join(raw, group, "a", topic.name)
+    door.run(delete_topic(door.broker, DeleteTopic(name=topic.name)))
+    other = door.run(create_topic(door.broker, CreateTopic(name=topic.name, partitions=2)))
+
+    told = heartbeat(raw, group, "a", joined.member_epoch)
+
+    assert [assigned.topic_id for assigned in told.assignment.topic_partitions] == [other.topic_id]
+    assert partitions(heartbeat(raw, group, "a", told.member_epoch)) is None
 
 
 def test_topics_are_found_by_pattern(door: DoorThread, raw: RawClient, group: str) -> None:

@@ -1,7 +1,7 @@
 """Share groups (KIP-932), request by request: sessions, acquired records, acknowledgements, refusals."""
 
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from itertools import count
 from types import SimpleNamespace
@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
+from goqueue.broker.topics.verbs import create_topic, delete_topic
 from goqueue.broker.write.publish import publish
 from goqueue.edge.kafka.apis import ApiKey
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.model.commands import Publish
 from goqueue.model.messages import Message
 from goqueue.model.settings import BrokerConfig, GroupConfig, MiB
-from goqueue.model.topics import TopicView
+from goqueue.model.topics import CreateTopic, DeleteTopic, TopicView
 from tests.doors.kafka.conftest import NewTopic
 from tests.doors.kafka.door_thread import DoorThread
 from tests.doors.kafka.raw_client import RawClient
@@ -387,3 +388,86 @@ def test_another_subscription_brings_other_partitions(
 
     [assigned] = changed.assignment.topic_partitions
     assert (assigned.topic_id, sorted(assigned.partitions)) == (other.topic_id, [0, 1])
+
+
+@pytest.fixture
+def made_anew(door: DoorThread, work: TopicView) -> Callable[[], TopicView]:
+    """Deletes the topic and makes another of the same name, with one message."""
+
+    def make() -> TopicView:
+        door.run(delete_topic(door.broker, DeleteTopic(name=work.name)))
+        topic = door.run(create_topic(door.broker, CreateTopic(name=work.name, partitions=1)))
+        door.run(publish(door.broker, Publish(topic=work.name, messages=[Message(b"new")])))
+        return topic
+
+    return make
+
+
+def test_a_topic_that_was_made_anew_is_told_of_at_the_next_heartbeat(
+    raw: RawClient, work: TopicView, group: str, made_anew: Callable[[], TopicView]
+) -> None:
+    joined = join(raw, group, "a", work)
+    other = made_anew()
+
+    told = heartbeat(raw, group, "a", joined.member_epoch)
+
+    assert [topic.topic_id for topic in told.assignment.topic_partitions] == [other.topic_id]
+    assert heartbeat(raw, group, "a", told.member_epoch).assignment is None
+
+
+def test_a_topic_that_was_made_anew_is_another_one_to_a_session(
+    raw: RawClient, work: TopicView, group: str, made_anew: Callable[[], TopicView]
+) -> None:
+    join(raw, group, "a", work)
+    assert acquired(fetch(raw, group, "a", OPEN, work)) == [(0, 3, 1)]
+    other = made_anew()
+
+    stale = fetch(raw, group, "a", 1, work, {(0, 3): (ACCEPT,)})
+    fresh = fetch(raw, group, "a", 2, other)
+
+    [topic] = stale.responses
+    [partition] = topic.partitions
+    assert (topic.topic_id, partition.error_code) == (work.topic_id, ErrorCode.unknown_topic_id)
+    assert partition.acknowledge_error_code == ErrorCode.unknown_topic_id
+    assert [topic.topic_id for topic in fresh.responses] == [other.topic_id]
+    assert acquired(fresh) == [(0, 0, 1)]
+
+
+def test_acknowledgements_for_a_topic_that_is_gone_are_answered(
+    raw: RawClient, work: TopicView, group: str, made_anew: Callable[[], TopicView]
+) -> None:
+    join(raw, group, "a", work)
+    fetch(raw, group, "a", OPEN, work)
+    made_anew()
+
+    reply = acknowledge(raw, group, "a", 1, work, {(0, 3): (ACCEPT,)})
+
+    [topic] = reply.responses
+    [partition] = topic.partitions
+    assert (topic.topic_id, partition.error_code) == (work.topic_id, ErrorCode.unknown_topic_id)
+
+
+def test_a_partition_that_is_not_there_is_told_apart_from_a_topic_that_is_not(
+    raw: RawClient, work: TopicView, group: str
+) -> None:
+    join(raw, group, "a", work)
+    request = _topics(work, {})
+    request[0].partitions[0].partition_index = 7  # type: ignore[attr-defined]
+
+    reply = raw.ask(
+        ApiKey.SHARE_FETCH,
+        1,
+        group_id=group,
+        member_id="a",
+        share_session_epoch=OPEN,
+        max_wait=timedelta(0),
+        min_bytes=1,
+        max_bytes=1 << 20,
+        max_records=1,
+        batch_size=1,
+        topics=request,
+        forgotten_topics_data=(),
+    )
+
+    [partition] = reply.responses[0].partitions
+    assert (partition.partition_index, partition.error_code) == (7, ErrorCode.unknown_topic_or_partition)

@@ -1,14 +1,17 @@
 """Share sessions: what all of them may name together."""
 
+from uuid import UUID
+
 import pytest
 
-from goqueue.edge.kafka.share_sessions import CLOSE, OPEN, ShareSessions
+from goqueue.edge.kafka.share_sessions import CLOSE, OPEN, ShareSessions, Source
 from goqueue.model.errors import ShareSessionNotFound
-from goqueue.model.ids import TopicName, TopicPartition
+
+ORDERS = UUID(int=7)
 
 
-def _partitions(count: int) -> list[TopicPartition]:
-    return [TopicPartition(TopicName("orders"), number) for number in range(count)]
+def _partitions(count: int) -> list[Source]:
+    return [(ORDERS, number) for number in range(count)]
 
 
 def test_the_oldest_session_is_given_up_when_all_name_too_many_partitions() -> None:

@@ -31,6 +31,7 @@ def view_reconciliation(broker: Broker, group: AssignedGroup, holder: Holder) ->
     """What to tell a member of where it stands. Whoever calls this tells it."""
     told, holder.told = holder.told, (holder.epoch, holder.owned)
     has_changed = told is None or (told[1] is not holder.owned and told[1] != holder.owned)
+    has_changed |= _has_new_topics(broker, holder, has_changed)
     is_news = has_changed or told is None or told[0] != holder.epoch
     if holder.revoking:
         state = ReconciliationState.PENDING_REVOKE
@@ -53,6 +54,18 @@ def view_reconciliation(broker: Broker, group: AssignedGroup, holder: Holder) ->
         revocation_deadline_ms=deadline_ms,
         is_rebalancing=group.is_rebalancing,
     )
+
+
+def _has_new_topics(broker: Broker, holder: Holder, has_changed: bool) -> bool:
+    """Whether one of its topics was deleted and made anew since the member heard of it."""
+    told = holder.told_topics
+    if told is not None and told[0] is broker.topic_counts and not has_changed:
+        return False
+    topics = broker.metadata.topics
+    names = {topic for topic, _ in holder.owned}
+    ids = frozenset(topics[name].topic_id for name in names if name in topics)
+    holder.told_topics = broker.topic_counts, ids
+    return told is not None and told[1] != ids
 
 
 def view_assigned(broker: Broker, group: AssignedGroup) -> GroupView:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import chain, starmap
 from operator import itemgetter
 from typing import NamedTuple
+from uuid import UUID
 
 from goqueue.core.groups.events import HolderKept, PartitionsOf
 from goqueue.core.groups.patterns import topic_pattern
@@ -40,6 +41,8 @@ class Holder:
     """When partitions it does not let go of are taken away."""
     told: tuple[int, Partitions] | None = field(default=None)
     """Epoch and partitions as it heard them last."""
+    told_topics: tuple[object, frozenset[UUID]] | None = field(default=None)
+    """Of which state of all topics it heard, and the ids that those of its partitions had then."""
 
     @property
     def member_id(self) -> str:

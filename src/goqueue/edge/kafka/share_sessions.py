@@ -2,14 +2,17 @@
 
 A session is known by group and member and counts its requests: one that comes out of turn is refused,
 and the client opens another. The oldest is given up when there are too many; its client does the same.
+Partitions are known by the ids of their topics: one that was deleted and made anew is another one.
 """
 
 from collections.abc import Iterable
+from uuid import UUID
 
 from goqueue.model.errors import ShareSessionNotFound, ShareSessionStale
-from goqueue.model.ids import TopicPartition
 
 OPEN, CLOSE = 0, -1
+Source = tuple[UUID, int]
+"""A topic's id, and the number of a partition."""
 _SESSIONS_MAX = 10_000
 _SOURCES_MAX = 1_000_000
 """Partitions that all sessions together name."""
@@ -21,7 +24,7 @@ class ShareSession:
 
     def __init__(self) -> None:
         self.next_epoch = 1
-        self.sources: dict[TopicPartition, None] = {}
+        self.sources: dict[Source, None] = {}
 
 
 class ShareSessions:
@@ -53,9 +56,7 @@ class ShareSessions:
         found.next_epoch = 1 if epoch == _EPOCH_MAX else epoch + 1
         return found
 
-    def change(
-        self, session: ShareSession, added: Iterable[TopicPartition], forgotten: Iterable[TopicPartition]
-    ) -> None:
+    def change(self, session: ShareSession, added: Iterable[Source], forgotten: Iterable[Source]) -> None:
         """A request names more partitions, or some that are not wanted any more."""
         before = len(session.sources)
         session.sources.update(dict.fromkeys(added))

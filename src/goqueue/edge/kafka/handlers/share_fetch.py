@@ -27,7 +27,7 @@ from goqueue.core.delivery.runs import LAST_OFFSET_MAX, Run
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
 from goqueue.edge.kafka.schemas import Reply
-from goqueue.edge.kafka.share_sessions import CLOSE, OPEN
+from goqueue.edge.kafka.share_sessions import CLOSE, OPEN, Source
 from goqueue.model.delivery import (
     Acquire,
     AcquiredPart,
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     Batches = Sequence[RidingBatch | AloneBatch]
 
 _MILLISECOND = timedelta(milliseconds=1)
+_GONE = "the partition is not there any more"
 _ACTION_OF = {
     0: Action.ACK,  # a gap: there is no message at the offset, and nothing to wait for
     1: Action.ACK,
@@ -117,29 +118,29 @@ async def share_fetch(context: Context, request: "ShareFetchRequest") -> FetchRe
     try:
         await at_home(context.broker, know_member, KnowMember(who))
         session = context.share_sessions.enter(group, member_id, request.share_session_epoch)
-        named = _named(context, request.topics)
+        named = _named(request.topics)
         forgotten = [
-            TopicPartition(topic, partition)
+            (entry.topic_id, partition)
             for entry in request.forgotten_topics_data
             if entry.topic_id is not None
-            and (topic := context.broker.metadata.names.get(entry.topic_id)) is not None
             for partition in entry.partitions
         ]
         if request.share_session_epoch != CLOSE:
             context.share_sessions.change(session, named, forgotten)
         outcomes = await _acknowledge(context, who, named)
         parts: list[AcquiredPart] = []
-        led, others = _led_here(context, session.sources)
+        known, gone = _found(context, session.sources)
+        led, others = _led_here(context, known)
         if request.share_session_epoch == CLOSE:
-            await at_home(context.broker, release_all, ReleaseAll(who, session.sources))
+            await at_home(context.broker, release_all, ReleaseAll(who, tuple(known)))
         elif request.max_bytes > 0 and request.max_records > 0 and led:
             wanted = Poll(
                 group=group,
                 member_id=member_id,
                 limit=request.max_records,
                 max_bytes=request.max_bytes,
-                # What became of acknowledgements, and who leads instead, is worth telling at once.
-                wait_ms=0 if outcomes or others else _wait_ms(context, request.max_wait),
+                # What became of acknowledgements, who leads instead, what is gone: worth telling at once.
+                wait_ms=0 if outcomes or others or gone else _wait_ms(context, request.max_wait),
                 sources=led,
             )
             try:
@@ -147,16 +148,27 @@ async def share_fetch(context: Context, request: "ShareFetchRequest") -> FetchRe
             except RateExceeded as error:
                 throttle_ms = error.retry_after_ms
                 context.throttle.ask(throttle_ms)
-        fetched = [await _fetched(context, part, outcomes.pop(part.source, None)) for part in parts]
+        fetched = [
+            (source, await _fetched(context, part, outcomes.pop(source, None)))
+            for part in parts
+            if (source := known[part.source])
+        ]
     except GoQueueError as error:
         return FetchReply(
             acquisition_lock_timeout=lock, error_code=kafka_code(error), error_message=kafka_text(error)
         )
-    fetched += [(source, _led_elsewhere(context, source, outcomes.pop(source, None))) for source in others]
+    for place in others:
+        source = known[place]
+        fetched.append((source, _led_elsewhere(context, place, outcomes.pop(source, None))))
+    # It is told once: the client learns from a heartbeat what there is instead.
+    context.share_sessions.change(session, (), gone)
+    fetched += [
+        (source, _not_there(source, code, outcomes.pop(source, None))) for source, code in gone.items()
+    ]
     fetched += [(source, _settled(context, source, outcome)) for source, outcome in outcomes.items()]
     return FetchReply(
         acquisition_lock_timeout=lock,
-        responses=_by_topic(context, fetched),
+        responses=_by_topic(fetched),
         throttle_time=throttle_ms * _MILLISECOND,
     )
 
@@ -194,25 +206,25 @@ async def share_acknowledge(context: Context, request: "ShareAcknowledgeRequest"
             raise ShareSessionStale("a share session is opened by a fetch")
         await at_home(context.broker, know_member, KnowMember(who))
         session = context.share_sessions.enter(group, member_id, request.share_session_epoch)
-        outcomes = await _acknowledge(context, who, _named(context, request.topics))
+        outcomes = await _acknowledge(context, who, _named(request.topics))
         if request.share_session_epoch == CLOSE:
-            await at_home(context.broker, release_all, ReleaseAll(who, session.sources))
+            known, _ = _found(context, session.sources)
+            await at_home(context.broker, release_all, ReleaseAll(who, tuple(known)))
     except GoQueueError as error:
         return AcknowledgeReply(
             acquisition_lock_timeout=lock, error_code=kafka_code(error), error_message=kafka_text(error)
         )
     topics: dict[UUID, list[AcknowledgedPartition]] = {}
     for source, outcome in outcomes.items():
-        topic = context.broker.metadata.topics.get(source.topic)
-        if topic is not None:
-            topics.setdefault(topic.topic_id, []).append(
-                AcknowledgedPartition(
-                    partition_index=source.partition,
-                    current_leader=_leader(context, source),
-                    error_code=outcome.code,
-                    error_message=outcome.text,
-                )
+        topic_id, partition = source
+        topics.setdefault(topic_id, []).append(
+            AcknowledgedPartition(
+                partition_index=partition,
+                current_leader=_leader_of(context, source),
+                error_code=outcome.code,
+                error_message=outcome.text,
             )
+        )
     return AcknowledgeReply(
         acquisition_lock_timeout=lock,
         responses=tuple(
@@ -222,30 +234,56 @@ async def share_acknowledge(context: Context, request: "ShareAcknowledgeRequest"
     )
 
 
-def _named(
-    context: Context, topics: Iterable["FetchTopic | AcknowledgeTopic"]
-) -> "dict[TopicPartition, Batches]":
-    """The partitions of a request with their acknowledgements. Those that are gone are left out."""
-    names, known = context.broker.metadata.names, context.broker.topic_counts
+def _named(topics: Iterable["FetchTopic | AcknowledgeTopic"]) -> "dict[Source, Batches]":
+    """The partitions of a request with their acknowledgements, be they there or not."""
     return {
-        TopicPartition(name, partition.partition_index): partition.acknowledgement_batches
+        (topic.topic_id, partition.partition_index): partition.acknowledgement_batches
         for topic in topics
-        if topic.topic_id is not None and (name := names.get(topic.topic_id)) is not None and name in known
+        if topic.topic_id is not None
         for partition in topic.partitions
-        if 0 <= partition.partition_index < known[name]
     }
 
 
+def _found(
+    context: Context, sources: Iterable[Source]
+) -> tuple[dict[TopicPartition, Source], dict[Source, ErrorCode]]:
+    """Those of some partitions that are there, by their names, and why the others are not."""
+    known: dict[TopicPartition, Source] = {}
+    gone: dict[Source, ErrorCode] = {}
+    for source in sources:
+        found = _find(context, source)
+        if isinstance(found, TopicPartition):
+            known[found] = source
+        else:
+            gone[source] = found
+    return known, gone
+
+
+def _find(context: Context, source: Source) -> TopicPartition | ErrorCode:
+    """A partition by its name, or what to say of one that is not there."""
+    topic_id, partition = source
+    name = context.broker.metadata.names.get(topic_id)
+    if name is None:
+        return ErrorCode.unknown_topic_id
+    if not 0 <= partition < context.broker.topic_counts.get(name, 0):
+        return ErrorCode.unknown_topic_or_partition
+    return TopicPartition(name, partition)
+
+
 async def _acknowledge(
-    context: Context, who: Membership, named: "dict[TopicPartition, Batches]"
-) -> dict[TopicPartition, _Outcome]:
-    outcomes: dict[TopicPartition, _Outcome] = {}
+    context: Context, who: Membership, named: "dict[Source, Batches]"
+) -> dict[Source, _Outcome]:
+    outcomes: dict[Source, _Outcome] = {}
     for source, batches in named.items():
         if not batches:
             continue
+        place = _find(context, source)
+        if not isinstance(place, TopicPartition):
+            outcomes[source] = _Outcome(place, _GONE)
+            continue
         try:
             for action, runs in _by_action(batches).items():
-                await at_home(context.broker, settle_runs, SettleRuns(who, source, runs, action))
+                await at_home(context.broker, settle_runs, SettleRuns(who, place, runs, action))
             outcomes[source] = _Outcome(ErrorCode.none, None)
         except GoQueueError as error:
             outcomes[source] = _Outcome(kafka_code(error), kafka_text(error))
@@ -280,14 +318,12 @@ def _runs_of_types(first: int, types: Sequence[int]) -> Iterator[tuple[Action, R
         first = end
 
 
-async def _fetched(
-    context: Context, part: AcquiredPart, outcome: _Outcome | None
-) -> tuple[TopicPartition, FetchedPartition]:
+async def _fetched(context: Context, part: AcquiredPart, outcome: _Outcome | None) -> FetchedPartition:
     acquired = tuple(
         Acquired(first_offset=first, last_offset=end - 1, delivery_count=count)
         for (first, end), count in runs_by_count(part.delivery_counts, part.offsets)
     )
-    return part.source, FetchedPartition(
+    return FetchedPartition(
         partition_index=part.source.partition,
         current_leader=_leader(context, part.source),
         acknowledge_error_code=ErrorCode.none if outcome is None else outcome.code,
@@ -321,27 +357,39 @@ def _led_elsewhere(context: Context, source: TopicPartition, outcome: _Outcome |
     )
 
 
-def _settled(context: Context, source: TopicPartition, outcome: _Outcome) -> FetchedPartition:
+def _not_there(source: Source, code: ErrorCode, outcome: _Outcome | None) -> FetchedPartition:
     return FetchedPartition(
-        partition_index=source.partition,
-        current_leader=_leader(context, source),
+        partition_index=source[1],
+        current_leader=_NO_LEADER,
+        error_code=code,
+        error_message=_GONE,
+        acknowledge_error_code=ErrorCode.none if outcome is None else outcome.code,
+        acknowledge_error_message=None if outcome is None else outcome.text,
+    )
+
+
+def _settled(context: Context, source: Source, outcome: _Outcome) -> FetchedPartition:
+    return FetchedPartition(
+        partition_index=source[1],
+        current_leader=_leader_of(context, source),
         acknowledge_error_code=outcome.code,
         acknowledge_error_message=outcome.text,
     )
 
 
-def _by_topic(
-    context: Context, fetched: Iterable[tuple[TopicPartition, FetchedPartition]]
-) -> tuple[FetchedTopic, ...]:
+def _by_topic(fetched: Iterable[tuple[Source, FetchedPartition]]) -> tuple[FetchedTopic, ...]:
     topics: dict[UUID, list[FetchedPartition]] = {}
-    for source, part in fetched:
-        topic = context.broker.metadata.topics.get(source.topic)
-        if topic is not None:
-            topics.setdefault(topic.topic_id, []).append(part)
+    for (topic_id, _), part in fetched:
+        topics.setdefault(topic_id, []).append(part)
     return tuple(FetchedTopic(topic_id=i, partitions=tuple(parts)) for i, parts in topics.items())
 
 
 _NO_LEADER = Leader(leader_id=-1, leader_epoch=-1)
+
+
+def _leader_of(context: Context, source: Source) -> Leader:
+    place = _find(context, source)
+    return _leader(context, place) if isinstance(place, TopicPartition) else _NO_LEADER
 
 
 def _leader(context: Context, source: TopicPartition) -> Leader:
