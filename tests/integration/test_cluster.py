@@ -4,17 +4,25 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psutil
+import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from goqueue.client import GoQueue
+from goqueue.client.log import extents
+from goqueue.spark.codec.columns import Columns
+from goqueue.spark.source.fetch import read_range
+from goqueue.spark.source.nearest import with_sources
+from goqueue.spark.source.offsets import OffsetRange
+from goqueue.spark.source.options import source_options
 from tests.integration.running_cluster import RunningCluster, cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -221,6 +229,44 @@ def test_a_reader_is_served_by_the_copy_in_its_rack_and_by_the_leader_when_that_
     wait_until(has_all)
     consumer.close()
     wait_until_in_sync(clients, "near", 3)
+
+
+def is_served_at(url: str) -> bool:
+    """Whether the node asked has answered by itself."""
+    return "goqueue-leader" not in httpx.get(url, params={"rack": "south"}).headers
+
+
+def test_frames_come_from_the_copy_in_the_readers_rack_and_from_others_when_that_is_gone(
+    three: RunningCluster,
+) -> None:
+    clients = Clients(three)
+    clients.create("near-frames", copies=3)
+    wait_until_in_sync(clients, "near-frames", 3)
+    wait_until(lambda: leaders(clients, "near-frames") == {1, 2, 3})
+    clients.publish("near-frames", 60)
+    given = {"bootstrap": ",".join(three.http), "topic": "near-frames", "kafka.client.rack": "south"}
+    options = source_options(given, is_streaming=False)
+    client = options.connect()
+    ends = extents(client, options.which)["near-frames"]
+    ranges = [OffsetRange("near-frames", int(number), 0, extent.end, 0) for number, extent in ends.items()]
+
+    ranges = with_sources(client, ranges, rack=options.rack)
+
+    south = three.doors["node-2", "http"]
+    assert {wanted.source for wanted in ranges} == {south}
+    for number in range(PARTITIONS):
+        wait_until(partial(is_served_at, f"http://{south}/topics/near-frames/partitions/{number}/frames"))
+    columns = Columns(pa.schema([("value", pa.binary())]))
+
+    def rows() -> list[bytes]:
+        batches = [batch for wanted in ranges for batch in read_range(options, columns, wanted)]
+        return sorted(value for batch in batches for value in batch.column(0).to_pylist())
+
+    assert rows() == sorted(clients.acked)
+    three.child("node-2").kill()
+    assert rows() == sorted(clients.acked)
+    client.close()
+    wait_until_in_sync(clients, "near-frames", 3)
 
 
 def test_a_node_that_is_killed_takes_nothing_with_it_and_comes_back(three: RunningCluster) -> None:

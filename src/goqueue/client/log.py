@@ -37,6 +37,8 @@ def splits(
     )
 
 
-def frames(client: Client, topic: str, partition: int, *, offset: int, max_bytes: int) -> Window:
-    """Frames from the one that holds an offset on; none when nothing is there yet."""
-    return client.carry(log.frames(topic, partition, offset=offset, max_bytes=max_bytes))
+def frames(
+    client: Client, topic: str, partition: int, *, offset: int, max_bytes: int, rack: str = ""
+) -> Window:
+    """Frames from the one that holds an offset on, or a copy in a rack; none when nothing is there yet."""
+    return client.carry(log.frames(topic, partition, offset=offset, max_bytes=max_bytes, rack=rack))

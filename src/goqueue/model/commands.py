@@ -288,6 +288,8 @@ class ReadFrames:
     offset: int
     max_bytes: int
     wait_ms: int
+    rack: str = ""
+    """Where the reader is: a copy at the node asked will do, if that is there too and has what is wanted."""
 
     @property
     def place(self) -> TopicPartition:

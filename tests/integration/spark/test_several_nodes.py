@@ -45,7 +45,7 @@ def test_a_plan_names_the_leader_of_each_partition(
     reader = batch_reader(options, frame.schema)
     assert isinstance(reader, TopicReader)
 
-    leaders = [partition.value.leader for partition in reader.partitions()]
+    leaders = [partition.value.source for partition in reader.partitions()]
 
     doors = {node.id: node.client_address for node in queue.admin.cluster_state().nodes}
     assert leaders == [doors[place.leader] for place in queue.topics.partitions("planned")]

@@ -15,11 +15,18 @@ from goqueue.broker.forwarding import joining
 from goqueue.broker.forwarding.carrying import Carrier, ask
 from goqueue.broker.forwarding.route import leader_of, route
 from goqueue.broker.groups.journal import OFFSETS_TOPIC
-from goqueue.broker.read.frames import watched_by
+from goqueue.broker.read.frames import read_near_frames, watched_by
 from goqueue.broker.storage.journal_set import JOURNAL_COUNT
 from goqueue.broker.write.publish_once import home_of
 from goqueue.model.cluster import NodeId
-from goqueue.model.commands import FindOffsets, OffsetRange, ShowWritten, WatchOffsets
+from goqueue.model.commands import (
+    BatchesRead,
+    FindOffsets,
+    OffsetRange,
+    ReadFrames,
+    ShowWritten,
+    WatchOffsets,
+)
 from goqueue.model.errors import GoQueueError
 from goqueue.model.group_commands import DescribeGroups, ListGroups
 from goqueue.model.groups import GroupListing, GroupView
@@ -35,6 +42,17 @@ Found = dict[TopicPartition, T]
 Shares = dict[NodeId, list[tuple[int, TopicPartition]]]
 """What each node leads, with the place of its topic among those asked for."""
 _PAUSE_S = 0.1
+
+
+async def read_nearest(broker: Broker, command: ReadFrames, carrier: Carrier) -> BatchesRead:
+    """Frames from the copy that is here, where that will do; else from who leads."""
+    if command.rack:
+        found = await read_near_frames(broker, command)
+        if found is not None:
+            return found
+        command = replace(command, rack="")
+    [node] = route(command.place, broker.metadata, carrier.me)
+    return cast(BatchesRead, await carrier.run_at(node, command))
 
 
 async def find_in_all(broker: Broker, command: FindOffsets, carrier: Carrier) -> Found[int]:

@@ -124,7 +124,7 @@ _MESSAGES: Mapping[type, Passed] = {
     ),
     messages.KeepAside: _once(keep_aside, None),
     messages.ReadMessages: Passed(read_messages, messages.MessagesRead),
-    messages.ReadFrames: Passed(frames.read_frames, messages.BatchesRead),
+    messages.ReadFrames: Passed(frames.read_frames, messages.BatchesRead, gathering.read_nearest),
     messages.SplitRange: Passed(frames.split_points, list[int]),
     messages.FindOffset: Passed(find_offset, messages.FoundOffset),
     messages.FindOffsets: Passed(frames.offsets_at, dict[TopicPartition, int], gathering.find_in_all),

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.read.find_offset import find_offset
@@ -10,6 +11,7 @@ from goqueue.broker.storage.commit_written import commit_written
 from goqueue.broker.storage.readable import Readable
 from goqueue.broker.tenants.quotas import admit_reader
 from goqueue.log.partition_log import storage_error
+from goqueue.model.cluster import NodeId
 from goqueue.model.commands import (
     BatchesRead,
     FindOffset,
@@ -22,7 +24,7 @@ from goqueue.model.commands import (
     SplitRange,
     WatchOffsets,
 )
-from goqueue.model.errors import Invalid
+from goqueue.model.errors import GoQueueError, Invalid
 from goqueue.model.ids import TopicPartition
 
 PIECES_MAX = 10_000
@@ -36,6 +38,26 @@ _REPEATED_GROUP = re.compile(r"\)[*+{]")
 
 async def read_frames(broker: Broker, command: ReadFrames) -> BatchesRead:
     """Whole frames from the one that holds `offset` on; waits for one when there is none."""
+    return await _read_frames(broker, command, rack="")
+
+
+async def read_near_frames(broker: Broker, command: ReadFrames) -> BatchesRead | None:
+    """The same from the copy that is here, as far as it goes by what it knows to count.
+
+    None: who leads is to be asked. This node is in another rack, its copy is not in sync, ends before what is
+    wanted, or cannot be read: whatever is wrong, the leader says it.
+    """
+    here = broker.metadata.nodes.get(NodeId(broker.config.node_id))
+    if here is None or not command.rack or here.rack != command.rack:
+        return None
+    try:
+        found = await _read_frames(broker, replace(command, wait_ms=0), rack=command.rack)
+    except GoQueueError:
+        return None
+    return found if found.end_offset > command.offset else None
+
+
+async def _read_frames(broker: Broker, command: ReadFrames, *, rack: str) -> BatchesRead:
     if broker.tenants.accounts:
         admit_reader(broker, command.source, 1)
     part = PartitionRead(command.source, command.offset, command.max_bytes)
@@ -46,6 +68,7 @@ async def read_frames(broker: Broker, command: ReadFrames) -> BatchesRead:
         wait_ms=command.wait_ms,
         framed=True,
         reader="",
+        rack=rack,
     )
     [outcome] = await read(broker, reading)
     if isinstance(outcome, PartitionReadFailed):

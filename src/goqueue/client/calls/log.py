@@ -80,13 +80,17 @@ def splits(
     )
 
 
-def frames(topic: str, partition: int, *, offset: int, max_bytes: int) -> Call[Window]:
-    """Frames from the one that holds an offset on; none when nothing is there yet."""
+def frames(topic: str, partition: int, *, offset: int, max_bytes: int, rack: str = "") -> Call[Window]:
+    """Frames from the one that holds an offset on; none when nothing is there yet.
+
+    `rack`: where the reader is. The node asked serves it by its own copy, if it is there too and has these.
+    """
+    near = {"rack": rack} if rack else {}
     return Call(
         method="GET",
         path=path("topics", topic, "partitions", partition, "frames"),
         decode=_window,
-        query={"offset": offset, "max_bytes": max_bytes},
+        query={"offset": offset, "max_bytes": max_bytes, **near},
     )
 
 

@@ -44,6 +44,7 @@ KAFKA_OPTIONS = (
     KafkaOption("fetchOffset.retryIntervalMs", "retryForMs", False),
     KafkaOption("groupIdPrefix", "group", False),
     KafkaOption("kafka.group.id", "group", False),
+    KafkaOption("kafka.client.rack", "rack", True),
     KafkaOption("kafka.isolation.level", "isolation", False, "only what is committed is read"),
 )
 _BY_NAME = {option.name.lower(): option for option in KAFKA_OPTIONS}

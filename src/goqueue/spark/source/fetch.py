@@ -63,9 +63,9 @@ class _Windows:
         self._options = options
         self._wanted = wanted
         self._client = options.connect()
-        if wanted.leader:
+        if wanted.source:
             self._client.expect(
-                path("topics", wanted.topic, "partitions", wanted.partition, "frames"), wanted.leader
+                path("topics", wanted.topic, "partitions", wanted.partition, "frames"), wanted.source
             )
         self._files = None
         if options.data_path is not None:
@@ -79,7 +79,14 @@ class _Windows:
             if found is not None:
                 return found
         try:
-            window = frames(self._client, wanted.topic, wanted.partition, offset=offset, max_bytes=max_bytes)
+            window = frames(
+                self._client,
+                wanted.topic,
+                wanted.partition,
+                offset=offset,
+                max_bytes=max_bytes,
+                rack=self._options.rack,
+            )
             if window.next_offset > offset:
                 return window
             problem = gone(

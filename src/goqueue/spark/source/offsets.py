@@ -31,8 +31,8 @@ class OffsetRange(NamedTuple):
     first_offset: int
     end_offset: int
     estimated_bytes: int
-    leader: str = ""
-    """The node that led the partition when this was planned, by its HTTP door; empty: not known."""
+    source: str = ""
+    """The node to read it from when this was planned, by its HTTP door; empty: not known."""
 
 
 def flat(offsets: Mapping[str, Mapping[str, int]]) -> dict[Place, int]:

@@ -68,6 +68,8 @@ OPTIONS: dict[str, str] = {
     "archive": "batch: a folder of `goqueue-cli job archive`: its rows up to its watermark, live ones behind",
     "transport": "`broker` (default): frames come from the node over HTTP; `files`: from its data folder",
     "dataPath": "the data folder of the node, as executors see it; for `transport=files`",
+    "rack": "where this Spark is (`GOQUEUE_CLUSTER_RACK` of nodes that are near): frames come from copies"
+    " there; needs all nodes in `bootstrap`",
     **LOCK_OPTIONS,
     "group": "streaming: progress is published as the offsets of this consumer group",
 }
@@ -108,6 +110,8 @@ class SourceOptions:
     archive: Path | None = None
     data_path: Path | None = None
     """Where segments are read as files; None: the node hands them out."""
+    rack: str = ""
+    """Where it reads from, if a copy there is in sync; empty: from leaders."""
     group: str | None = None
     timeout_ms: int = 30_000
     retry_for_ms: int = 30_000
@@ -139,6 +143,7 @@ def source_options(options: Mapping[str, str], *, is_streaming: bool) -> SourceO
         pushdown=given.take("pushdown", parse_boolean, False),
         archive=given.take("archive", parse_folder, None),
         data_path=given.take("dataPath", parse_folder, None),
+        rack=given.text("rack"),
         group=given.take("group", _parse_group, None),
         timeout_ms=given.take("timeoutMs", parse_count, 30_000),
         retry_for_ms=given.take("retryForMs", parse_count, 30_000),

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from goqueue.client.connection import Client
 from goqueue.client.log import Extent, splits
-from goqueue.spark.source.leaders import with_leaders
+from goqueue.spark.source.nearest import with_sources
 from goqueue.spark.source.offsets import OffsetRange, Place, estimated_bytes, portions
 from goqueue.spark.source.options import SourceOptions
 
@@ -71,7 +71,7 @@ def plan_ranges(
     if options.partitions_min is not None and len(whole) < options.partitions_min:
         total_bytes = sum(wanted.estimated_bytes for wanted in whole)
         split_bytes = max(total_bytes // options.partitions_min, 1)
-    whole = with_leaders(client, whole)
+    whole = with_sources(client, whole, rack=options.rack)
     if split_bytes is None:
         return whole
     return [part for wanted in whole for part in _cut(client, wanted, split_bytes)]

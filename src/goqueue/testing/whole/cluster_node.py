@@ -38,6 +38,7 @@ class ClusterNode:
         network: SimulatedNetwork,
         chance: Random,
         delay_ms_max: int = DELAY_MS_MAX,
+        rack: str = "",
     ) -> None:
         """`delay_ms_max`: so long its disk may take for anything."""
         self.node = node
@@ -48,6 +49,7 @@ class ClusterNode:
         self._store = store
         self._network = network
         self._chance = chance
+        self._rack = rack
         self._threads = SimulatedThreads(Random(f"threads {chance.random()}"), delay_ms_max=delay_ms_max)
         self._peers = SimulatedPeers(network)
         self._member: Member | None = None
@@ -77,7 +79,7 @@ class ClusterNode:
             self.disk,
             self._threads,
             self.node,
-            rack="",
+            rack=self._rack,
             session_ms=SESSION_MS,
             draw_id=lambda: f"{self._chance.getrandbits(64):x}",
         )
@@ -99,7 +101,7 @@ class ClusterNode:
             session_ms=SESSION_MS,
         )
         await self._member.prepare()
-        await self._member.enter(NodeRecord(folder_id=me.folder_id, peer=f"{self.node}:1"))
+        await self._member.enter(NodeRecord(folder_id=me.folder_id, peer=f"{self.node}:1", rack=self._rack))
         self.is_ready = True
 
     async def stop(self) -> None:

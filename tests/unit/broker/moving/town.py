@@ -36,6 +36,7 @@ class Town:
         self.clock = SimulatedClock()
         self.disks: dict[NodeId, SimulatedDisk] = {}
         self.nodes: dict[NodeId, ClusterNode] = {}
+        self.racks: dict[NodeId, str] = {}
         self._lives = 0
         self.store: SimulatedStore
         self._network: SimulatedNetwork
@@ -55,6 +56,7 @@ class Town:
                 store=self.store,
                 network=self._network,
                 chance=Random(f"life {self._lives}"),
+                rack=self.racks.get(node, ""),
             )
             self.nodes[node].start()
         await self.until(lambda: all(self.nodes[node].is_ready for node in nodes))

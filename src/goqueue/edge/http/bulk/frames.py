@@ -68,6 +68,13 @@ async def read_frames_route(
             schema_extra={"pattern": DURATION_PATTERN},
         ),
     ] = None,
+    rack: Annotated[
+        str,
+        QueryParameter(
+            description="Where the reader is. In a cluster the node asked answers from its own copy, if it "
+            "is in that rack and the copy in sync; else the leader does."
+        ),
+    ] = "",
 ) -> ASGIApp:
     source = TopicPartition(TopicName(topic), partition)
     wait_ms = 0 if wait is None else parse_duration_ns(wait) // 1_000_000
@@ -76,7 +83,7 @@ async def read_frames_route(
         lambda wait_ms: at_home(
             broker,
             read_frames,
-            ReadFrames(source=source, offset=offset, max_bytes=room_bytes, wait_ms=wait_ms),
+            ReadFrames(source=source, offset=offset, max_bytes=room_bytes, wait_ms=wait_ms, rack=rack),
         ),
         min(max(wait_ms, 0), config.wait_ms_max),
         request.scope,
