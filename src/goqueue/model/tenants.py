@@ -43,7 +43,7 @@ class Quotas:
     max_retention_ms: int = 168 * HOUR_MS
     max_delay_ms: int = 168 * HOUR_MS
     max_connections: int = 100
-    """Kept and shown, not enforced: a connection belongs to nobody until clients say who they are."""
+    """Where doors ask who comes: else a connection belongs to nobody."""
     max_consumer_groups: int = 50
     max_consumers_per_group: int = 20
 
@@ -98,5 +98,6 @@ class TenantUsage:
     partition_count: int
     group_count: int
     counted_ms: int
+    connection_count: int = 0
     violations: Mapping[str, int] = field(default_factory=dict)
     """How often each quota has refused something, since the broker has started or usage was reset."""

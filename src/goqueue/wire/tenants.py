@@ -21,7 +21,7 @@ class Quotas(Struct, frozen=True, kw_only=True):
     max_message_size_bytes: int
     max_retention_hours: int | float
     max_delay_hours: int | float
-    max_connections: Annotated[int, Meta(description="Kept, not enforced.")]
+    max_connections: Annotated[int, Meta(description="Where doors ask who comes.")]
     max_consumer_groups: int
     max_consumers_per_group: int
 
@@ -54,6 +54,7 @@ class TenantUsage(Struct, Generic[Time], frozen=True):
     topic_count: int
     partition_count: int
     consumer_group_count: int
+    connection_count: Annotated[int, Meta(description="0 where doors do not ask who comes.")]
     last_updated: Time
     quota_violations: Annotated[
         dict[str, int],
@@ -71,3 +72,4 @@ class TenantStats(Struct, frozen=True):
     topic_usage_percent: float
     partition_usage_percent: float
     consumer_group_usage_percent: float
+    connection_usage_percent: float

@@ -167,6 +167,7 @@ def joined_usage(told: Sequence[TenantUsage]) -> TenantUsage:
         storage_bytes=sum(usage.storage_bytes for usage in told),
         group_count=sum(usage.group_count for usage in told),
         counted_ms=max(usage.counted_ms for usage in told),
+        connection_count=sum(usage.connection_count for usage in told),
         violations=summed_by_name(usage.violations for usage in told),
     )
 

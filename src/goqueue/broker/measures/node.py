@@ -79,6 +79,14 @@ def _of_tenants(field: str) -> Callable[[View], Iterable[Sample]]:
     return lambda view: [((tenant,), value(account)) for tenant, account in _accounts(view)]
 
 
+def _violations(view: View) -> Iterable[Sample]:
+    return [
+        ((tenant, quota), count)
+        for tenant, account in _accounts(view)
+        for quota, count in account.violations.items()
+    ]
+
+
 def _build(view: View) -> Iterable[Sample]:
     return (((goqueue.__version__, platform.python_version(), view.broker.config.node_id), 1),)
 
@@ -171,6 +179,18 @@ NODE: tuple[Family, ...] = (
         ("tenant",),
         "Bytes that topics of a tenant take on the disk, when last looked at and written since.",
         _of_tenants("storage_bytes"),
+    ),
+    gauge(
+        "goqueue_tenant_connections",
+        ("tenant",),
+        "Connections of clients that are a tenant's, where doors ask who comes.",
+        _of_tenants("connections"),
+    ),
+    counter(
+        "goqueue_tenant_quota_violations_total",
+        ("tenant", "quota"),
+        "How often a quota of a tenant has refused something, since the broker started or usage was reset.",
+        _violations,
     ),
     gauge("goqueue_broker_active_connections", ("door",), "Connections of clients now.", _connections),
     counter(

@@ -122,11 +122,11 @@ def tenant_usage(broker: "Broker", command: DescribeUsage) -> TenantUsage:
     """What a tenant has moved, and what it holds now. What the broker moves for itself is not counted."""
     topics = tenant_topics(broker, ListTenantTopics(tenant_id=command.tenant_id))
     if command.tenant_id == SYSTEM_TENANT:
-        totals, violations = UsageTotals(), dict[str, int]()
+        totals, violations, connections = UsageTotals(), dict[str, int](), 0
         partitions = [p for p in broker.all_partitions() if is_internal(p.source.topic)]
     else:
         account = broker.tenants.account(command.tenant_id)
-        totals, violations = account.totals, dict(account.violations)
+        totals, violations, connections = account.totals, dict(account.violations), account.connections
         partitions = [p for topic in topics for p in broker.topic(topic).partitions]
     return TenantUsage(
         tenant=broker.tenants.get(command.tenant_id),
@@ -136,6 +136,7 @@ def tenant_usage(broker: "Broker", command: DescribeUsage) -> TenantUsage:
         partition_count=len(partitions),
         group_count=len(tenant_groups(broker, ListTenantGroups(tenant_id=command.tenant_id))),
         counted_ms=broker.clock.wall_ms(),
+        connection_count=connections,
         violations=violations,
     )
 

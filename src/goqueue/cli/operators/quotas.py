@@ -101,7 +101,7 @@ def set_quotas(
         typer.Option("--max-delay", parser=_hours, metavar="DURATION", help="How long messages may wait."),
     ] = None,
     max_connections: Annotated[
-        int | None, typer.Option("--max-connections", min=_UNSET, help="Kept and shown, not enforced.")
+        int | None, typer.Option("--max-connections", min=_UNSET, help="Where doors ask who comes.")
     ] = None,
     max_consumer_groups: Annotated[
         int | None, typer.Option("--max-consumer-groups", min=_UNSET, help="How many consumer groups.")
@@ -179,7 +179,7 @@ _GROUPS: dict[str, Columns] = {
         "Delay": _count("max_delay_hours", " h"),
     },
     "Connection limits": {
-        "Connections": _count("max_connections", " (not enforced)"),
+        "Connections": _count("max_connections"),
         "Consumer groups": _count("max_consumer_groups"),
         "Consumers per group": _count("max_consumers_per_group"),
     },

@@ -19,6 +19,7 @@ _FIELDS: Columns = {
     "Topics": "topic_count",
     "Partitions": "partition_count",
     "Consumer groups": "consumer_group_count",
+    "Connections": "connection_count",
     "Refused by quotas": lambda row: (
         ", ".join(f"{name} {count}" for name, count in _refusals(row)) or "nothing"
     ),
@@ -49,6 +50,7 @@ def stats(context: typer.Context, tenant_id: TenantId) -> None:
         "topics": told.topic_usage_percent,
         "partitions": told.partition_usage_percent,
         "consumer groups": told.consumer_group_usage_percent,
+        "connections": told.connection_usage_percent,
     }
     rows = [
         {"resource": resource, "percent": f"{percent:.1f}", "status": level_of(percent)}

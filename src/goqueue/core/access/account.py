@@ -13,6 +13,7 @@ class Account:
     __slots__ = (
         "bytes_consumed",
         "bytes_published",
+        "connections",
         "consuming",
         "groups_elsewhere",
         "is_active",
@@ -44,6 +45,8 @@ class Account:
         """As it was when last looked at, with what has been written since."""
         self.stored_elsewhere_bytes = self.groups_elsewhere = 0
         """What other nodes hold of it, as they told last."""
+        self.connections = 0
+        """Those that clients of the tenant have open at this node."""
         self.violations: dict[str, int] = {}
         """How often each quota has refused something, since the broker has started or usage was reset."""
         self.set_totals(UsageTotals())
@@ -87,6 +90,15 @@ class Account:
         self.bytes_published = totals.bytes_published
         self.messages_consumed = totals.messages_consumed
         self.bytes_consumed = totals.bytes_consumed
+
+    def enter(self) -> bool:
+        """One more connection, if the tenant may have it: of several nodes each lets in its share."""
+        limit = self._share(self.quotas.max_connections)
+        if limit and self.connections >= limit:
+            self.note_violation("connections")
+            return False
+        self.connections += 1
+        return True
 
     def note_violation(self, quota: str) -> None:
         """Something was refused because of a quota."""

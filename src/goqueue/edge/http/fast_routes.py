@@ -24,9 +24,11 @@ from goqueue.edge.http.parts.long_polls import LongPolls
 from goqueue.edge.http.parts.replies import send_reply
 from goqueue.edge.http.queue.polling import WantedPoll, hold_poll, poll_in_request, traced_reply
 from goqueue.edge.http.queue.settling import ack_messages
-from goqueue.edge.http.transport.keeper import known_in
+from goqueue.edge.http.transport.keeper import SEAT, known_in
 from goqueue.edge.http.transport.shares import Shares
-from goqueue.model.errors import GoQueueError
+from goqueue.edge.seats import Seat
+from goqueue.model.access import Asking
+from goqueue.model.errors import GoQueueError, TooManyConnections
 from goqueue.model.telemetry import TRACEPARENT
 
 _encoder = msgspec.json.Encoder()
@@ -61,7 +63,10 @@ class FastRoutes:
             if self._broker.config.access.is_asked:
                 # A request has a task of its own: who it comes from is named there, and forgotten with it.
                 host = (scope["client"] or ("",))[0]
-                ASKING.set(known_in(scope).asking(host, self._broker.identities))
+                asking = known_in(scope).asking(host, self._broker.identities)
+                ASKING.set(asking)
+                if (full := self._seat(scope, asking)) is not None:
+                    return self._answer(full, scope, send)
             path = scope["path"]
             if b"%2" in scope["raw_path"]:
                 pass  # an encoded slash may be in it, which parts nothing
@@ -77,6 +82,16 @@ class FastRoutes:
                     return self._answer(self._poll(wanted, scope), scope, send)
             cast(dict[str, Any], scope)[_SERVED] = self._served
         return self._app(scope, receive, Shares(send))
+
+    def _seat(self, scope: Scope, asking: Asking) -> Awaitable[object] | None:
+        """Count the connection among those of the client's tenant; what is answered if that has too many."""
+        seat: Seat | None = cast(dict[str, Any], scope).get(SEAT)
+        try:
+            if seat is not None:
+                seat.take(self._broker, asking.tenant)
+        except TooManyConnections as error:
+            return _refused(error)
+        return None
 
     async def _publish(self, topic: str, scope: Scope, receive: Receive) -> object:
         assert scope["type"] == ScopeType.HTTP
@@ -111,6 +126,10 @@ class FastRoutes:
             note_failure(scope, error)
             reply, status = INTERNAL, INTERNAL.status
         await send_reply(send, status, headers, _encoder.encode(reply) + b"\n")
+
+
+async def _refused(error: GoQueueError) -> object:
+    raise error
 
 
 def topic_published_to(path: str) -> str | None:

@@ -23,7 +23,8 @@ from goqueue.edge.kafka.frames import RequestHeader, frame_reply, read_header
 from goqueue.edge.kafka.later import Answer, Later, Outcome
 from goqueue.edge.kafka.produce import Produced, encode_produced, produce
 from goqueue.edge.kafka.wire import Malformed, Reader
-from goqueue.model.errors import GoQueueError, ShuttingDown
+from goqueue.edge.seats import Seat
+from goqueue.model.errors import GoQueueError, ShuttingDown, TooManyConnections
 from goqueue.model.names import cleaned_label
 from goqueue.model.ports import Buffer
 
@@ -91,6 +92,7 @@ class Connection:
         "_outlet",
         "_running",
         "_sasl",
+        "_seat",
         "_slots",
         "_unanswered_bytes",
         "_unanswered_count",
@@ -103,6 +105,7 @@ class Connection:
         self._sasl = context.sasl
         if self._sasl is not None:
             self._sasl.on_known = self._know
+        self._seat = Seat()
         self._bytes_max = context.config.unanswered_bytes_max
         self._outlet = outlet
         self._memory = memory
@@ -116,6 +119,11 @@ class Connection:
         self._is_writable = True
         self._is_stopping = False
         self._is_open = True
+
+    def sit(self) -> None:
+        """Count it among those of its client's tenant. Raises TooManyConnections."""
+        if self._context.asking is not None:
+            self._seat.take(self._context.broker, self._context.asking.tenant)
 
     @property
     def is_as_known(self) -> bool:
@@ -190,6 +198,7 @@ class Connection:
     def lose(self) -> None:
         """The client is gone: nobody waits for the replies. What is in the log stays there."""
         self._is_open = False
+        self._seat.leave()
         self._arrived.clear()
         self._slots.clear()
         self._memory.abandon(self._unanswered_bytes)
@@ -371,6 +380,11 @@ class Connection:
         """The client has said who it is: bounds of strangers hold no longer."""
         self._context = replace(self._context, principal=known.principal, roles=known.roles)
         self._outlet.trust()
+        try:
+            self.sit()
+        except TooManyConnections as error:
+            # It is in the middle of a request. Whoever is hung up on tries again; who is refused may not.
+            asyncio.get_running_loop().call_soon(self._give_up, "kafka_connection_refused", str(error), None)
 
     def _forget(self, request: Request) -> None:
         self._unanswered_count -= 1

@@ -142,6 +142,7 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.TenantExists: ErrorCode.unknown_server_error,
     errors.TenantNotEmpty: ErrorCode.unknown_server_error,
     errors.RateExceeded: ErrorCode.throttling_quota_exceeded,
+    errors.TooManyConnections: ErrorCode.throttling_quota_exceeded,
     errors.BackupExists: ErrorCode.unknown_server_error,
     errors.RestoreConflict: ErrorCode.unknown_server_error,
     errors.Unavailable: ErrorCode.leader_not_available,

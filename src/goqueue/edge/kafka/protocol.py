@@ -18,6 +18,7 @@ from goqueue.edge.kafka.frame_memory import FrameMemory
 from goqueue.edge.kafka.frames import SIZE
 from goqueue.edge.kafka.sasl import STRANGER_BYTES_MAX, STRANGER_S, Sasl
 from goqueue.edge.limited_log import LimitedLog
+from goqueue.model.errors import TooManyConnections
 from goqueue.model.ports import Buffer
 from goqueue.model.settings import KiB, MiB
 
@@ -99,10 +100,17 @@ class KafkaProtocol(asyncio.BufferedProtocol):
             self._request_bytes_max = STRANGER_BYTES_MAX
             self._login = asyncio.get_running_loop().call_later(STRANGER_S, self._give_up_login)
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
-        refusal = self._lobby.admit(self)
+        refusal = self._lobby.admit(self) or self._sit()
         if refusal is not None:
             self._connection.lose()
             self.abort("kafka_connection_refused", refusal)
+
+    def _sit(self) -> str | None:
+        try:
+            self._connection.sit()
+        except TooManyConnections as error:
+            return str(error)
+        return None
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._frame is not None:

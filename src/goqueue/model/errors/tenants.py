@@ -94,3 +94,9 @@ class RateExceeded(Busy):
     def __init__(self, text: str, *, retry_after_ms: int) -> None:
         super().__init__(text)
         self.retry_after_ms = retry_after_ms
+
+
+class TooManyConnections(RateExceeded):
+    """The tenant has as many connections as it may have: close some, or try again later."""
+
+    code = "too_many_connections"

@@ -97,18 +97,6 @@ class QuotasUpdated(Struct):
     status: Literal["updated"] = "updated"
 
 
-class TenantUsageBody(wire.TenantUsage[Time], Generic[Time], frozen=True, kw_only=True):
-    """What a tenant has moved since it was created or its count was reset, and what it holds now."""
-
-    connection_count: Annotated[int, Meta(description="Always 0: connections belong to no tenant.")]
-
-
-class TenantStatsBody(wire.TenantStats, frozen=True, kw_only=True):
-    """How much of its quotas a tenant holds, in percent; 0 where there is no limit."""
-
-    connection_usage_percent: float
-
-
 class TenantTopics(Struct):
     tenant_id: str
     topics: list[str]
@@ -181,9 +169,9 @@ def shown_tenant(tenant: Tenant) -> TenantBody[str]:
     )
 
 
-def shown_usage(usage: TenantUsage) -> TenantUsageBody[str]:
+def shown_usage(usage: TenantUsage) -> wire.TenantUsage[str]:
     totals = usage.totals
-    return TenantUsageBody(
+    return wire.TenantUsage(
         tenant_id=usage.tenant.tenant_id,
         total_messages_published=totals.messages_published,
         total_bytes_published=totals.bytes_published,
@@ -193,21 +181,21 @@ def shown_usage(usage: TenantUsage) -> TenantUsageBody[str]:
         topic_count=usage.topic_count,
         partition_count=usage.partition_count,
         consumer_group_count=usage.group_count,
-        connection_count=0,
+        connection_count=usage.connection_count,
         last_updated=format_time(usage.counted_ms),
         quota_violations=dict(usage.violations),
     )
 
 
-def shown_stats(usage: TenantUsage) -> TenantStatsBody:
+def shown_stats(usage: TenantUsage) -> wire.TenantStats:
     quotas = usage.tenant.quotas
-    return TenantStatsBody(
+    return wire.TenantStats(
         tenant_id=usage.tenant.tenant_id,
         storage_usage_percent=_percent(usage.storage_bytes, quotas.max_storage_bytes),
         topic_usage_percent=_percent(usage.topic_count, quotas.max_topics),
         partition_usage_percent=_percent(usage.partition_count, quotas.max_total_partitions),
         consumer_group_usage_percent=_percent(usage.group_count, quotas.max_consumer_groups),
-        connection_usage_percent=0.0,
+        connection_usage_percent=_percent(usage.connection_count, quotas.max_connections),
     )
 
 

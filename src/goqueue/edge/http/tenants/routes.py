@@ -37,9 +37,7 @@ from goqueue.edge.http.tenants.bodies import (
     TenantDeletedBody,
     TenantGroups,
     TenantList,
-    TenantStatsBody,
     TenantTopics,
-    TenantUsageBody,
     quotas_of,
     shown_quotas,
     shown_stats,
@@ -60,6 +58,7 @@ from goqueue.model.tenant_commands import (
     SetStatus,
 )
 from goqueue.model.tenants import TenantStatus
+from goqueue.wire import tenants as wire
 
 _create_decoder = msgspec.json.Decoder(CreateTenantBody)
 _change_decoder = msgspec.json.Decoder(ChangeTenantBody)
@@ -254,7 +253,7 @@ async def set_quotas_route(
     tags=_TAGS,
     responses=errors(400, 404),
 )
-async def get_usage_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantUsageBody[str]:
+async def get_usage_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> wire.TenantUsage[str]:
     return shown_usage(await seen_at_home(broker, tenant_usage, DescribeUsage(tenant_id=tenant_id)))
 
 
@@ -266,7 +265,7 @@ async def get_usage_route(broker: NamedDependency[Broker], tenant_id: _TenantId)
     tags=_TAGS,
     responses=errors(400, 403, 404, 503),
 )
-async def reset_usage_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantUsageBody[str]:
+async def reset_usage_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> wire.TenantUsage[str]:
     return shown_usage(await at_home(broker, reset_usage, ResetUsage(tenant_id=tenant_id)))
 
 
@@ -277,7 +276,7 @@ async def reset_usage_route(broker: NamedDependency[Broker], tenant_id: _TenantI
     tags=_TAGS,
     responses=errors(400, 404),
 )
-async def get_tenant_stats_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> TenantStatsBody:
+async def get_tenant_stats_route(broker: NamedDependency[Broker], tenant_id: _TenantId) -> wire.TenantStats:
     return shown_stats(await seen_at_home(broker, tenant_usage, DescribeUsage(tenant_id=tenant_id)))
 
 

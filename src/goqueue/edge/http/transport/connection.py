@@ -28,10 +28,11 @@ from goqueue.edge.http.transport.body_memory import BodyMemory
 from goqueue.edge.http.transport.caller import CALLER, Caller
 from goqueue.edge.http.transport.cycle import Cycle
 from goqueue.edge.http.transport.flow import Flow, LazyEvent, Pipeline
-from goqueue.edge.http.transport.keeper import LISTENER, PRINCIPAL
+from goqueue.edge.http.transport.keeper import LISTENER, PRINCIPAL, SEAT
 from goqueue.edge.http.transport.leaving import PoliteTransport
 from goqueue.edge.http.transport.request_ids import HEADER, REQUEST_ID, request_id_for
 from goqueue.edge.listening import Listener
+from goqueue.edge.seats import Seat
 from goqueue.model.errors import Unavailable
 from goqueue.model.settings import KiB
 
@@ -92,6 +93,7 @@ class GuardedConnection(HttpToolsProtocol):
         self._bounds = bounds
         self._gate = gate
         self._listener = listener
+        self._seat = Seat()
         self._bodies = gate.bodies
         self._body_bytes = 0
         """Of bodies that are not answered for yet."""
@@ -128,6 +130,7 @@ class GuardedConnection(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         self._end_stall()
         self._give_back()
+        self._seat.leave()
         if self._address is not None:
             self._gate.leave(self._address)
         super().connection_lost(exc)
@@ -260,6 +263,7 @@ class GuardedConnection(HttpToolsProtocol):
             REQUEST_ID: request_id,
             PRINCIPAL: self._principal,
             LISTENER: self._listener,
+            SEAT: self._seat,
         }
 
     def on_body(self, body: bytes) -> None:

@@ -26,6 +26,8 @@ from goqueue.model.settings import KiB
 LISTENER = "goqueue.listener"
 PRINCIPAL = "goqueue.principal"
 """Where a connection puts where it came in, and who its client is by a certificate."""
+SEAT = "goqueue.seat"
+"""And the place that it takes among the connections of its client's tenant."""
 KNOWN = "goqueue.known"
 """Where routes find who asks."""
 PROBES = frozenset({"/health", "/healthz", "/livez", "/readyz", "/version"})
