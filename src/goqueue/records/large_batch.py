@@ -52,12 +52,13 @@ def is_large(body: memoryview) -> bool:
 class LargeBatch:
     """A batch out of its compression, and where its windows begin. Made in a thread; raises InvalidRecord."""
 
-    __slots__ = ("_borders", "_header", "_lane", "_plain", "_starts", "end", "first", "size")
+    __slots__ = ("_borders", "_header", "_lane", "_plain", "_starts", "end", "first", "size", "stored_bytes")
 
     def __init__(self, body: memoryview, lane: int) -> None:
         header = read_header(body)
         self.first, self.end = header.base_offset, header.end_offset
         self._lane = lane
+        self.stored_bytes = len(body)
         try:
             self._plain = plain_batch(body, header)
             raw = np.frombuffer(self._plain, np.uint8)

@@ -1,5 +1,6 @@
 """Share groups (KIP-932), request by request: sessions, acquired records, acknowledgements, refusals."""
 
+import asyncio
 import tracemalloc
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
+from goqueue.broker.broker import Broker
 from goqueue.broker.topics.verbs import create_topic, delete_topic
 from goqueue.broker.write.publish import publish
 from goqueue.edge.kafka.apis import ApiKey
@@ -471,3 +473,105 @@ def test_a_partition_that_is_not_there_is_told_apart_from_a_topic_that_is_not(
 
     [partition] = reply.responses[0].partitions
     assert (partition.partition_index, partition.error_code) == (7, ErrorCode.unknown_topic_or_partition)
+
+
+def fetch_of_all(raw: RawClient, group: str, member: str, topic: TopicView, **limits: Any) -> Any:
+    partitions = tuple(
+        SimpleNamespace(partition_index=number, acknowledgement_batches=())
+        for number in range(len(topic.partitions))
+    )
+    asked = {"max_wait": timedelta(0), "max_bytes": 1 << 20, "max_records": 100, **limits}
+    return raw.ask(
+        ApiKey.SHARE_FETCH,
+        1,
+        group_id=group,
+        member_id=member,
+        share_session_epoch=OPEN,
+        min_bytes=1,
+        batch_size=100,
+        topics=(SimpleNamespace(topic_id=topic.topic_id, partitions=partitions),),
+        forgotten_topics_data=(),
+        **asked,
+    )
+
+
+def test_only_the_first_batch_of_a_share_fetch_may_be_larger_than_asked(
+    door: DoorThread, raw: RawClient, new_topic: NewTopic, group: str
+) -> None:
+    topic = new_topic(partitions=5)
+    for partition in range(5):
+        for _ in range(2):
+            messages = [Message(b"x" * 1_000, partition=partition) for _ in range(5)]
+            door.run(publish(door.broker, Publish(topic=topic.name, messages=messages)))
+    join(raw, group, "a", topic)
+
+    seen: set[tuple[int, int]] = set()
+    for max_bytes in [4_000, 8_000] * 5:
+        reply = fetch_of_all(raw, group, "a", topic, max_bytes=max_bytes)
+        [(partition, offsets)] = [
+            (one.partition_index, range(run.first_offset, run.last_offset + 1))
+            for one in reply.responses[0].partitions
+            for run in one.acquired_records
+        ]
+        assert len(offsets) == 5
+        seen |= {(partition, offset) for offset in offsets}
+    assert len(seen) == 50, "each comes in its turn"
+    assert len(fetch_of_all(raw, group, "a", topic).responses) == 0
+
+
+def test_as_many_batches_come_as_fit(door: DoorThread, raw: RawClient, work: TopicView, group: str) -> None:
+    for _ in range(9):
+        messages = [Message(b"x" * 1_000) for _ in range(5)]
+        door.run(publish(door.broker, Publish(topic=work.name, messages=messages)))
+    join(raw, group, "a", work)
+
+    reply = fetch_of_all(raw, group, "a", work, max_bytes=16_000)
+
+    [partition] = reply.responses[0].partitions
+    assert 15_000 < len(partition.records) <= 16_000
+    assert acquired(reply) == [(0, 24, 1)]
+
+
+def test_the_lock_lasts_as_long_as_the_topic_says(raw: RawClient, new_topic: NewTopic, group: str) -> None:
+    short = new_topic(goqueue_visibility_ms="5000")
+    join(raw, group, "a", short)
+
+    fetched = fetch(raw, group, "a", OPEN, short)
+    acknowledged = acknowledge(raw, group, "a", 1, short, {}, version=2)
+
+    assert fetched.acquisition_lock_timeout == timedelta(seconds=5)
+    assert acknowledged.acquisition_lock_timeout == timedelta(seconds=5)
+
+
+async def somebody_waits(broker: Broker) -> None:
+    while not broker.waiting_reads:
+        await asyncio.sleep(0.001)
+
+
+def test_a_fetch_that_waits_while_its_member_leaves_ends_empty(
+    door: DoorThread, raw: RawClient, new_topic: NewTopic, group: str
+) -> None:
+    topic = new_topic()
+    joined = join(raw, group, "a", topic)
+    with RawClient(door.port) as other:
+        fields = {"group_id": group, "member_id": "a", "share_session_epoch": OPEN}
+        asked = SimpleNamespace(partition_index=0, acknowledgement_batches=())
+        other.send(
+            ApiKey.SHARE_FETCH,
+            1,
+            **fields,
+            max_wait=timedelta(seconds=30),
+            min_bytes=1,
+            max_bytes=1 << 20,
+            max_records=1,
+            batch_size=1,
+            topics=(SimpleNamespace(topic_id=topic.topic_id, partitions=(asked,)),),
+            forgotten_topics_data=(),
+        )
+        door.run(somebody_waits(door.broker))
+        heartbeat(raw, group, "a", LEAVE)
+
+        reply = other.receive(ApiKey.SHARE_FETCH, 1)
+
+    assert joined.error_code is ErrorCode.none
+    assert (reply.error_code, reply.responses) == (ErrorCode.none, ())

@@ -24,7 +24,7 @@ from goqueue.broker.queue.delivery import (
     weights_of,
 )
 from goqueue.broker.queue.keys import by_key, is_key_ordered, learn_keys
-from goqueue.broker.queue.read import open_runs
+from goqueue.broker.queue.read import BatchRoom, open_runs
 from goqueue.broker.read.read import wait_for_bytes
 from goqueue.broker.slices import Slices
 from goqueue.broker.storage.commit_written import commit_written
@@ -72,13 +72,22 @@ class PollWaiter(ReadWaiter):
 
 async def poll(broker: Broker, command: Poll) -> Polled:
     """Messages of the partitions that the member may take from, as soon as there are any."""
+    return await _poll(broker, command, by_batches=False)
+
+
+async def poll_batches(broker: Broker, command: Poll) -> Polled:
+    """The same for who hands out whole batches as they are stored: those are what the limit is for."""
+    return await _poll(broker, command, by_batches=True)
+
+
+async def _poll(broker: Broker, command: Poll, *, by_batches: bool) -> Polled:
     deadline_ns = broker.clock.monotonic_ns() + command.wait_ms * _NS_PER_MS
     is_first_time = True
     while True:
         changes = broker.queue.changes[command.group]
         begun_ns = broker.clock.monotonic_ns()
         try:
-            polled = await poll_now(broker, command)
+            polled = await poll_now(broker, command, by_batches=by_batches)
         except RateExceeded as error:
             wait_ns = error.retry_after_ms * _NS_PER_MS
             if not broker.is_open or begun_ns + wait_ns > deadline_ns:
@@ -101,7 +110,7 @@ async def poll(broker: Broker, command: Poll) -> Polled:
             await _wait(broker, command, polled, left_ns)
 
 
-async def poll_now(broker: Broker, command: Poll) -> Polled:
+async def poll_now(broker: Broker, command: Poll, *, by_batches: bool = False) -> Polled:
     """The same without waiting, whatever the command says."""
     if not broker.is_open:
         raise ShuttingDown
@@ -111,15 +120,19 @@ async def poll_now(broker: Broker, command: Poll) -> Polled:
         sources = [source for source in sources if source in command.sources]
     journal = await broker.coordinator.journals.ensure(command.group)
     try:
-        return await _take(broker, journal, command, sources)
+        return await _take(broker, journal, command, sources, by_batches)
     except OffsetNotAvailable:
         # Of what is elsewhere nothing is known before the first look.
         await commit_written([broker.readable(source) for source in sources])
-        return await _take(broker, journal, command, sources)
+        return await _take(broker, journal, command, sources, by_batches)
 
 
 async def _take(
-    broker: Broker, journal: GroupJournal, command: Poll, sources: Sequence[TopicPartition]
+    broker: Broker,
+    journal: GroupJournal,
+    command: Poll,
+    sources: Sequence[TopicPartition],
+    by_batches: bool,
 ) -> Polled:
     """What can be had now. Which partition is asked first is left to chance, so that none is always last."""
     # A member may own thousands of partitions: every walk over them lets others have their turn.
@@ -131,6 +144,7 @@ async def _take(
             await slices.pause()
     limit = command.limit
     max_bytes = command.max_bytes
+    room = BatchRoom(max_bytes) if by_batches else None
     failure: GoQueueError | None = None
     first = broker.chance.randrange(len(sources)) if len(sources) > 1 else 0
     deliveries = []
@@ -154,7 +168,7 @@ async def _take(
                 wanted = limit
                 if broker.tenants.accounts:
                     wanted = admit_reader(broker, delivery.source, limit)
-                part = await _take_from(broker, journal, delivery, command, wanted, max_bytes)
+                part = await _take_from(broker, journal, delivery, command, wanted, max_bytes, room)
             except GoQueueError as error:
                 failure = error
                 continue
@@ -162,7 +176,9 @@ async def _take(
         if part is not None:
             polled.parts.append(part)
             limit -= len(part.messages)
-            if limit > 0:
+            if room is not None:
+                max_bytes = room.left_bytes
+            elif limit > 0:
                 max_bytes -= sum(map(len, filter(None, map(_value_of, part.messages))))
     if polled.parts:
         # In a cluster whoever may coordinate next knows of the leases: so a coordinator that was replaced,
@@ -175,14 +191,20 @@ async def _take(
 
 
 async def _take_from(
-    broker: Broker, journal: GroupJournal, delivery: Delivery, command: Poll, limit: int, max_bytes: int
+    broker: Broker,
+    journal: GroupJournal,
+    delivery: Delivery,
+    command: Poll,
+    limit: int,
+    max_bytes: int,
+    room: BatchRoom | None,
 ) -> PolledPart | None:
     """Messages of one partition, leased; None when it has none for this consumer."""
     if not is_key_ordered(broker, command.group):
-        return await _choose(broker, journal, delivery, command, limit, max_bytes, is_by_key=False)
+        return await _choose(broker, journal, delivery, command, limit, max_bytes, room, is_by_key=False)
     # One at a time: what is only being read has no key yet that others would have to keep away from.
     async with broker.queue.key_lock(delivery):
-        return await _choose(broker, journal, delivery, command, limit, max_bytes, is_by_key=True)
+        return await _choose(broker, journal, delivery, command, limit, max_bytes, room, is_by_key=True)
 
 
 async def _choose(
@@ -192,6 +214,7 @@ async def _choose(
     command: Poll,
     limit: int,
     max_bytes: int,
+    room: BatchRoom | None,
     *,
     is_by_key: bool,
 ) -> PolledPart | None:
@@ -219,13 +242,17 @@ async def _choose(
                 return None
             delivery.reserve(runs)
             reserved += runs
-            opened = await open_runs(broker, delivery.source, runs, max_bytes, at_hand, is_patient=False)
+            opened = await open_runs(
+                broker, delivery.source, runs, max_bytes, at_hand, is_patient=False, room=room
+            )
             # What is void is behind us for good, and no reason to give up.
             looked_count += count_of(runs) - count_of(opened.void)
             if opened.damaged:
                 pass_over(broker, journal, delivery, opened.damaged)
             if opened.void:
                 journal.submit(Settled(delivery.number, NO_LEASE, tuple(opened.void)))
+            if opened.is_full and not opened.messages:
+                return None
             if opened.left and not opened.messages:
                 # What was passed over is written down, should the consumer have given up: go on behind it.
                 delivery.put_back(reserved)

@@ -35,6 +35,27 @@ class Opened(NamedTuple):
     """What was not read because it would have been too much."""
     damaged: list[PassedRun]
     """Batches that are there and cannot be read: what was asked for of them is void."""
+    is_full: bool = False
+    """Whether the next batch did not fit into the room there is."""
+
+
+class BatchRoom:
+    """Room in an answer of whole batches, as they are stored. The first of all may be larger than it."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.left_bytes = max_bytes
+        self._last: tuple[TopicPartition, int] | None = None
+
+    def admit(self, source: TopicPartition, stored: tuple[int, int]) -> bool:
+        """Whether a batch comes too. One that is opened in several windows counts once."""
+        base_offset, size = stored
+        if self._last == (source, base_offset):
+            return True
+        if self._last is not None and size > self.left_bytes:
+            return False
+        self._last = source, base_offset
+        self.left_bytes -= size
+        return True
 
 
 async def open_runs(
@@ -45,14 +66,16 @@ async def open_runs(
     at_hand: Sequence[StoredBatch] = (),
     *,
     is_patient: bool = True,
+    room: BatchRoom | None = None,
 ) -> Opened:
     """The messages of some runs, up to so many bytes but at least one; `at_hand` need not be read again.
 
     Who is not patient gets nothing where batches that cannot be opened come first, each of which may have
     taken its time, and asks again for what is left. What is good before
-    a place that cannot be read comes first.
+    a place that cannot be read comes first. Who hands out whole batches has room for so many of them.
     """
     wanted = Runs(runs)
+    is_full = False
     void = Runs()
     unreadable: list[PassedRun] = []
     found: dict[int, StoredMessage] = {}
@@ -97,10 +120,12 @@ async def open_runs(
                     else:
                         messages = {message[0]: message for message in open_batch(body, lane)}
                         size_here = _size(body, messages)
+                        stored = first, len(body)
                 if large is not None:
                     first, end = large.borders(wanted.first)
                     messages = {message[0]: message for message in large.window(wanted.first)}
                     size_here = large.size * len(messages) // large.count
+                    stored = large.first, large.stored_bytes
             except InvalidRecord as error:
                 # Whoever polls would else stand before it for ever. It stays in the log, and who reads by
                 # offset is told.
@@ -110,15 +135,18 @@ async def open_runs(
                 unopened_count += 1
                 await asyncio.sleep(0)  # others are served meanwhile
                 continue
-            opened = OpenedBatch(first, end, messages, size_here)
+            opened = OpenedBatch(first, end, messages, size_here, stored)
             if not wanted.covers(first, end):
                 cache.keep(place, opened)
+        if room is not None and not room.admit(source, opened.stored):
+            is_full = True
+            break
         size += _take(opened, wanted, found, void)
     if len(runs) == 1:
         in_order = list(found.values())  # batches were read in the order of their offsets
     else:
         in_order = [found[offset] for run in runs for offset in range(*run) if offset in found]
-    return Opened(in_order, list(void), list(wanted), unreadable)
+    return Opened(in_order, list(void), list(wanted), unreadable, is_full)
 
 
 def _leave_out(wanted: Runs, void: Runs, unreadable: list[PassedRun], run: PassedRun) -> None:
@@ -138,7 +166,7 @@ def _size(body: memoryview, messages: Mapping[int, StoredMessage]) -> int:
 
 def _take(opened: OpenedBatch, wanted: Runs, found: dict[int, StoredMessage], void: Runs) -> int:
     """Take what is wanted out of a batch; how many bytes that were, about."""
-    first, end, messages, size = opened
+    first, end, messages, size, _ = opened
     if wanted.covers(first, end) and len(messages) == end - first:
         found.update(messages)
         wanted.remove(first, end)

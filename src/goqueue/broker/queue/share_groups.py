@@ -11,7 +11,7 @@ from dataclasses import replace
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.assigned import at_work, take_in, tell, tell_alive
 from goqueue.broker.groups.coordinator import ActiveGroup
-from goqueue.broker.queue.poll import poll
+from goqueue.broker.queue.poll import poll_batches
 from goqueue.broker.queue.read import batches_from
 from goqueue.broker.queue.settle import Leased, settle_leased
 from goqueue.core.delivery.delivery import Delivery
@@ -79,14 +79,15 @@ async def share_heartbeat(broker: Broker, command: ShareHeartbeat) -> Reconcilia
 
 async def know_member(broker: Broker, command: KnowMember) -> None:
     """Refuse whoever is no member with UnknownMember."""
-    _at_work(broker, command.who)
+    _, group = _at_work(broker, command.who)
+    group.member(command.who.member_id)
 
 
 async def acquire(broker: Broker, command: Acquire) -> list[AcquiredPart]:
     """Take messages with a lease, as a poll does, and tell where they lie."""
     return [
         AcquiredPart(part.source, sorted(message.offset for message in part.messages), part.delivery_counts)
-        for part in (await poll(broker, command.wanted)).parts
+        for part in (await poll_batches(broker, command.wanted)).parts
     ]
 
 

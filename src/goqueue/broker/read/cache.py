@@ -31,6 +31,8 @@ class OpenedBatch(NamedTuple):
     """By offset."""
     size: int
     """The bytes of its messages, about."""
+    stored: tuple[int, int]
+    """Base offset and bytes of the batch as it is stored, of which this may be but a window."""
 
     @property
     def message_count(self) -> int:

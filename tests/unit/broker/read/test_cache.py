@@ -13,7 +13,7 @@ def place(number: int) -> LogPlace:
 
 def batch(*, size: int = 100, count: int = 1) -> OpenedBatch:
     messages = {n: StoredMessage(n, 0, None, b"", (), Lane.NORMAL) for n in range(count)}
-    return OpenedBatch(0, count, messages, size)
+    return OpenedBatch(0, count, messages, size, (0, size))
 
 
 def test_batches_that_are_large_when_opened_make_room_for_each_other() -> None:

@@ -38,7 +38,14 @@ from goqueue.model.delivery import (
     ReleaseAll,
     SettleRuns,
 )
-from goqueue.model.errors import GoQueueError, Invalid, NotLeader, RateExceeded, ShareSessionStale
+from goqueue.model.errors import (
+    GoQueueError,
+    Invalid,
+    NotLeader,
+    RateExceeded,
+    ShareSessionStale,
+    UnknownMember,
+)
 from goqueue.model.groups import NO_GENERATION, Membership
 from goqueue.model.ids import TopicPartition
 
@@ -111,7 +118,7 @@ class FetchReply(Reply):
 
 async def share_fetch(context: Context, request: "ShareFetchRequest") -> FetchReply:
     """Settle what is acknowledged, then take more, waiting for it."""
-    lock = context.broker.config.topic_defaults.visibility_ms * _MILLISECOND
+    lock = _lock(context, ())
     group, member_id = request.group_id or "", request.member_id or ""
     who = Membership(group, member_id, NO_GENERATION)
     throttle_ms = 0
@@ -148,6 +155,9 @@ async def share_fetch(context: Context, request: "ShareFetchRequest") -> FetchRe
             except RateExceeded as error:
                 throttle_ms = error.retry_after_ms
                 context.throttle.ask(throttle_ms)
+            except UnknownMember:
+                # It was a member when it asked, and has left since: whoever closes wants to hear no error.
+                parts = []
         fetched = [
             (source, await _fetched(context, part, outcomes.pop(source, None)))
             for part in parts
@@ -167,7 +177,7 @@ async def share_fetch(context: Context, request: "ShareFetchRequest") -> FetchRe
     ]
     fetched += [(source, _settled(context, source, outcome)) for source, outcome in outcomes.items()]
     return FetchReply(
-        acquisition_lock_timeout=lock,
+        acquisition_lock_timeout=_lock(context, known),
         responses=_by_topic(fetched),
         throttle_time=throttle_ms * _MILLISECOND,
     )
@@ -198,7 +208,7 @@ class AcknowledgeReply(Reply):
 
 async def share_acknowledge(context: Context, request: "ShareAcknowledgeRequest") -> AcknowledgeReply:
     """Settle what is acknowledged, without taking more."""
-    lock = context.broker.config.topic_defaults.visibility_ms * _MILLISECOND
+    lock = _lock(context, ())
     group, member_id = request.group_id or "", request.member_id or ""
     who = Membership(group, member_id, NO_GENERATION)
     try:
@@ -207,8 +217,8 @@ async def share_acknowledge(context: Context, request: "ShareAcknowledgeRequest"
         await at_home(context.broker, know_member, KnowMember(who))
         session = context.share_sessions.enter(group, member_id, request.share_session_epoch)
         outcomes = await _acknowledge(context, who, _named(request.topics))
+        known, _ = _found(context, session.sources)
         if request.share_session_epoch == CLOSE:
-            known, _ = _found(context, session.sources)
             await at_home(context.broker, release_all, ReleaseAll(who, tuple(known)))
     except GoQueueError as error:
         return AcknowledgeReply(
@@ -226,7 +236,7 @@ async def share_acknowledge(context: Context, request: "ShareAcknowledgeRequest"
             )
         )
     return AcknowledgeReply(
-        acquisition_lock_timeout=lock,
+        acquisition_lock_timeout=_lock(context, known),
         responses=tuple(
             AcknowledgedTopic(topic_id=topic_id, partitions=tuple(parts))
             for topic_id, parts in topics.items()
@@ -401,6 +411,16 @@ def _leader(context: Context, source: TopicPartition) -> Leader:
     leader_epoch = broker.metadata.epoch(topic, source.partition)
     leader = broker.metadata.record(topic, source.partition).leader
     return Leader(leader_id=NOBODY if leader is None else node_number(leader), leader_epoch=leader_epoch)
+
+
+def _lock(context: Context, sources: Iterable[TopicPartition]) -> timedelta:
+    """How long what is acquired is kept from others: of several topics the shortest time, which all keep."""
+    topics = context.broker.metadata.topics
+    times_ms = (
+        topics[name].settings.visibility_ms for name in {topic for topic, _ in sources} if name in topics
+    )
+    default_ms = context.broker.config.topic_defaults.visibility_ms
+    return min(times_ms, default=default_ms) * _MILLISECOND
 
 
 def _wait_ms(context: Context, wait: timedelta) -> int:
