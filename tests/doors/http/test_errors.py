@@ -12,7 +12,23 @@ from tests.doors.http.running_door import RunningDoor
 BODY = {"messages": [{"value": "x"}]}
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/", "/v2/topics", "/topics/a/b/c", "/schema"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/nothing",
+        "/",
+        "/v1",
+        "/v1/",
+        "/v1/nothing",
+        "/v1/v1/topics",
+        "/v1/docs",
+        "/v1/openapi.json",
+        "/v1topics",
+        "/v2/topics",
+        "/topics/a/b/c",
+        "/schema",
+    ],
+)
 def test_an_unknown_route_is_answered_in_json(client: httpx.Client, path: str) -> None:
     missing = client.get(path)
 

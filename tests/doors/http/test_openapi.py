@@ -5,6 +5,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from goqueue.edge.http.app import _framework, api_document
+from goqueue.edge.http.config import HttpConfig
+from goqueue.testing.world.holds import HOLD_MS_MAX
 from tests.doors.http.running_door import RunningDoor
 
 
@@ -199,6 +202,18 @@ def test_the_document_names_every_operation(running: RunningDoor) -> None:
         ("GET", "/transactions/stats"),
         ("POST", "/transactions/{transaction}/abort"),
     }
+
+
+def test_the_document_is_drawn_when_it_is_asked_for_and_not_on_the_loop(running: RunningDoor) -> None:
+    def ask_first() -> None:
+        api_document.cache_clear()
+        assert running.client.get("/openapi.json").status_code == 200
+
+    _framework.cache_clear()
+    api_document.cache_clear()
+    _framework(HttpConfig().json_bytes)
+    assert api_document.cache_info().currsize == 0
+    assert running.longest_hold(ask_first) < HOLD_MS_MAX
 
 
 def test_the_docs_page_needs_nothing_from_elsewhere(running: RunningDoor) -> None:

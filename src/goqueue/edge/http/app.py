@@ -5,7 +5,6 @@ A module with routes has a list of them, `ROUTES`; a new one is a line here.
 
 from functools import cache
 
-from litestar import Router
 from litestar.di import Provide
 from litestar.types import ASGIApp
 
@@ -44,6 +43,7 @@ from goqueue.edge.http.transport.keeper import Keeper
 from goqueue.edge.http.transport.leader_hints import LeaderHints
 from goqueue.edge.http.transport.page_rules import PageRules
 from goqueue.edge.http.transport.slashes import EncodedSlashes, restore_slashes
+from goqueue.edge.http.transport.versioned import Versioned
 from goqueue.edge.http.transport.web_pages import WebPages
 
 _HEALTH_ROUTES = [*health.ROUTES, *cluster.ROUTES, *metrics.ROUTES]
@@ -84,8 +84,14 @@ _DEPENDENCIES = ("broker", "config", "long_polls")
 
 @cache
 def api_document() -> bytes:
-    """The OpenAPI document, as JSON. It is the same whatever the broker."""
+    """The OpenAPI document, as JSON. It is the same whatever the broker.
+
+    To draw it takes as long as a third of a start, so that is left to whoever asks for it first.
+    """
     return document([*_HEALTH_ROUTES, *_API_ROUTES], _DEPENDENCIES)
+
+
+_PAGE_ROUTES = [docs_route, openapi_route(api_document), *pprof.ROUTES]
 
 
 def create_app(
@@ -118,10 +124,7 @@ def _framework(json_bytes: int) -> ASGIApp:
         [
             *_HEALTH_ROUTES,
             *_API_ROUTES,
-            Router("/v1", route_handlers=_API_ROUTES),
-            docs_route,
-            *pprof.ROUTES,
-            openapi_route(api_document()),
+            *_PAGE_ROUTES,
         ],
         dependencies={name: Provide(served(name), sync_to_thread=False) for name in _DEPENDENCIES},
         exception_handlers=EXCEPTION_HANDLERS,
@@ -131,4 +134,4 @@ def _framework(json_bytes: int) -> ASGIApp:
         logging_config=None,
         openapi_config=None,
     )
-    return EncodedSlashes(app)
+    return EncodedSlashes(Versioned(app, root_only=[*_HEALTH_ROUTES, *_PAGE_ROUTES]))

@@ -5,7 +5,7 @@ API stands at the root and under /v1; the document says so once, by naming both 
 is one file without outside parts, so that it also opens on a machine without the internet.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from importlib.resources import files
@@ -126,12 +126,12 @@ def _never_null(schema: dict[str, object]) -> dict[str, object]:
     return schema
 
 
-def openapi_route(drawn: bytes) -> HTTPRouteHandler:
-    """The route that gives out a document."""
+def openapi_route(draw: Callable[[], bytes]) -> HTTPRouteHandler:
+    """The route that gives out a document, drawn in a thread: the loop cannot wait for so long."""
 
-    @get("/openapi.json", include_in_schema=False, sync_to_thread=False)
+    @get("/openapi.json", include_in_schema=False, sync_to_thread=True)
     def give_document() -> Response[bytes]:
-        return Response(drawn, media_type=MediaType.JSON)
+        return Response(draw(), media_type=MediaType.JSON)
 
     return give_document
 
