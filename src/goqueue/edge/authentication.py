@@ -11,9 +11,8 @@ import secrets
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from goqueue.broker.broker import Broker
 from goqueue.core.access.identities import Identities
 from goqueue.edge.credentials import (
     KEY_MARK,
@@ -39,6 +38,9 @@ from goqueue.model.identity import (
 )
 from goqueue.model.settings import require
 from goqueue.model.tenants import TenantId
+
+if TYPE_CHECKING:  # the settings are read by way of this module, before there is anything to serve
+    from goqueue.broker.broker import Broker
 
 _REMEMBERED_MAX = 10_000
 _FAILURES_MAX = 10_000
@@ -97,7 +99,7 @@ class TokenReader(Protocol):
 
 
 class Authenticator:
-    def __init__(self, broker: Broker, config: AuthConfig, tokens: TokenReader | None = None) -> None:
+    def __init__(self, broker: "Broker", config: AuthConfig, tokens: TokenReader | None = None) -> None:
         """`tokens`: None where none are taken."""
         self._broker = broker
         self._tokens = tokens

@@ -42,6 +42,16 @@ def test_a_cycle_would_be_found(graph: grimp.ImportGraph) -> None:
         graph.remove_import(importer=first, imported=second)
 
 
+def test_settings_are_read_before_anything_that_serves_is_loaded() -> None:
+    tell = (
+        "import sys; import goqueue.node.main; print(*sorted(name for name in sys.modules "
+        "if name.startswith(('goqueue.broker', 'goqueue.log', 'numpy', 'litestar', 'aiokafka', 'kio'))))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", tell], capture_output=True, text=True, check=True)
+
+    assert loaded.stdout.split() == []
+
+
 def test_a_node_that_is_alone_loads_nothing_of_a_cluster() -> None:
     tell = (
         "import sys; import goqueue.node.main, goqueue.node.serving; "
