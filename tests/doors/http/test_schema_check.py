@@ -61,7 +61,7 @@ def test_a_bad_message_is_told_in_its_own_result(checked: httpx.Client) -> None:
 
     assert [result["offset"] for result in results] == [0, -1, 1, -1, 2]
     assert (results[1]["code"], results[1]["error"]) == ("schema_mismatch", TEXT)
-    assert results[3]["error"] == "value: no schema has the id 9"
+    assert results[3]["error"] == "value: Schema 9 not found"
     assert [offset for offset, _ in stored(checked, "orders")] == [0, 1, 2]
 
 

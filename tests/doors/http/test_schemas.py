@@ -140,6 +140,54 @@ def test_errors_carry_the_numbers_that_clients_of_registries_know(
     assert refused.json()["message"] == refused.json()["error"]
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "text"),
+    [
+        ("GET", "/schemas/subjects/missing/versions", "Subject 'missing' not found."),
+        ("GET", "/schemas/subjects/orders-value/versions/9", "Version 9 not found."),
+        ("GET", "/schemas/ids/9", "Schema 9 not found"),
+        (
+            "GET",
+            "/schemas/config/orders-value",
+            "Subject 'orders-value' does not have subject-level compatibility configured",
+        ),
+        (
+            "GET",
+            "/schemas/mode/orders-value",
+            "Subject 'orders-value' does not have subject-level mode configured",
+        ),
+        (
+            "DELETE",
+            "/schemas/subjects/orders-value?permanent=true",
+            "Subject 'orders-value' was not deleted first before being permanently deleted",
+        ),
+        (
+            "DELETE",
+            "/schemas/subjects/orders-value/versions/1?permanent=true",
+            "Subject 'orders-value' Version 1 was not deleted first before being permanently deleted",
+        ),
+    ],
+)
+def test_errors_carry_the_texts_that_clients_of_registries_know(
+    client: httpx.Client, method: str, path: str, text: str
+) -> None:
+    register(client, "orders-value", OBJECT)
+
+    assert client.request(method, path).json()["message"] == text
+
+
+def test_a_message_may_import_a_proto_file_without_messages(client: httpx.Client) -> None:
+    shared = 'syntax = "proto3"; import public "google/protobuf/timestamp.proto";'
+    order = 'syntax = "proto3"; import "shared.proto"; message O { google.protobuf.Timestamp at = 1; }'
+    assert register(client, "shared.proto", shared, "PROTOBUF").status_code == 200
+    reference = {"name": "shared.proto", "subject": "shared.proto", "version": 1}
+    body = {"schema": order, "schemaType": "PROTOBUF", "references": [reference]}
+
+    registered = client.post("/schemas/subjects/orders-value/versions", json=body)
+
+    assert registered.status_code == 200, registered.text
+
+
 def test_numbers_are_given_for_the_older_clients_too(client: httpx.Client) -> None:
     register(client, "orders-value", OBJECT)
     register(client, "orders-value", WIDER)
@@ -157,7 +205,7 @@ def test_a_subject_may_have_a_slash_in_its_name(client: httpx.Client) -> None:
     for _ in range(2):  # the router remembers paths it has seen
         assert client.get("/schemas/subjects/shop%2Forders%2Fnew/versions").json() == [1]
     assert client.get("/schemas/subjects/shop%252Forders/versions").json()["message"] == (
-        "subject shop%2Forders does not exist"
+        "Subject 'shop%2Forders' not found."
     )
     assert client.get("/schemas/subjects/shop/orders/versions").status_code == 404
     assert client.get("/topics/a%2Fb").json()["code"] == "topic_not_found"

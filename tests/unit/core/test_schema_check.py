@@ -109,7 +109,7 @@ def avro(value: object, schema: str = AVRO_ORDER) -> bytes:
     ("value", "text"),
     [
         (b'{"id": 1}', "value: it carries no schema id"),
-        (framed(9, b"{}"), "value: no schema has the id 9"),
+        (framed(9, b"{}"), "value: Schema 9 not found"),
         (framed(2, b"{}"), "value: schema 2 does not stand in subject orders-value or orders"),
         (framed(3, b"{}"), "value: schema 3 does not stand in subject orders-value or orders"),
         (framed(1, b"no JSON at all"), None),
@@ -135,7 +135,7 @@ def test_the_id_may_stand_in_a_header_with_or_without_the_frame() -> None:
     assert topic.problem(b'{"id": 1}', headers=header) is None
     assert topic.problem(framed(order, b'{"id": 1}'), headers=header) is None
     assert topic.problem(b'{"id": "x"}', headers=header) == 'value: #/id: "x" is not of type "integer"'
-    assert topic.problem(b'{"id": 1}', headers=(("schema-id", b"7"),)) == "value: no schema has the id 7"
+    assert topic.problem(b'{"id": 1}', headers=(("schema-id", b"7"),)) == "value: Schema 7 not found"
 
 
 def test_json_is_checked_down_to_the_place_that_fails() -> None:
@@ -372,5 +372,5 @@ def test_a_guid_that_nobody_has_is_named() -> None:
     unknown: Headers = (("__value_schema_id", b"\x01" + bytes(15) + b"\x07"),)
 
     assert topic.problem(b"{}", headers=unknown) == (
-        "value: no schema has the guid 00000000-0000-0000-0000-000000000007"
+        "value: Schema 00000000-0000-0000-0000-000000000007 not found"
     )

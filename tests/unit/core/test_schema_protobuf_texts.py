@@ -109,6 +109,29 @@ def test_what_protobufs_compiler_would_refuse_is_refused(body: str) -> None:
         parse_protobuf(proto3(body))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'syntax = "proto3"; import "google/protobuf/any.proto";',
+        'syntax = "proto3"; import "google/protobuf/empty.proto"; '
+        "service S { rpc Go (google.protobuf.Empty) returns (google.protobuf.Empty); }",
+        'syntax = "proto2"; import "google/protobuf/descriptor.proto"; '
+        "extend google.protobuf.FieldOptions { optional string mark = 50000; }",
+    ],
+)
+def test_a_file_without_messages_is_a_schema_as_text_and_as_descriptor(text: str) -> None:
+    read = parse_protobuf(text)
+
+    again = parse_protobuf(read.serialized())
+
+    assert again.canonical() == read.canonical()
+
+
+def test_a_file_that_says_nothing_is_none() -> None:
+    with pytest.raises(InvalidSchema, match="neither"):
+        parse_protobuf('syntax = "proto3"; package a;')
+
+
 def test_editions_are_refused_by_name() -> None:
     with pytest.raises(InvalidSchema, match="editions"):
         parse_protobuf('edition = "2023"; message A { int32 a = 1; }')

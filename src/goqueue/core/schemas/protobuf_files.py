@@ -15,7 +15,7 @@ from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 
-from goqueue.core.schemas.protobuf_texts import read_text
+from goqueue.core.schemas.protobuf_texts import read_text, says_something
 from goqueue.model.errors import InvalidSchema
 from goqueue.model.schemas import SCHEMA_PARTS_MAX, SchemaKind
 
@@ -107,7 +107,7 @@ def _from_base64(text: str) -> descriptor_pb2.FileDescriptorProto | None:
         proto = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError, DecodeError):
         return None
-    return proto if proto.message_type or proto.enum_type else None
+    return proto if says_something(proto) else None
 
 
 def _needed(

@@ -70,6 +70,12 @@ def read_text(text: str) -> tuple[descriptor_pb2.FileDescriptorProto, str]:
     return reading.proto, "\n".join(reading.others)
 
 
+def says_something(proto: descriptor_pb2.FileDescriptorProto) -> bool:
+    """Whether there is anything for others to use: a file may be there for what it imports alone."""
+    parts = (proto.message_type, proto.enum_type, proto.extension, proto.service, proto.dependency)
+    return any(len(part) > 0 for part in parts)
+
+
 class _Refusal(ErrorListener):  # type: ignore[misc]  # the runtime has no types
     """By itself the grammar's runtime prints what is wrong and guesses on."""
 
@@ -110,8 +116,8 @@ class _Reading:
                     self._fill_extension(proto.extension, proto.message_type, element)
                 case ast.Service():
                     self._fill_service(proto.service.add(), element)
-        if not proto.message_type and not proto.enum_type:
-            raise InvalidSchema("the .proto text has no message")
+        if not says_something(proto):
+            raise InvalidSchema("the .proto text has neither types, extensions, services nor imports")
 
     def _fill_message(
         self, target: descriptor_pb2.DescriptorProto, name: str, elements: Iterable[ast.MessageElement]

@@ -105,7 +105,7 @@ class Registry:
         if wanted == "latest":
             return self._place(name, live[-1])
         if wanted < 1:
-            raise InvalidSchemaVersion(f"{wanted} is not a version: they count from 1")
+            raise InvalidSchemaVersion(wanted)
         if wanted not in live:
             raise SchemaVersionNotFound(name, wanted)
         return self._place(name, wanted)
@@ -123,13 +123,13 @@ class Registry:
         """By its id, also when it was deleted the reversible way."""
         schema = self._schemas.get(schema_id)
         if schema is None:
-            raise SchemaNotFound(f"no schema has the id {schema_id}")
+            raise SchemaNotFound(f"Schema {schema_id} not found")
         return schema
 
     def id_of_guid(self, guid: UUID) -> int:
         found = self._id_of_guid.get(guid)
         if found is None:
-            raise SchemaNotFound(f"no schema has the guid {guid}")
+            raise SchemaNotFound(f"Schema {guid} not found")
         return found
 
     def places(self, schema_id: int, *, with_deleted: bool = False) -> list[SchemaVersion]:
@@ -228,7 +228,7 @@ class Registry:
         for version in reversed(subject.live(with_deleted=with_deleted)):
             if subject.ids[version] == schema_id:
                 return self._place(name, version)
-        raise SchemaNotFound(f"the schema is not registered under subject {name}")
+        raise SchemaNotFound("Schema not found")
 
     def comparisons(
         self, name: str, schema: SchemaText, digest: str, *, against: int | Latest | None = None
@@ -321,7 +321,7 @@ class Registry:
         version = self.version(name, wanted, with_deleted=is_permanent).version
         if is_permanent and version not in known.deleted:
             raise VersionNotSoftDeleted(
-                f"version {version} of subject {name} must be deleted before it goes for good"
+                f"Subject '{name}' Version {version} was not deleted first before being permanently deleted"
             )
         self._check_unreferenced(name, version)
         event: Event = VersionRemoved(name, version) if is_permanent else VersionDeleted(name, version)
@@ -335,7 +335,7 @@ class Registry:
         if not versions:
             raise SubjectSoftDeleted(name)
         if is_permanent and subject.live():
-            raise NotSoftDeleted(f"subject {name} must be deleted before it goes for good")
+            raise NotSoftDeleted(f"Subject '{name}' was not deleted first before being permanently deleted")
         for version in versions:
             self._check_unreferenced(name, version)
         kind = VersionRemoved if is_permanent else VersionDeleted
@@ -439,7 +439,8 @@ class Registry:
     def _check_unreferenced(self, name: str, version: int) -> None:
         if ids := self.referenced_by(name, version):
             raise SchemaReferenced(
-                f"version {version} of subject {name} is used by the schemas with ids {ids}"
+                f"One or more references exist to the schema {{subject={name},version={version}}}: "
+                f"those with the ids {ids}"
             )
 
     def _remove(self, name: str, version: int) -> None:

@@ -25,7 +25,9 @@ class RegistrySettings:
     def own_compatibility(self, name: str) -> Compatibility:
         """The level that was set for a subject itself."""
         if name not in self._compatibilities:
-            raise RegistrySettingNotFound(f"subject {name} has no compatibility level of its own")
+            raise RegistrySettingNotFound(
+                f"Subject '{name}' does not have subject-level compatibility configured"
+            )
         return self._compatibilities[name]
 
     def has_compatibility(self, name: str) -> bool:
@@ -37,7 +39,7 @@ class RegistrySettings:
 
     def own_mode(self, name: str) -> RegistryMode:
         if name not in self._modes:
-            raise RegistryModeNotFound(f"subject {name} has no mode of its own")
+            raise RegistryModeNotFound(f"Subject '{name}' does not have subject-level mode configured")
         return self._modes[name]
 
     @property

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from goqueue.model.errors.families import Busy, Denied, Invalid, InvalidName, NotFound, Unavailable
 from goqueue.model.errors.messages import InvalidRecord
 
+_SOFT_DELETED = "soft deleted.Set permanent=true to delete permanently"
+
 
 class InvalidSchema(Invalid):
     """A schema that cannot be read, or refers to what is not there."""
@@ -29,6 +31,12 @@ class InvalidSchemaVersion(Invalid):
 
     code = "invalid_schema_version"
 
+    def __init__(self, version: int | str) -> None:
+        super().__init__(
+            f"The specified version '{version}' is not a valid version id. "
+            'Allowed values are between [1, 2^31-1] and the string "latest"'
+        )
+
 
 class InvalidCompatibility(Invalid):
     """Not the name of a compatibility level."""
@@ -48,7 +56,10 @@ class IncompatibleSchema(Invalid):
     code = "incompatible_schema"
 
     def __init__(self, subject: str, problems: list[str]) -> None:
-        super().__init__(f"the schema does not fit subject {subject}: {'; '.join(problems)}")
+        super().__init__(
+            f'Schema being registered is incompatible with an earlier schema for subject "{subject}", '
+            f"details: [{'; '.join(problems)}]"
+        )
         self.problems = problems
 
 
@@ -98,8 +109,8 @@ class SubjectNotFound(NotFound):
 
     code = "subject_not_found"
 
-    def __init__(self, subject: str, text: str = "does not exist") -> None:
-        super().__init__(f"subject {subject} {text}")
+    def __init__(self, subject: str, text: str = "not found.") -> None:
+        super().__init__(f"Subject '{subject}' {text}")
         self.subject = subject
 
 
@@ -109,7 +120,7 @@ class SchemaVersionNotFound(NotFound):
     code = "schema_version_not_found"
 
     def __init__(self, subject: str, version: int | str, text: str = "") -> None:
-        super().__init__(text or f"subject {subject} has no version {version}")
+        super().__init__(text or f"Version {version} not found.")
         self.subject = subject
 
 
@@ -119,7 +130,7 @@ class SubjectSoftDeleted(SubjectNotFound):
     code = "subject_soft_deleted"
 
     def __init__(self, subject: str) -> None:
-        super().__init__(subject, "is deleted already: permanent=true deletes it for good")
+        super().__init__(subject, f"was {_SOFT_DELETED}")
 
 
 class SchemaVersionSoftDeleted(SchemaVersionNotFound):
@@ -128,8 +139,7 @@ class SchemaVersionSoftDeleted(SchemaVersionNotFound):
     code = "schema_version_soft_deleted"
 
     def __init__(self, subject: str, version: int | str) -> None:
-        what = f"version {version} of subject {subject}"
-        super().__init__(subject, version, f"{what} is deleted already: permanent=true deletes it for good")
+        super().__init__(subject, version, f"Subject '{subject}' Version {version} was {_SOFT_DELETED}")
 
 
 class SchemaNotFound(NotFound):

@@ -72,5 +72,5 @@ def version_of(text: str) -> int | Latest:
         return "latest"
     version = whole_number(text)
     if version is None or not 1 <= version <= _INT31_MAX:
-        raise InvalidSchemaVersion(f"{text!r} is not a version: they count from 1, and the last is latest")
+        raise InvalidSchemaVersion(text)
     return version

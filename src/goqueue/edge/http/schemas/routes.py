@@ -287,7 +287,7 @@ async def get_schema_by_guid_route(
     broker: NamedDependency[Broker], guid: GuidInPath, form: FormWanted = None
 ) -> SchemaTextBody:
     schema_id = await broker.schemas.look_up(lambda registry: registry.id_of_guid(guid))
-    await _demand_id(broker, schema_id, unseen=f"no schema has the guid {guid}")
+    await _demand_id(broker, schema_id, unseen=f"Schema {guid} not found")
     return await text_body(broker, schema_id, form)
 
 
@@ -405,7 +405,7 @@ async def _demand_id(broker: Broker, schema_id: int, *, unseen: str = "") -> Non
     """The same for a schema: some subject that has it must be theirs to read. Else there is none."""
     places = await broker.schemas.look_up(lambda registry: registry.places(schema_id, with_deleted=True))
     if places and not any(_sees(broker, place.subject) for place in places):
-        raise SchemaNotFound(unseen or f"no schema has the id {schema_id}")
+        raise SchemaNotFound(unseen or f"Schema {schema_id} not found")
 
 
 ROUTES = [
