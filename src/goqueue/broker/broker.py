@@ -12,6 +12,7 @@ from uuid import UUID
 from goqueue.broker.access.audit import AuditLog
 from goqueue.broker.access.warden import Warden
 from goqueue.broker.backup.store import BackupStore
+from goqueue.broker.compaction.state import Compaction
 from goqueue.broker.delays.keeper import DelayKeeper
 from goqueue.broker.groups.coordinator import Coordinator
 from goqueue.broker.health.condition import Health
@@ -191,6 +192,7 @@ class Broker:
     """How many partitions each topic of clients has. Another object whenever that has changed."""
     waiting_reads: dict[ReadWaiter, None] = field(default_factory=dict)
     queue: QueueState = field(default_factory=QueueState)
+    compaction: Compaction = field(default_factory=Compaction)
     producer_ids: range = range(0)
     spare_producer_ids: range = range(0)
     """With several nodes: the block for when those are used up."""

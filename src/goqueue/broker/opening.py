@@ -8,6 +8,7 @@ from goqueue.broker.access.audit import AuditLog
 from goqueue.broker.access.warden import Warden
 from goqueue.broker.backup.store import BackupStore
 from goqueue.broker.broker import Broker, OpenTopic, remove_folder
+from goqueue.broker.compaction.compacting import keep_compacting
 from goqueue.broker.delays.deliveries import JOURNAL as DELAY_JOURNAL
 from goqueue.broker.delays.keeper import DelayKeeper
 from goqueue.broker.groups.coordinator import Coordinator
@@ -131,6 +132,7 @@ async def _open_all(broker: Broker) -> None:
     watch_transactions(broker)
     await keep_up_deliveries(broker)
     broker.keep(asyncio.get_running_loop().create_task(keep_up(broker)))
+    broker.keep(asyncio.get_running_loop().create_task(keep_compacting(broker)))
     if broker.audit.is_on:
         await broker.audit.open()
         broker.keep(asyncio.get_running_loop().create_task(broker.audit.write_on()))

@@ -7,7 +7,7 @@ everything once more.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from operator import itemgetter
 from struct import Struct
 
@@ -33,6 +33,8 @@ class AbortedIndex:
         self._digest = 0
         """The checksums of all entries laid over each other, so that one can come and go at little cost."""
         self._unsaved_from: int | None = None
+        self._is_shorter = False
+        """Any file may have entries that are dropped, or lie in another segment now."""
         self._stale: set[int] = set()
         """Segments whose files have entries that a crash has taken back."""
 
@@ -71,6 +73,24 @@ class AbortedIndex:
             self._digest ^= _digest_of(entry)
         del self._entries[:end]
 
+    def all(self) -> list[AbortedTransaction]:
+        """Rising by their markers."""
+        return [*self._entries]
+
+    def forget(self, gone: Container[tuple[int, int]]) -> bool:
+        """Drop those, by producer and marker, of which only the marker is left; whether there were any."""
+        dropped = [entry for entry in self._entries if (entry.producer_id, entry.last_offset) in gone]
+        for entry in dropped:
+            self._digest ^= _digest_of(entry)
+        if dropped:
+            self._entries = [entry for entry in self._entries if entry not in dropped]
+            self._is_shorter = True
+        return bool(dropped)
+
+    def move(self) -> None:
+        """Segments have become one: the next recovery point writes all entries anew."""
+        self._is_shorter |= bool(self._entries)
+
     def load(self, bases: Iterable[int], *, start_offset: int, end_offset: int, vouched: Checksum) -> bool:
         """Read the files of these segments, as far as a recovery point speaks of them; False: some are lost.
 
@@ -103,7 +123,8 @@ class AbortedIndex:
 
     def unsaved(self, bases: list[int]) -> dict[str, bytes]:
         """The files that lack something, by their paths, as they should be. Takes them to be saved now."""
-        files: dict[int, list[AbortedTransaction]] = {base: [] for base in bases if base in self._stale}
+        stale = self._stale.union(bases if self._is_shorter else ())
+        files: dict[int, list[AbortedTransaction]] = {base: [] for base in bases if base in stale}
         unsaved_from = min(files, default=_NOTHING)
         if self._unsaved_from is not None:
             unsaved_from = min(unsaved_from, self._unsaved_from)
@@ -116,10 +137,12 @@ class AbortedIndex:
             files.setdefault(bases[at], []).append(entry)
         self._unsaved_from = None
         self._stale.clear()
+        self._is_shorter = False
         return {aborted_index_path(self._folder, base): _file_of(files[base][::-1]) for base in files}
 
     def note_unsaved(self) -> None:
         """What was to be saved did not reach the disk: the next recovery point writes it all anew."""
+        self._is_shorter |= bool(self._entries)
         self._unsaved_from = self._entries[0].last_offset if self._entries else None
 
     def _clear(self) -> None:

@@ -101,6 +101,7 @@ class ActiveSegment(Segment):
         sealed = SealedSegment(
             self.disk, self.folder, self.base_offset, end_offset=self.end_offset, size=self.size
         )
+        sealed.layout = self.layout
         indexes = None if is_saved else (self._offsets, self._times)
         sealed.take_over(self._file, self.max_timestamp_ms, indexes)
         return sealed

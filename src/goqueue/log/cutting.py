@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
+from goqueue.log.clean_mark import lower_clean_mark
 from goqueue.log.recovery import find_bases
 from goqueue.log.snapshot import (
     Snapshot,
@@ -50,6 +51,7 @@ def let_go_points(
         )
     elif not _tells(point, start_offset, gaps):
         put_snapshot(disk, folder, replace(point, start_offset=start_offset, gaps=gaps))
+    lower_clean_mark(disk, folder, end_offset)
     remove_snapshots_after(disk, folder, end_offset)
     disk.sync_folder(folder)
 

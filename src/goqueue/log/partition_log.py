@@ -14,6 +14,7 @@ from goqueue.log.aborted_index import AbortedIndex
 from goqueue.log.active_segment import ActiveSegment
 from goqueue.log.commit_rounds import NO_TOPIC
 from goqueue.log.damage import Damage
+from goqueue.log.draft import put_in_place
 from goqueue.log.file_shelf import FileShelf
 from goqueue.log.flush import Flush
 from goqueue.log.look_up import ReadOne, TimeLookUp, newest_time, split
@@ -28,10 +29,12 @@ from goqueue.log.sparse_index import Checksum
 from goqueue.log.unlogged import Unlogged
 from goqueue.model.errors import OffsetOutOfRange, StorageFailed, StorageFull
 from goqueue.model.ids import TopicPartition
+from goqueue.model.messages import Lane
 from goqueue.model.ports import Buffer, Disk, is_disk_full
 from goqueue.model.settings import TopicSettings
+from goqueue.records.compacted import filler, is_filler
 from goqueue.records.frame import FRAME_BYTES, Frame, encode_frame, whole_steps
-from goqueue.records.layout import BatchHeader, patch
+from goqueue.records.layout import DELETE_HORIZON, HEADER_BYTES, BatchHeader, patch, read_header
 
 STEP_FRAMES_MAX = 500
 """What goes to another replica at once has no more frames than these, unless one append has: to check and
@@ -264,6 +267,7 @@ class PartitionLog:
                 assert not pieces, "an append lies whole in one segment"
                 return chunk
             [piece] = chunk.batches
+            piece = _begun_at(piece, offset)
             end, end_offset = whole_steps(piece, count_max=STEP_FRAMES_MAX)
             if end:
                 pieces.append(piece[:end])
@@ -414,6 +418,8 @@ class PartitionLog:
 
     def _seal_past(self, now_ms: int) -> None:
         active = self._segments.active
+        if not self.settings.is_deleting:
+            return
         if active is not None and active.size and is_past(active, self.settings, now_ms=now_ms):
             self._segments.begin(active.end_offset)
 
@@ -424,6 +430,38 @@ class PartitionLog:
         self.aborted.drop_before(self.start_offset)
         if dropped := self._segments.drop_before(self.start_offset):
             self._reader.forget(dropped)
+
+    @property
+    def disk(self) -> Disk:
+        """Where its folder is."""
+        return self._disk
+
+    def first_time(self, segment: SealedSegment | None) -> int | None:
+        """The time of the first message of a segment, or of the one being written to (None). Waits for the
+        disk.
+
+        None: there is no message in it.
+        """
+        found = segment or self._segments.active
+        if found is None or not found.size:
+            return None
+        header = read_header(found.file.read(0, FRAME_BYTES + HEADER_BYTES), FRAME_BYTES)
+        is_told = header.record_count and not header.attributes & DELETE_HORIZON
+        return header.first_timestamp_ms if is_told else found.max_timestamp_ms
+
+    def swap(self, old: Sequence[SealedSegment], new: SealedSegment) -> bool:
+        """Let a finished draft take the place of sealed segments; False: they are not all there any more.
+
+        Those who read from the old ones go on undisturbed: they are pinned. Behind it `remove_replaced`.
+        """
+        if self.damage is not None or not set(old) <= set(self._segments.all):
+            return False
+        put_in_place(new)
+        self._segments.replace(old, new)
+        self._reader.forget(old)
+        if len(old) > 1:
+            self.aborted.move()
+        return True
 
     def roll(self) -> None:
         """Seal the segment being written, if it holds anything, and begin another."""
@@ -505,6 +543,19 @@ class PartitionLog:
         if active.size and active.size + size > self.settings.segment_bytes:
             return self._segments.begin(active.end_offset)
         return active
+
+
+def _begun_at(piece: memoryview, offset: int) -> memoryview:
+    """Frames from an offset on where the first stands for more offsets that are gone.
+
+    A replica that was away has ended where a batch did, of which compaction has left nothing here.
+    """
+    header = read_header(piece, FRAME_BYTES)
+    if header.base_offset >= offset or not is_filler(header):
+        return piece
+    rest = filler(offset, header.end_offset, leader_epoch=header.leader_epoch)
+    frame = encode_frame(read_header(rest), rest, base_offset=offset, lane=Lane.NORMAL)
+    return memoryview(b"".join((frame, rest, piece[FRAME_BYTES + header.size_bytes :])))
 
 
 def storage_error(error: OSError, what: str) -> StorageFull | StorageFailed:

@@ -63,8 +63,8 @@ class FrameReader:
 
     def __init__(self, source: TopicPartition) -> None:
         self._source = source
-        self._hints: dict[int, tuple[int, int]] = {}
-        """Offset to base offset and position: a segment keeps its base when it is sealed."""
+        self._hints: dict[int, tuple[object, int]] = {}
+        """Offset to a segment's layout and the position in it: it keeps that when it is sealed."""
         self._warm: SealedSegment | None = None
         """The one sealed segment whose indexes stay in memory."""
         self._reindexed: set[int] = set()
@@ -102,6 +102,7 @@ class FrameReader:
     def forget(self, removed: Sequence[Segment] = ()) -> None:
         """Segments have come or gone: what was remembered of them may be wrong."""
         self._hints.clear()
+        self._reindexed.difference_update(segment.base_offset for segment in removed)
         if self._warm is not None and self._warm in removed:
             self._warm = None
 
@@ -181,7 +182,7 @@ class FrameReader:
     def _locate(self, segment: Segment, offset: int, *, may_wait: bool) -> tuple[int, int]:
         """(offset, position) of a frame at or before `offset`."""
         hint = self._hints.get(offset)
-        if hint is not None and hint[0] == segment.base_offset:
+        if hint is not None and hint[0] is segment.layout:
             return offset, hint[1]
         if offset == segment.base_offset:
             return offset, 0
@@ -198,7 +199,7 @@ class FrameReader:
         """Where the reader that goes on at `offset` will find it."""
         if len(self._hints) >= _HINTS_MAX:
             self._hints.pop(next(iter(self._hints), -1), None)
-        self._hints[offset] = (segment.base_offset, position)
+        self._hints[offset] = (segment.layout, position)
 
     def _take(
         self,

@@ -16,6 +16,7 @@ from uuid import UUID
 from goqueue.log.aborted_index import ABORTED_INDEX_SUFFIX, AbortedIndex
 from goqueue.log.active_segment import ActiveSegment
 from goqueue.log.damage import Damage, of_another
+from goqueue.log.draft import DRAFT_SUFFIX
 from goqueue.log.reindex import note_found, noting, reindex
 from goqueue.log.sealed_segment import SealedSegment, remove_segment
 from goqueue.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, segment_path
@@ -34,6 +35,8 @@ from goqueue.records.layout import BatchHeader, read_header
 OnBatch = Callable[[BatchHeader, memoryview, int], None]
 """Called with a batch's header, the batch, and its lane."""
 NO_LIMIT = 2**63 - 1
+_DRAFT = re.compile(rf"[0-9]{{20}}.*{re.escape(DRAFT_SUFFIX)}")
+"""What compaction was writing when the process ended."""
 _SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_INDEX_SUFFIX)
 _NAME = re.compile(rf"[0-9]{{20}}({'|'.join(map(re.escape, _SUFFIXES))})")
 """What else lies in a folder is not ours: it stays, and changes nothing."""
@@ -218,7 +221,8 @@ def _find_logs(disk: Disk, folder: str, names: Iterable[str]) -> dict[int, int]:
     bases = _bases(names)
     known = set(bases)
     for name in names:
-        if _NAME.fullmatch(name) and int(name.partition(".")[0]) not in known:
+        is_orphan = _NAME.fullmatch(name) and int(name.partition(".")[0]) not in known
+        if is_orphan or _DRAFT.fullmatch(name):
             disk.remove(f"{folder}/{name}")
     sizes: dict[int, int] = {}
     for base in bases:

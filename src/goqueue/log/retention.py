@@ -19,6 +19,8 @@ def count_expired(
     segments: Sequence[Segment], settings: TopicSettings, *, now_ms: int, end_offset: int
 ) -> int:
     """How many of the first segments are to be given up. At least the bytes that were asked for stay."""
+    if not settings.is_deleting:
+        return 0
     is_bounded = settings.retention_bytes != UNLIMITED
     surplus_bytes = sum(segment.size for segment in segments) - settings.retention_bytes if is_bounded else 0
     count = 0

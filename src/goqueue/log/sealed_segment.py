@@ -26,6 +26,7 @@ class SealedSegment(Segment):
     def __init__(self, disk: Disk, folder: str, base_offset: int, *, end_offset: int, size: int) -> None:
         super().__init__(disk, folder, base_offset, end_offset=end_offset, size=size)
         self._shelf: FileShelf | None = None
+        self._is_pinned = False
 
     def take_over(
         self, file: File | None, max_timestamp_ms: int, indexes: tuple[SparseIndex, SparseIndex] | None
@@ -48,12 +49,25 @@ class SealedSegment(Segment):
 
     def let_go(self) -> None:
         """Open the file again when it is needed. It is closed when those who read from it are done."""
-        self._file = None
+        if not self._is_pinned:
+            self._file = None
 
     def forget_indexes(self) -> None:
         """Give their memory back; what could not be saved stays."""
-        self._offsets.forget()
-        self._times.forget()
+        if not self._is_pinned:
+            self._offsets.forget()
+            self._times.forget()
+
+    def pin(self) -> None:
+        """Have all at hand that readers need: another file is about to take its name. Waits for the disk."""
+        self._is_pinned = True
+        self._offsets.load()
+        self._times.load()
+        assert self.file is not None, "its file stays open"
+
+    def unpin(self) -> None:
+        """Its name stays its own."""
+        self._is_pinned = False
 
     def open_indexes(self) -> list[File]:
         """The index files, for an fsync; the caller closes them."""

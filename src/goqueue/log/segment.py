@@ -34,6 +34,8 @@ class Segment:
         self._offsets = SparseIndex(disk, segment_path(folder, base_offset, INDEX_SUFFIX))
         self._times = SparseIndex(disk, segment_path(folder, base_offset, TIME_INDEX_SUFFIX))
         self._max_timestamp_ms: int | None = None
+        self.layout = object()
+        """Where its frames lie: another one when they lie elsewhere, under the same name."""
 
     @property
     def file(self) -> File:

@@ -6,6 +6,7 @@ nothing.
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from itertools import pairwise
 from operator import attrgetter
 
@@ -105,6 +106,15 @@ class SegmentList:
             self.removed_count += count
             self.all = self.all[count:]
         return dropped
+
+    def replace(self, old: Sequence[SealedSegment], new: SealedSegment) -> None:
+        """Let one segment stand for neighbours that are all there."""
+        at = self.all.index(old[0])
+        assert self.all[at : at + len(old)] == [*old], "what is replaced are neighbours"
+        new.retire(self._shelf)
+        self.all = [*self.all[:at], new, *self.all[at + len(old) :]]
+        self.sealed = [segment for segment in self.sealed if segment not in old]
+        self._unsynced = [segment for segment in self._unsynced if segment not in old]
 
     def take_unsynced(self) -> list[File]:
         """The files of sealed segments that want an fsync; the caller sees to it. They may be closed then."""

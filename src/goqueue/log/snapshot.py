@@ -118,6 +118,11 @@ def vouched_offset(disk: Disk, folder: str, names: Iterable[str] | None = None) 
     return max((int(name.removesuffix(SUFFIX)) for name in _names(disk, folder, names)), default=None)
 
 
+def remove_snapshot(disk: Disk, folder: str, end_offset: int) -> None:
+    """Forget one recovery point."""
+    disk.remove(f"{folder}/{end_offset:020d}{SUFFIX}")
+
+
 def remove_snapshots_after(disk: Disk, folder: str, end_offset: int) -> None:
     """Forget recovery points that speak of offsets which have been cut off."""
     for name in _names(disk, folder):

@@ -130,6 +130,10 @@ class SparseIndex:
             self._saved_count = len(keys)
         return self._saved_count == len(keys)
 
+    def load(self) -> None:
+        """Have all pairs in memory."""
+        self._load()
+
     def forget(self) -> None:
         """Give the memory back; the next look-up loads the file. What the file lacks stays."""
         if self._columns is not None and self._saved_count == len(self._columns[0]):

@@ -43,6 +43,15 @@ class Partitioner(StrEnum):
     """As librdkafka does, if nobody tells it otherwise."""
 
 
+class CleanupPolicy(StrEnum):
+    """What becomes of old messages."""
+
+    DELETE = "delete"
+    COMPACT = "compact"
+    """The newest message of each key stays."""
+    BOTH = "compact,delete"
+
+
 PARTITIONER_SETTING = "goqueue.partitioner"
 
 
@@ -50,6 +59,7 @@ PARTITIONER_SETTING = "goqueue.partitioner"
 class TopicSettings:
     """What a topic's owner may choose. Survives restarts in the metadata journal."""
 
+    cleanup_policy: CleanupPolicy = CleanupPolicy.DELETE
     retention_ms: int = 168 * HOUR_MS
     retention_bytes: int = UNLIMITED
     segment_bytes: int = 64 * MiB
@@ -83,6 +93,23 @@ class TopicSettings:
     min_insync_replicas: int = BY_COPIES
     """So many copies must hold a message before acks=all is answered; BY_COPIES: 2 of three, else 1."""
 
+    segment_ms: int = 168 * HOUR_MS
+    """A segment whose first message is older than this is sealed, in a topic that is compacted."""
+    delete_retention_ms: int = 24 * HOUR_MS
+    """How long what deletes a key stays once compaction has met it."""
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = 2**63 - 1
+    min_cleanable_dirty_ratio: float = 0.5
+
+    @property
+    def is_compacted(self) -> bool:
+        return self.cleanup_policy is not CleanupPolicy.DELETE
+
+    @property
+    def is_deleting(self) -> bool:
+        """Whether age and size of a log are bounded."""
+        return self.cleanup_policy is not CleanupPolicy.COMPACT
+
     def __post_init__(self) -> None:
         require(self.retention_ms == UNLIMITED or self.retention_ms >= 0, "retention.ms must be -1 or more")
         require(self.retention_bytes >= UNLIMITED, "retention.bytes must be -1 or more")
@@ -101,6 +128,15 @@ class TopicSettings:
         )
         require(self.lane_wait_max_ms > 0, "goqueue.lane.wait.max.ms must be above 0")
         require(self.min_insync_replicas >= BY_COPIES, "min.insync.replicas must be 1 or more")
+        require(self.segment_ms > 0, "segment.ms must be above 0")
+        require(self.delete_retention_ms >= 0, "delete.retention.ms must be 0 or more")
+        require(self.min_compaction_lag_ms >= 0, "min.compaction.lag.ms must be 0 or more")
+        require(self.max_compaction_lag_ms > 0, "max.compaction.lag.ms must be above 0")
+        require(
+            self.min_compaction_lag_ms <= self.max_compaction_lag_ms,
+            "min.compaction.lag.ms must not be above max.compaction.lag.ms",
+        )
+        require(0 <= self.min_cleanable_dirty_ratio <= 1, "min.cleanable.dirty.ratio must be from 0 to 1")
         require(
             self.tracing_sampling == AS_THE_NODE or 0 <= self.tracing_sampling <= 1,
             "goqueue.tracing.sampling must be -1 or from 0 to 1",
@@ -391,6 +427,12 @@ class BrokerConfig:
     """How long a stage of a sink is kept for a commit that may never come."""
     sink_expiry_ms: int = 90 * 24 * HOUR_MS
     """How long a sink's last epoch is remembered after its last commit."""
+    compaction_interval_ms: int = 15_000
+    """How often partitions of compacted topics are looked at."""
+    compaction_bytes_per_s: int = 32 * MiB
+    """How fast they are read; 0: never."""
+    compaction_memory_bytes: int = 128 * MiB
+    """For the keys of one round; where they do not fit there are several."""
     backup_count_max: int = 7
     """So many backups of metadata are kept; a new one takes the place of the oldest."""
 
@@ -404,6 +446,9 @@ class BrokerConfig:
         require(self.flush_interval_ms > 0, "the flush interval must be above 0")
         require(self.upkeep_interval_ms > 0, "the upkeep interval must be above 0")
         require(self.scrub_bytes_per_s >= 0, "the rate of the scrub cannot be below 0")
+        require(self.compaction_interval_ms > 0, "the interval of compaction must be above 0")
+        require(self.compaction_bytes_per_s >= 0, "the rate of compaction cannot be below 0")
+        require(self.compaction_memory_bytes >= 64 * KiB, "compaction needs at least 64 KiB for keys")
         require(self.producer_expiry_ms > 0, "the producer expiry must be above 0")
         require(self.stage_expiry_ms > 0, "the stage expiry must be above 0")
         require(self.sink_expiry_ms > 0, "the sink expiry must be above 0")

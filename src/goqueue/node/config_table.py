@@ -239,6 +239,24 @@ SCRUB_BYTES_PER_S: Setting[int] = Setting(
     read=size(least=0, most=_INT32_MAX),
     help="How fast sealed segments are read back and checked for bytes that have gone bad; 0: never.",
 )
+COMPACTION_INTERVAL_MS: Setting[int] = Setting(
+    name="LOG_COMPACTION_INTERVAL_MS",
+    default="15000",
+    read=whole_number(least=1, most=_INT32_MAX),
+    help="How often partitions of compacted topics are looked at.",
+)
+COMPACTION_BYTES_PER_S: Setting[int] = Setting(
+    name="LOG_COMPACTION_BYTES_PER_S",
+    default="32MiB",
+    read=size(least=0, most=_INT32_MAX),
+    help="How fast compaction reads and writes; 0: nothing is compacted.",
+)
+COMPACTION_MEMORY_BYTES: Setting[int] = Setting(
+    name="LOG_COMPACTION_MEMORY_BYTES",
+    default="128MiB",
+    read=size(least=64 * 1024, most=_INT32_MAX),
+    help="Memory for the keys of one round of compaction, about 52 bytes each; more keys take more rounds.",
+)
 MESSAGE_BYTES: Setting[int] = Setting(
     name="LIMITS_MESSAGE_BYTES",
     default="16MiB",
@@ -954,6 +972,9 @@ SETTINGS: tuple[Setting[object], ...] = (
     RETENTION_BYTES,
     UPKEEP_INTERVAL_MS,
     SCRUB_BYTES_PER_S,
+    COMPACTION_INTERVAL_MS,
+    COMPACTION_BYTES_PER_S,
+    COMPACTION_MEMORY_BYTES,
     MESSAGE_BYTES,
     REQUEST_BYTES,
     JSON_BYTES,

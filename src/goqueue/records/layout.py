@@ -47,6 +47,9 @@ CODEC_MASK = 0x07
 LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
+DELETE_HORIZON = 0x40
+"""The first timestamp is that at which what deletes a key may go; compaction alone writes it."""
+_BROKERS_OWN = LOG_APPEND_TIME | DELETE_HORIZON
 
 TIMESTAMP_MS_MAX = (2**63 - 1) // 1_000_000
 """Times are kept in nanoseconds on disk."""
@@ -151,8 +154,8 @@ def _check_batch(buffer: memoryview, position: int, end: int, max_batch_bytes: i
             raise InvalidTimestamp(f"timestamp {timestamp_ms} is too far from now: times are in milliseconds")
     if header.attributes & CONTROL:
         raise InvalidRecord("control batches are written by the broker alone")
-    if header.attributes & LOG_APPEND_TIME:
-        raise InvalidRecord("a producer cannot set the log append time")
+    if header.attributes & _BROKERS_OWN:
+        raise InvalidRecord("a producer can set neither the log append time nor when deletions are forgotten")
     if header.producer_id < -1:
         raise InvalidRecord(f"producer {header.producer_id} is no client: ids are given out from 0 on")
     if header.codec > Codec.ZSTD:

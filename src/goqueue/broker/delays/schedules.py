@@ -35,7 +35,7 @@ from goqueue.model.delays import (
     ResumeSchedule,
     ScheduleView,
 )
-from goqueue.model.errors import SchemaMismatch
+from goqueue.model.errors import KeyRequired, SchemaMismatch
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.names import checked_plain_name
 from goqueue.model.schemas import SchemaValidation
@@ -49,6 +49,8 @@ async def create_schedule(broker: Broker, command: CreateSchedule) -> ScheduleVi
     name = checked_plain_name(command.name or str(broker.new_id()), "a schedule")
     check_message_size(broker, command.topic, command.message.value, command.message.key)
     partition_of(broker, command.topic, command.message.key)
+    if command.message.key is None and broker.metadata.topic(command.topic).settings.is_compacted:
+        raise KeyRequired(command.topic)
     lane = lane_asked(command.message.headers, 0, command.message.lane)
     command = replace(command, message=replace(command.message, lane=lane))
     await _check_schema(broker, command)

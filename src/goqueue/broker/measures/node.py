@@ -257,6 +257,42 @@ NODE: tuple[Family, ...] = (
         "Batches in sealed segments that were found to have gone bad on the disk (docs/repair.md).",
         one(lambda view: view.broker.health.scrub.bad_frames),
     ),
+    counter(
+        "goqueue_storage_compaction_runs_total",
+        (),
+        "Rounds of compaction, each over one partition (docs/compaction.md).",
+        one(lambda view: view.broker.compaction.rounds),
+    ),
+    counter(
+        "goqueue_storage_compaction_bytes_total",
+        (),
+        "Bytes that compaction has read and written.",
+        one(lambda view: view.broker.compaction.read_bytes),
+    ),
+    counter(
+        "goqueue_storage_compaction_freed_bytes_total",
+        (),
+        "By how much compaction has made segments smaller.",
+        one(lambda view: view.broker.compaction.freed_bytes),
+    ),
+    counter(
+        "goqueue_storage_compaction_removed_messages_total",
+        (),
+        "Messages that compaction has removed.",
+        one(lambda view: view.broker.compaction.removed_records),
+    ),
+    gauge(
+        "goqueue_storage_compaction_memory_bytes",
+        (),
+        "What the round of compaction at work takes for keys.",
+        one(lambda view: view.broker.compaction.keys_bytes),
+    ),
+    gauge(
+        "goqueue_storage_uncleanable_partitions",
+        (),
+        "Partitions that are not compacted because something in them cannot be read (docs/compaction.md).",
+        one(lambda view: len(view.broker.compaction.uncleanable)),
+    ),
     gauge(
         "goqueue_storage_offsets_above_end",
         (),

@@ -11,7 +11,6 @@ FAMILIES: tuple[Family, ...] = (*BROKER, *CONSUMER_FAMILIES, *STORAGE, *NODE, *C
 LEFT_OUT = {
     "goqueue_storage_index_lookup_latency_seconds": "a look-up takes microseconds, and timing it as long; "
     "`goqueue_broker_fetch_latency_seconds` holds it",
-    "goqueue_storage_compaction_*": "there is no log compaction yet",
     "goqueue_storage_snapshot_size_bytes": "a recovery point is as large as its partition has producers",
     "goqueue_cluster_fetch_*, heartbeats_*": "followers are sent what is new, and etcd keeps sessions",
     "goqueue_cluster_inter_broker_*, leader_election_latency_seconds": "not measured yet; "

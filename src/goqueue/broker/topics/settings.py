@@ -8,7 +8,13 @@ from typing import Any, NamedTuple
 
 from goqueue.model.errors import InvalidSetting
 from goqueue.model.schemas import OnInvalid, SchemaValidation, SubjectStrategy
-from goqueue.model.settings import PARTITIONER_SETTING, AcksWaitFor, Partitioner, TopicSettings
+from goqueue.model.settings import (
+    PARTITIONER_SETTING,
+    AcksWaitFor,
+    CleanupPolicy,
+    Partitioner,
+    TopicSettings,
+)
 from goqueue.model.topics import SettingChange, SettingView
 
 MIN_INSYNC = "min.insync.replicas"
@@ -39,7 +45,37 @@ def _parse_min_insync(text: str) -> int:
     return count
 
 
+def _parse_policy(text: str) -> CleanupPolicy:
+    words = {word.strip() for word in text.split(",")}
+    if words == {"compact", "delete"}:
+        return CleanupPolicy.BOTH
+    [word] = words
+    return CleanupPolicy(word)
+
+
 _KNOWN = {
+    "cleanup.policy": _Known(
+        "cleanup_policy",
+        _parse_policy,
+        "delete: old segments go; compact: the newest message of each key stays; compact,delete: both.",
+    ),
+    "segment.ms": _Known(
+        "segment_ms", int, "In a compacted topic a segment is sealed when its first message is so old."
+    ),
+    "delete.retention.ms": _Known(
+        "delete_retention_ms", int, "How long a message that deletes its key stays once compaction met it."
+    ),
+    "min.compaction.lag.ms": _Known(
+        "min_compaction_lag_ms", int, "A message stays at least so long, whatever follows it."
+    ),
+    "max.compaction.lag.ms": _Known(
+        "max_compaction_lag_ms", int, "A message waits no longer than this for compaction."
+    ),
+    "min.cleanable.dirty.ratio": _Known(
+        "min_cleanable_dirty_ratio",
+        _parse_share,
+        "How much of a partition must be new since the last compaction before the next.",
+    ),
     "retention.ms": _Known("retention_ms", int, "Messages older than this are deleted; -1 keeps them."),
     "retention.bytes": _Known(
         "retention_bytes", int, "A partition larger than this loses its oldest segments; -1: no limit."
@@ -114,7 +150,6 @@ _KNOWN = {
 }
 # What other brokers let people choose and this one has only one answer to.
 _FIXED = {
-    "cleanup.policy": ("delete", "Old segments are deleted."),
     "compression.type": ("producer", "Batches are stored as the producer compressed them."),
     "message.timestamp.type": ("CreateTime", "A message's time is the producer's."),
 }

@@ -17,6 +17,7 @@ from goqueue.core.cluster.metadata import Metadata
 from goqueue.core.cluster.values import Topic
 from goqueue.log.partition_log import storage_error
 from goqueue.log.snapshot import begin_at
+from goqueue.model.delivery import DEAD_LETTER_SUFFIX
 from goqueue.model.errors import (
     GoQueueError,
     InvalidPartitionCount,
@@ -28,6 +29,7 @@ from goqueue.model.errors import (
 )
 from goqueue.model.ids import TopicName
 from goqueue.model.names import checked_topic_name, is_internal
+from goqueue.model.schemas import QUARANTINE_SUFFIX
 from goqueue.model.settings import TopicSettings
 from goqueue.model.topics import (
     AddPartitions,
@@ -64,6 +66,7 @@ async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -
     broker.admit(name, is_own=command.is_own)
     partitions = broker.config.default_partitions if command.partitions is None else command.partitions
     settings = settings_from(command.settings, defaults=broker.config.topic_defaults)
+    _check_policy(name, settings)
     if not command.is_own:
         is_given = command.settings.get("retention.ms") is not None
         settings = within_retention(broker, name, settings, is_given=is_given)
@@ -114,6 +117,12 @@ def _copies(broker: Broker, command: CreateTopic) -> int:
     if asked not in (-1, 1):
         raise InvalidReplication(f"1 node cannot hold {asked} copies; ask for 1")
     return 1
+
+
+def _check_policy(name: str, settings: TopicSettings) -> None:
+    """What is put aside may have no key, and is kept message by message."""
+    if settings.is_compacted and name.endswith((DEAD_LETTER_SUFFIX, QUARANTINE_SUFFIX)):
+        raise InvalidSetting(f"{name} takes messages without keys, so it cannot be compacted")
 
 
 def _check_min_insync(settings: TopicSettings, copies: int) -> None:
@@ -327,6 +336,7 @@ async def _alter_settings(
     settings = change_settings(
         broker.metadata.topic(name).settings, changes, defaults=broker.config.topic_defaults
     )
+    _check_policy(name, settings)
     if any(change.name == "retention.ms" for change in changes):
         is_given = any(change.name == "retention.ms" and change.value is not None for change in changes)
         settings = within_retention(broker, name, settings, is_given=is_given)

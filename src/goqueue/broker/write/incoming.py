@@ -8,10 +8,11 @@ from goqueue.broker.storage.partition import Partition
 from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks, Lane
-from goqueue.model.settings import TopicSettings
+from goqueue.model.settings import CleanupPolicy, TopicSettings
 from goqueue.records.batch import has_wishes, split_lanes
 from goqueue.records.layout import BatchHeader, read_header
 from goqueue.records.record_check import check_incoming
+from goqueue.records.record_places import require_keys
 
 _new_named = tuple.__new__
 """Past a named tuple's own constructor, which is Python: every publish passes here."""
@@ -63,7 +64,10 @@ def read_incoming(buffer: memoryview, settings: TopicSettings, lane: int = Lane.
         is_thorough=settings.inspect_records,
     )
     wishes = not are_plain and has_wishes(buffer, headers, inspect_compressed=inspect_compressed)
-    return _new_named(Incoming, (headers, _cut(buffer, headers), lane, wishes, inspect_compressed, False))
+    bodies = _cut(buffer, headers)
+    if settings.cleanup_policy is not CleanupPolicy.DELETE:
+        require_keys([*zip(headers, bodies, strict=True)])
+    return _new_named(Incoming, (headers, bodies, lane, wishes, inspect_compressed, False))
 
 
 def _cut(buffer: memoryview, headers: Sequence[BatchHeader]) -> list[memoryview]:

@@ -5,7 +5,7 @@ delivered later is kept among the delayed ones until then. Very many are taken i
 others have their turn.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count, repeat
 from typing import NamedTuple, cast
@@ -26,6 +26,7 @@ from goqueue.model.errors import (
     GoQueueError,
     Invalid,
     InvalidRecord,
+    KeyRequired,
     PartitionNotFound,
     SchemaCheckTooSlow,
     SchemaMismatch,
@@ -108,6 +109,7 @@ async def _take_in(broker: Broker, command: Publish, topic: OpenTopic) -> _Taken
         problems = await misfits(broker, command.topic, settings, command.messages)
         topic = broker.topic(command.topic)  # it may be another one by now
     messages, routed, later = _route(broker, command, topic, settings, results)
+    _require_keys(broker, command, settings, routed, later, results)
     # Looked at once for each partition that gets any, and not for each message.
     for number in routed if not later else {*routed, *[number for _, number in later]}:
         if not topic.partitions[number].takes_messages:
@@ -211,6 +213,36 @@ def _route(
     return _new_placed(_Routed, (messages, routed, later))
 
 
+def _require_keys(
+    broker: Broker,
+    command: Publish,
+    settings: TopicSettings,
+    routed: dict[int, list[int]],
+    later: list[tuple[int, int]],
+    results: Results,
+) -> None:
+    """Refuse messages that a compacted topic could not keep, be it now or later."""
+    if not settings.is_compacted:
+        return
+    messages = command.messages
+    keyless = {index for indexes in routed.values() for index in indexes if messages[index].key is None}
+    keyless |= {index for index, _ in later if messages[index].key is None}
+    if keyless:
+        _take_out(routed, later, keyless)
+        _refuse(broker, command, results, sorted(keyless), KeyRequired(command.topic))
+
+
+def _take_out(
+    routed: dict[int, list[int]], later: list[tuple[int, int]], indexes_out: Container[int]
+) -> None:
+    """Some messages go nowhere."""
+    for indexes in routed.values():
+        indexes[:] = [index for index in indexes if index not in indexes_out]
+    later[:] = [pair for pair in later if pair[0] not in indexes_out]
+    for partition in [partition for partition, indexes in routed.items() if not indexes]:
+        del routed[partition]
+
+
 def _pass_over(
     command: Publish, topic: OpenTopic, routed: dict[int, list[int]], later: list[tuple[int, int]]
 ) -> None:
@@ -248,10 +280,7 @@ def _without_misfits(
     aside = {index: partition for index, partition in later if index in problems}
     for partition, indexes in routed.items():
         aside.update((index, partition) for index in indexes if index in problems)
-        indexes[:] = [index for index in indexes if index not in problems]
-    later[:] = [pair for pair in later if pair[0] not in problems]
-    for partition in [partition for partition, indexes in routed.items() if not indexes]:
-        del routed[partition]
+    _take_out(routed, later, problems)
     return dict(sorted(aside.items()))
 
 

@@ -25,7 +25,7 @@ from goqueue.broker.write.refusals import telling_refusals
 from goqueue.broker.write.take_in import take_in
 from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.commands import Appended
-from goqueue.model.errors import DuplicateSequence, ProducerNotFound
+from goqueue.model.errors import DuplicateSequence, KeyRequired, ProducerNotFound
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks
 from goqueue.model.schemas import SchemaValidation
@@ -61,6 +61,8 @@ async def _publish_once(broker: Broker, command: PublishOnce) -> PublishedOnce:
     partition = admit_partition(broker, home_of(broker, command))
     _check_quotas(broker, command)
     settings = partition.log.settings
+    if settings.is_compacted and message.key is None:
+        raise KeyRequired(topic)
     problems: dict[int, str] = {}
     if settings.schema_validation is not SchemaValidation.NONE:
         problems = await misfits(broker, topic, settings, [message])

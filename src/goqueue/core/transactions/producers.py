@@ -61,6 +61,14 @@ class Producers:
             for producer_id, producer in self._producers.items()
         ]
 
+    def last_ends(self) -> dict[int, int]:
+        """Of each the offset behind its last batch, if it has any in this epoch."""
+        return {
+            producer_id: producer.batches[-1].base_offset + producer.batches[-1].message_count
+            for producer_id, producer in self._producers.items()
+            if producer.batches
+        }
+
     def next_sequence(self, producer_id: int, epoch: int) -> int:
         """The number that is due next from a producer that leaves the counting to the broker."""
         producer = self._producers.get(producer_id)

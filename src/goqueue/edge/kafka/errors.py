@@ -24,6 +24,7 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.WrongChecksum: ErrorCode.corrupt_message,
     errors.UnsupportedFormat: ErrorCode.unsupported_for_message_format,
     errors.InvalidRecord: ErrorCode.invalid_record,
+    errors.KeyRequired: ErrorCode.invalid_record,
     errors.InvalidTimestamp: ErrorCode.invalid_timestamp,
     errors.MessageTooLarge: ErrorCode.message_too_large,
     errors.RequestTooLarge: ErrorCode.message_too_large,

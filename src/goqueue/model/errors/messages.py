@@ -37,6 +37,16 @@ class InvalidRecord(InvalidBatch):
         self.record_index = record_index
 
 
+class KeyRequired(InvalidRecord):
+    """A message without a key for a topic that is compacted by keys."""
+
+    code = "key_required"
+
+    def __init__(self, topic: str = "", *, record_index: int = 0) -> None:
+        name = f"topic {topic}" if topic else "the topic"
+        super().__init__(f"{name} is compacted: each of its messages needs a key", record_index=record_index)
+
+
 class MessageTooLarge(Invalid):
     """A message, or a batch of them, above the topic's limit."""
 

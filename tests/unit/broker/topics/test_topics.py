@@ -91,7 +91,12 @@ def test_what_cannot_be_made_is_refused_and_leaves_nothing(tmp_path: Path) -> No
         (CreateTopic(name="t", settings={"retention.msec": "1"}), InvalidSetting),
         (CreateTopic(name="t", settings={"retention.ms": "soon"}), InvalidSetting),
         (CreateTopic(name="t", settings={"segment.bytes": "7"}), InvalidSetting),
-        (CreateTopic(name="t", settings={"cleanup.policy": "compact"}), InvalidSetting),
+        (CreateTopic(name="t", settings={"cleanup.policy": "compress"}), InvalidSetting),
+        (CreateTopic(name="t", settings={"cleanup.policy": "compact,compress"}), InvalidSetting),
+        (CreateTopic(name="t", settings={"cleanup.policy": ""}), InvalidSetting),
+        (CreateTopic(name="t", settings={"min.cleanable.dirty.ratio": "2"}), InvalidSetting),
+        (CreateTopic(name="t.dlq", settings={"cleanup.policy": "compact"}), InvalidSetting),
+        (CreateTopic(name="t.quarantine", settings={"cleanup.policy": "compact,delete"}), InvalidSetting),
     ]
 
     async def walk() -> None:

@@ -1,0 +1,275 @@
+"""Compacting a partition: look whether it is due, show a round what is new, write its segments anew, swap
+them.
+
+Reading and writing is done in threads, in short steps at a set rate; the swap of a segment is a step on the
+loop, in which nobody can have changed the log. A round that meets something else on its way (the partition
+was opened anew, retention has taken a segment, the disk is full) is given up: what it has swapped by then is
+well as it is.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from goqueue.broker.broker import Broker
+from goqueue.broker.compaction.rewriting import Noting, Rewriting, Step, Uncleanable
+from goqueue.broker.slices import Slices
+from goqueue.broker.storage.partition import Partition
+from goqueue.core.compaction.due import CleanMark, Due, SegmentFacts, grouped, look
+from goqueue.core.compaction.key_map import KEY_BYTES
+from goqueue.core.compaction.round import Basis, CompactionRound
+from goqueue.log.clean_mark import StoredMark, load_clean_mark, save_clean_mark
+from goqueue.log.draft import let_go_old_points, remove_draft, remove_replaced
+from goqueue.log.partition_log import PartitionLog
+from goqueue.log.sealed_segment import SealedSegment
+from goqueue.model.errors import GoQueueError
+
+log = logging.getLogger(__name__)
+
+_RECORDS_SHARE = 8
+"""One part in so many of the memory is for marks of messages, a byte each; the rest is for keys."""
+_PAUSE_FACTOR = 1
+"""A pause is as long as the step before it took, at least: half a core is the most that is used."""
+_SECRET_BITS = 256
+
+
+class Looked(NamedTuple):
+    """A partition as it was found."""
+
+    log: PartitionLog
+    segments: Sequence[SealedSegment]
+    mark: CleanMark
+    due: Due
+
+
+class Compacted(NamedTuple):
+    """What a round has done."""
+
+    records_before: int
+    records_after: int
+    dirty_ratio: float
+
+
+class _Unchanged(Exception):
+    """A segment would be the same."""
+
+
+class _GivenUp(Exception):
+    """The log is another one by now."""
+
+
+async def keep_compacting(broker: Broker) -> None:
+    """Until the broker is closed: look at all partitions of compacted topics, again and again."""
+    while broker.is_open and broker.config.compaction_bytes_per_s:
+        await asyncio.sleep(broker.config.compaction_interval_ms / 1000)
+        await compact_all(broker)
+
+
+async def compact_all(broker: Broker) -> None:
+    """One round over those that are due."""
+    slices = Slices(broker.clock)
+    for name, topic in [*broker.topics.items()]:
+        await slices.pause()
+        known = broker.metadata.topics.get(name)
+        if known is None or not known.settings.is_compacted:
+            continue
+        for partition in topic.partitions:
+            if partition.is_here:
+                await _compact_due(broker, partition)
+
+
+async def _compact_due(broker: Broker, partition: Partition) -> None:
+    try:
+        looked = await look_at(broker, partition)
+        while looked is not None and looked.due.is_due:
+            if await compact(broker, partition, looked) is None:
+                break
+            looked = await look_at(broker, partition)
+    except (OSError, GoQueueError) as error:
+        log.warning("compaction_skipped partition=%s reason=%s", partition.source, error)
+
+
+async def look_at(broker: Broker, partition: Partition) -> Looked | None:
+    """Whether a partition is due, and a segment that is written to for too long is sealed.
+
+    None: it cannot be compacted. Raises what keeps it from work, and OSError.
+    """
+    found = partition.log
+    if found.damage is not None or broker.compaction.why_not(partition.source, found) is not None:
+        return None
+    now_ms = broker.clock.wall_ms()
+    settings = found.settings
+    sealed_ms = await broker.threads.run(found.first_time, None)
+    oldest_ms = now_ms - min(settings.segment_ms, settings.max_compaction_lag_ms)
+    if sealed_ms is not None and sealed_ms <= oldest_ms and partition.log is found:
+        found.roll()
+    stored = await broker.threads.run(load_clean_mark, found.disk, found.folder)
+    if partition.log is not found:
+        return None
+    segments = found.sealed_segments
+    mark = CleanMark(min(stored.end_offset, found.end_offset), stored.horizon_ms)
+    first_dirty = next((segment for segment in segments if segment.end_offset > mark.end_offset), None)
+    dirty_since_ms = None
+    if first_dirty is not None:
+        dirty_since_ms = await broker.threads.run(found.first_time, first_dirty)
+    facts = await broker.threads.run(_facts, segments)
+    due = look(
+        facts,
+        settings,
+        mark,
+        end_offset=min(partition.commit_mark, partition.last_stable_offset),
+        dirty_since_ms=dirty_since_ms,
+        now_ms=now_ms,
+    )
+    return Looked(found, segments, mark, due)
+
+
+def _facts(segments: Sequence[SealedSegment]) -> list[SegmentFacts]:
+    return [
+        SegmentFacts(segment.base_offset, segment.end_offset, segment.size, segment.max_timestamp_ms)
+        for segment in segments
+    ]
+
+
+async def compact(broker: Broker, partition: Partition, looked: Looked) -> Compacted | None:
+    """One round over what may be compacted of a partition; None: it was given up."""
+    source = partition.source
+    if source in broker.compaction.at_work:
+        return None
+    broker.compaction.at_work.add(source)
+    try:
+        return await _compact(broker, partition, looked)
+    except _GivenUp:
+        return None
+    except Uncleanable as problem:
+        broker.compaction.uncleanable[source] = (looked.log, str(problem))
+        log.error("partition_uncleanable partition=%s reason=%s", source, problem)
+        return None
+    finally:
+        broker.compaction.keys_bytes = 0
+        broker.compaction.at_work.discard(source)
+
+
+async def _compact(broker: Broker, partition: Partition, looked: Looked) -> Compacted:
+    found, mark, due = looked.log, looked.mark, looked.due
+    segments = looked.segments[: due.segment_count]
+    if not segments:
+        return Compacted(0, 0, due.dirty_ratio)
+    round_ = _begin_round(broker, partition, looked)
+    # A recovery point that speaks of places in these segments would speak of wrong ones.
+    await partition.save_recovery_point()
+    _require_same(partition, found)
+    if not await broker.threads.run(let_go_old_points, found.disk, found.folder, segments[-1].base_offset):
+        raise _GivenUp
+    dirty = [segment for segment in segments if segment.end_offset > mark.end_offset]
+    await _step_through(broker, partition, found, Noting(round_, dirty, mark.end_offset).step, round_)
+    judged = [segment for segment in segments if segment.base_offset < round_.end_offset]
+    facts = await broker.threads.run(_facts, judged)
+    for group in grouped(facts, segment_bytes=found.settings.segment_bytes):
+        await _rewrite(broker, partition, found, round_, judged[group.start : group.stop])
+    stored = StoredMark(round_.end_offset, round_.horizon_ms)
+    await broker.threads.run(save_clean_mark, found.disk, found.folder, stored)
+    removed = round_.records_before - round_.records_after
+    broker.compaction.rounds += 1
+    broker.compaction.removed_records += removed
+    log.info(
+        "compacted partition=%s end_offset=%d records_before=%d records_after=%d",
+        partition.source,
+        round_.end_offset,
+        round_.records_before,
+        round_.records_after,
+    )
+    return Compacted(round_.records_before, round_.records_after, due.dirty_ratio)
+
+
+def _begin_round(broker: Broker, partition: Partition, looked: Looked) -> CompactionRound:
+    memory_bytes = broker.config.compaction_memory_bytes
+    records_max = memory_bytes // _RECORDS_SHARE
+    keys_max = (memory_bytes - records_max) // KEY_BYTES
+    chance = broker.chance
+    basis = Basis(
+        clean_end=looked.mark.end_offset,
+        aborted=looked.log.aborted.all(),
+        last_ends=partition.producers.last_ends(),
+        now_ms=broker.clock.wall_ms(),
+        delete_retention_ms=looked.log.settings.delete_retention_ms,
+    )
+    return CompactionRound(
+        basis,
+        keys_max=keys_max,
+        records_max=records_max,
+        factors=[chance.getrandbits(64) for _ in range(4)],
+        secret=chance.getrandbits(_SECRET_BITS).to_bytes(_SECRET_BITS // 8, "big"),
+    )
+
+
+async def _rewrite(
+    broker: Broker,
+    partition: Partition,
+    found: PartitionLog,
+    round_: CompactionRound,
+    segments: Sequence[SealedSegment],
+) -> None:
+    """Write segments anew as one, and swap them for it."""
+    rewriting = await broker.threads.run(Rewriting, round_, segments)
+    try:
+        await _step_through(broker, partition, found, rewriting.step, round_)
+        if not rewriting.is_changed:
+            raise _Unchanged
+        if rewriting.dropped_aborts and found.aborted.forget(rewriting.dropped_aborts):
+            # Whoever is told of an aborted transaction looks out for its marker: the word goes first.
+            await partition.save_recovery_point()
+        new = await broker.threads.run(rewriting.draft.finish)
+        await broker.threads.run(_pin, segments)
+        _require_same(partition, found)
+        if not found.swap(segments, new):
+            raise _GivenUp
+    except (OSError, GoQueueError, Uncleanable, _GivenUp, _Unchanged) as error:
+        for segment in segments:
+            segment.unpin()
+        await broker.threads.run(_give_up, rewriting)
+        if not isinstance(error, _Unchanged):
+            raise
+    else:
+        await broker.threads.run(remove_replaced, found.disk, found.folder, segments[1:])
+        broker.compaction.freed_bytes += sum(segment.size for segment in segments) - new.size
+
+
+def _pin(segments: Sequence[SealedSegment]) -> None:
+    for segment in segments:
+        segment.pin()
+
+
+def _give_up(rewriting: Rewriting) -> None:
+    draft = rewriting.draft
+    draft.close()
+    remove_draft(draft.disk, draft.folder, draft.base_offset)
+
+
+async def _step_through(
+    broker: Broker,
+    partition: Partition,
+    found: PartitionLog,
+    step: Callable[[], Step],
+    round_: CompactionRound,
+) -> None:
+    """Do step after step in a thread, no faster than is set. Raises _GivenUp, OSError and Uncleanable."""
+    while True:
+        begun_ns = broker.clock.monotonic_ns()
+        done = await broker.threads.run(step)
+        _require_same(partition, found)
+        broker.compaction.read_bytes += done.size_bytes
+        broker.compaction.keys_bytes = round_.size_bytes
+        if done.is_last:
+            return
+        took_s = (broker.clock.monotonic_ns() - begun_ns) / 1e9
+        await asyncio.sleep(
+            max(done.size_bytes / broker.config.compaction_bytes_per_s, _PAUSE_FACTOR * took_s)
+        )
+
+
+def _require_same(partition: Partition, found: PartitionLog) -> None:
+    """Raises _GivenUp when the partition has been opened anew, or what keeps it from work."""
+    if partition.log is not found:
+        raise _GivenUp
