@@ -319,3 +319,9 @@ def test_the_cluster_is_described(raw: RawClient, version: int) -> None:
     assert reply.error_code is ErrorCode.none
     assert len(reply.cluster_id) == 22
     assert [(node.broker_id, node.host) for node in reply.brokers] == [(1, "127.0.0.1")]
+    create, alter, describe, cluster_action, describe_configs, alter_configs, idempotent_write = (
+        1 << number for number in (5, 7, 8, 9, 10, 11, 12)
+    )
+    assert reply.cluster_authorized_operations == (
+        create | alter | describe | cluster_action | describe_configs | alter_configs | idempotent_write
+    )

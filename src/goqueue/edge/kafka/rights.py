@@ -43,7 +43,9 @@ _OPERATIONS_OF = {
         Operation.CREATE,
         Operation.ALTER,
         Operation.DESCRIBE,
+        Operation.CLUSTER_ACTION,
         Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
         Operation.IDEMPOTENT_WRITE,
     ),
 }
