@@ -25,13 +25,15 @@ ONCE_FAILED = (4, 19, 23, 41, 52)
 """What they met then they may not meet now: each new fault of the world draws anew."""
 
 
-@pytest.mark.parametrize("seed", [*ONCE_FAILED, *range(100, 112)])
+@pytest.mark.parametrize(
+    "seed", [*ONCE_FAILED, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(100, 112))]
+)
 def test_what_was_acknowledged_is_kept_by_several_brokers(seed: int) -> None:
     counts = simulate_cluster(seed, 150)
     assert counts["acknowledged"] + counts["polled"] > 0
 
 
-@pytest.mark.parametrize("rule", ["waits_for_disks", "cuts_by_epoch"])
+@pytest.mark.parametrize("rule", ["waits_for_disks", pytest.param("cuts_by_epoch", marks=pytest.mark.slow)])
 def test_brokers_without_a_rule_are_caught(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     careless = partial(Replica, rules=replace(ALL_RULES, **{rule: False}))
     monkeypatch.setattr(replicated, "Replica", careless)
@@ -51,6 +53,7 @@ def test_publishers_that_hear_of_what_only_their_leader_has_are_found(
             simulate_cluster(seed, 150)
 
 
+@pytest.mark.slow
 def test_what_no_disk_had_may_be_gone_with_the_power_and_with_nothing_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -63,6 +66,7 @@ def test_what_no_disk_had_may_be_gone_with_the_power_and_with_nothing_else(
             simulate_cluster(seed, 150)
 
 
+@pytest.mark.slow
 def test_a_move_that_does_not_wait_for_who_comes_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def hasty(record: PartitionRecord, nodes: Nodes, **more: int) -> PartitionRecord:
         return finish_move(
@@ -75,6 +79,7 @@ def test_a_move_that_does_not_wait_for_who_comes_is_caught(monkeypatch: pytest.M
             simulate_cluster(seed, 150)
 
 
+@pytest.mark.slow
 def test_folders_that_stay_though_nobody_wants_them_are_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -87,6 +92,7 @@ def test_folders_that_stay_though_nobody_wants_them_are_found(
             simulate_cluster(seed, 150)
 
 
+@pytest.mark.slow
 def test_clocks_that_are_an_hour_off_break_no_promise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only delayed messages and timestamps go by them: these are as late, or early, as the clock."""
     hour_ms = 3_600_000
@@ -107,6 +113,7 @@ def test_a_message_that_is_out_with_two_consumers_at_once_is_found(monkeypatch: 
             simulate_cluster(seed, 150)
 
 
+@pytest.mark.slow
 def test_a_partition_that_two_members_own_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def eager(**wishes: Any) -> JoinAssigned:
         return JoinAssigned(**{**wishes, "sharing": Sharing.EAGER})

@@ -17,6 +17,12 @@ parted by the clock of the next one when it came again.
 """
 
 
+@pytest.mark.parametrize("seed", ONCE_FAILED[:2])
+def test_a_seed_that_failed_once_does_not_fail_again(seed: int) -> None:
+    assert simulate_cluster_delays(seed, STEPS)["delayed"] > 0
+
+
+@pytest.mark.slow
 def test_a_delayed_message_comes_once_and_not_early_whoever_dies() -> None:
     counts: Counter[str] = Counter()
     for seed in (*ONCE_FAILED, 2, 3):
@@ -36,6 +42,7 @@ def is_caught() -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_a_keeper_that_believes_it_knows_what_is_on_its_way_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -18,6 +18,11 @@ from goqueue.testing.whole.partition_history import Violation
 STEPS = 300
 
 
+def test_an_epoch_is_there_once_and_whole_whoever_dies() -> None:
+    assert simulate_cluster_sinks(1, STEPS)["epochs there"] > 0
+
+
+@pytest.mark.slow
 def test_epochs_are_there_once_and_whole_whoever_dies() -> None:
     counts: Counter[str] = Counter()
     for seed in range(1, 7):

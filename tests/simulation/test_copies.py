@@ -52,6 +52,7 @@ def test_a_commit_log_that_is_not_told_of_a_cut_is_caught(monkeypatch: pytest.Mo
     assert first_violation()
 
 
+@pytest.mark.slow
 def test_a_cut_that_does_not_bring_all_into_its_own_files_first_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

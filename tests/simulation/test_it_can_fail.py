@@ -58,6 +58,7 @@ def test_a_disk_that_does_not_sync_names_is_caught(monkeypatch: pytest.MonkeyPat
     assert is_caught("was promised")
 
 
+@pytest.mark.slow
 def test_a_log_that_does_not_check_what_it_reads_is_caught_serving_corrupt_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -98,6 +99,7 @@ def test_readers_that_see_what_is_not_on_the_disk_are_caught_by_what_they_have_s
     assert is_caught("was promised", SEEDS[14:44])
 
 
+@pytest.mark.slow
 def test_a_queue_that_hands_out_what_is_not_on_the_disk_is_caught_hiding_messages(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -7,7 +7,7 @@ from goqueue.testing.whole.simulation import simulate
 STEPS = 200
 SEEDS_A_CHUNK = 10
 CHUNKS = 20
-QUICK_CHUNKS = 4
+QUICK_CHUNKS = 2
 
 RECORDED = {
     405: "a power cut tore every recovery point, and a torn tail was taken for damage",

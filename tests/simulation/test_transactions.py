@@ -48,6 +48,7 @@ def test_a_broker_that_forgets_a_partition_of_a_decision_is_caught(monkeypatch: 
     assert first_violation() != ""
 
 
+@pytest.mark.slow
 def test_a_broker_that_answers_before_it_has_decided_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     async def answer_at_once(
         broker: Broker, journal: TransactionJournal, prepared: Transaction, note: object
