@@ -181,14 +181,34 @@ def test_a_node_is_emptied_under_load_and_retired(four: RunningCluster) -> None:
     clients.publish("emptied", 10)
 
 
-def test_what_a_cluster_does_not_take_is_refused_with_the_way_to_go(four: RunningCluster) -> None:
+def test_copies_are_placed_by_hand_over_http_or_refused_whole(four: RunningCluster) -> None:
+    growing = "/admin/topics/by-hand/partitions"
+    wanted = {"0": ["node-2", "node-3"], "1": ["node-3", "node-1"]}
+    made: tuple[dict[str, object], ...] = (
+        {"num_partitions": 2, "replica_assignments": {"0": ["node-1"]}},
+        {"replica_assignments": {"0": ["node-1"], "2": ["node-2"]}},
+        {"replica_assignments": {"0": ["node-1", "node-1"]}},
+        {"replica_assignments": {"0": ["node-7"]}},
+        {"replication_factor": 2, "replica_assignments": {"0": ["node-1"]}},
+    )
     with http(four, "node-3") as door:
-        refused = door.post(
-            "/admin/topics/moved/partitions", json={"count": 9, "replica_assignments": {"6": ["node-1"]}}
+        for body in made:
+            refused = door.post("/topics", json={"name": "by-hand", **body})
+            assert (refused.status_code, refused.json()["code"]) == (400, "invalid_replica_assignment"), body
+        assert door.get("/topics/by-hand").status_code == 404
+        assert (
+            door.post("/topics", json={"name": "by-hand", "replica_assignments": wanted}).status_code == 201
         )
+        for nodes in ({"6": ["node-1"]}, {"3": ["node-1"]}, {"2": ["node-1"], "3": ["node-9"]}):
+            refused = door.post(growing, json={"count": 4, "replica_assignments": nodes})
+            assert (refused.status_code, refused.json()["code"]) == (400, "invalid_replica_assignment"), nodes
 
-        assert (refused.status_code, refused.json()["code"]) == (400, "invalid_replica_assignment")
-        assert "/admin/reassignment" in refused.json()["error"]
-        assert len(told(door.get("/topics/moved/partitions"))["partitions"]) == PARTITIONS
-        grown = told(door.post("/admin/topics/moved/partitions", json={"count": PARTITIONS + 2}))
-        assert grown["partitions_added"] == [PARTITIONS, PARTITIONS + 1]
+        more = {"2": ["node-1", "node-2"]}
+        told(door.post(growing, json={"count": 3, "replica_assignments": more}))
+
+        placed = told(door.get("/topics/by-hand/partitions"))["partitions"]
+        assert {str(one["partition"]): one["replicas"] for one in placed} == {**wanted, **more}
+        assert told(door.post(growing, json={"count": 5}))["partitions_added"] == [3, 4]
+        assert door.post("/topics", json={"name": "twofold", "replication_factor": 2}).status_code == 201
+        placed = told(door.get("/topics/twofold/partitions"))["partitions"]
+        assert {len(one["replicas"]) for one in placed} == {2}

@@ -4,6 +4,7 @@ from typing import Annotated, Generic, Literal
 
 from msgspec import Meta, Struct
 
+from goqueue.edge.http.topics.placing import Assignments
 from goqueue.wire.times import Time
 from goqueue.wire.topics import PartitionPlace, PartitionsAdded, Topic
 
@@ -25,6 +26,11 @@ class CreateTopicBody(Struct):
     retention_hours: Annotated[int, _INT32, Meta(description="0 or less: the server's default.")] | None = (
         None
     )
+    replication_factor: (
+        Annotated[int, _INT32, Meta(description="Copies of each partition; 0 or less: the server's default.")]
+        | None
+    ) = None
+    replica_assignments: Assignments | None = None
     settings: (
         Annotated[
             dict[str, str | int | bool | None],

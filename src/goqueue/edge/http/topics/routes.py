@@ -26,8 +26,10 @@ from goqueue.edge.http.topics.bodies import (
     TopicDeleted,
     TopicPartitions,
 )
+from goqueue.edge.http.topics.placing import placement_of
 from goqueue.model.access import Operation
 from goqueue.model.commands import ShowWritten
+from goqueue.model.errors import InvalidAssignment
 from goqueue.model.ids import TopicName, places_of
 from goqueue.model.settings import HOUR_MS
 from goqueue.model.topics import (
@@ -55,7 +57,7 @@ TopicInPath = Annotated[str, PathParameter(description="The topic's name.")]
 )
 async def create_topic_route(broker: NamedDependency[Broker], body: RawBody) -> TopicCreated:
     request = decode(_decoder, body)
-    created = await at_home(broker, create_topic, creation_of(request))
+    created = await at_home(broker, create_topic, creation_of(broker, request))
     count = len(created.partitions)
     return TopicCreated(created.name, count, count)
 
@@ -162,15 +164,25 @@ def _offsets(partition: PartitionView) -> tuple[str, OffsetRange]:
     return str(partition.partition), OffsetRange(partition.start_offset, partition.end_offset - 1)
 
 
-def creation_of(request: CreateTopicBody) -> CreateTopic:
+def creation_of(broker: Broker, request: CreateTopicBody) -> CreateTopic:
     """What a request to create a topic asks for; counts of 0 or less leave the choice to the broker."""
-    count = request.num_partitions or request.partitions or 0
+    assigned = request.replica_assignments or {}
+    count = request.num_partitions or request.partitions or len(assigned)
+    copies = request.replication_factor or 0
+    if assigned and copies > 0 and {copies} != {len(nodes) for nodes in assigned.values()}:
+        raise InvalidAssignment(f"replica_assignments name other numbers of nodes than {copies}")
     settings: dict[str, str | None] = {}
     if request.retention_hours is not None and request.retention_hours > 0:
         settings["retention.ms"] = str(request.retention_hours * HOUR_MS)
     for name, value in (request.settings or {}).items():
         settings[name] = _setting_text(value)
-    return CreateTopic(name=request.name, partitions=count if count > 0 else None, settings=settings)
+    return CreateTopic(
+        name=request.name,
+        partitions=count if count > 0 else None,
+        replication=copies if copies > 0 and not assigned else -1,
+        settings=settings,
+        replicas=placement_of(broker, assigned, count),
+    )
 
 
 def message_count_of(topic: TopicView) -> int:

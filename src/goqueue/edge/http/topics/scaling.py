@@ -14,8 +14,8 @@ from goqueue.broker.topics.verbs import add_partitions, is_growing
 from goqueue.edge.http.parts.decoding import decode
 from goqueue.edge.http.parts.openapi import errors, takes
 from goqueue.edge.http.topics.bodies import ScaledTopic
+from goqueue.edge.http.topics.placing import Assignments, placement_of
 from goqueue.edge.http.topics.routes import TopicInPath
-from goqueue.model.errors import Invalid, InvalidAssignment
 from goqueue.model.ids import TopicName
 from goqueue.model.topics import AddPartitions, DescribeGrowth
 
@@ -26,13 +26,7 @@ class AddPartitionsBody(Struct):
     """How many partitions a topic is to have."""
 
     count: Annotated[int, Meta(ge=1, le=_INT31_MAX, description="The new total.")]
-    replica_assignments: (
-        Annotated[
-            dict[str, list[str]],
-            Meta(description="Not taken by a cluster, which places them; see /admin/reassignment."),
-        ]
-        | None
-    ) = None
+    replica_assignments: Assignments | None = None
 
 
 class ScalingStatus(Struct):
@@ -57,16 +51,10 @@ async def add_partitions_route(
     broker: NamedDependency[Broker], topic: TopicInPath, body: RawBody
 ) -> ScaledTopic:
     request = decode(_decoder, body)
-    here = broker.config.node_id
-    if broker.is_one_of_several and request.replica_assignments:
-        raise InvalidAssignment(
-            "the cluster places copies by itself; leave replica_assignments out, and move what should be "
-            "elsewhere (POST /admin/reassignment)"
-        )
-    if any(nodes != [here] for nodes in (request.replica_assignments or {}).values()):
-        raise Invalid(f"there is no node but {here}; leave replica_assignments out")
     old_count = broker.topic_counts.get(TopicName(topic), 0)
-    view = await at_home(broker, add_partitions, AddPartitions(name=topic, total=request.count))
+    replicas = placement_of(broker, request.replica_assignments, request.count)
+    command = AddPartitions(name=topic, total=request.count, replicas=replicas)
+    view = await at_home(broker, add_partitions, command)
     new_count = len(view.partitions)
     return ScaledTopic(
         topic_name=view.name,
