@@ -10,6 +10,7 @@ import secrets
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import cache, partial
 from random import SystemRandom
 
 import goqueue
@@ -65,6 +66,7 @@ async def joined_cluster(
                 rack=cluster.rack,
                 session_ms=cluster.session_ms,
                 draw_id=_draw_id,
+                mark_of=partial(secret_mark, cluster.secret),
             )
         except StoreUnreachable as error:
             raise CannotJoin(
@@ -79,6 +81,7 @@ async def joined_cluster(
         await store.close()
 
 
+@cache
 def secret_mark(secret: str, cluster_id: str) -> str:
     """The same for nodes with the same secret, and of no use to whoever wants to know that.
 

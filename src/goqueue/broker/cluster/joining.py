@@ -50,8 +50,9 @@ async def become_member(
     rack: str,
     patience_ms: int,
     forget_folder: Callable[[], Awaitable[None]],
+    secret_mark: str = "",
 ) -> None:
-    """Have the cluster know this node and its folder. Raises CannotJoin.
+    """Have the cluster know this node and its folder. Raises CannotJoin, and then it is not known.
 
     `patience_ms`: how long a node of the same name is waited for that seems to be alive. `forget_folder` is
     called before a folder is known that was not: what was noted of one before it holds no more.
@@ -61,6 +62,7 @@ async def become_member(
         loaded = await store.load("")
         item = loaded.items.get(key)
         _check_number(me.node_id, loaded)
+        check_secret(me.node_id, secret_mark, loaded)
         wanted, guards = Member(folder_id=me.folder_id, rack=rack), [Guard(key, ABSENT)]
         if item is not None:
             member = values.decode_member(item.value)
@@ -82,6 +84,23 @@ async def become_member(
             continue
         return
     raise CannotJoin(f"the cluster's records of node {me.node_id} change all the time; try again later")
+
+
+def check_secret(me: NodeId, secret_mark: str, loaded: Loaded, *, came_before: int | None = None) -> None:
+    """Refuse to be one of several who would all refuse this node: it would be believed to hold copies.
+
+    `came_before`: only those count that had registered by then. Raises CannotJoin.
+    """
+    for key, item in loaded.items.items() if secret_mark else ():
+        if not key.startswith(values.NODES) or key == node_key(me):
+            continue  # what this node itself was told in an earlier life counts for nothing
+        other = values.decode_node(item.value)
+        is_known = came_before is None or (other.incarnation or item.revision) < came_before
+        if other.secret_mark not in ("", secret_mark) and is_known:
+            raise CannotJoin(
+                f"node {key.removeprefix(values.NODES)} has another secret; GOQUEUE_CLUSTER_SECRET must be "
+                "the same for all nodes (to change it, stop all of them first)"
+            )
 
 
 async def leave(store: Store, node: NodeId, places: Collection[tuple[UUID, int]]) -> None:

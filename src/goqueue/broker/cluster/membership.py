@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from goqueue.broker.cluster.identity import Identity
-from goqueue.broker.cluster.joining import TRIES_MAX, wait_until_gone
+from goqueue.broker.cluster.joining import TRIES_MAX, check_secret, wait_until_gone
 from goqueue.core.cluster.values import NODES, decode_node, encode, node_key
 from goqueue.model.cluster import Incarnation, NodeRecord, NodeState
 from goqueue.model.errors import CannotJoin, GoQueueError, Outdated, StoreUnreachable, Unknown
@@ -111,19 +111,10 @@ class Membership:
         await self.session.close()
 
     async def _check_secret(self) -> None:
-        """Refuse to be one of several who would all refuse this node: it would be believed to hold copies.
-
-        Of two who come at the same time with different ones, the first stays.
-        """
-        mine = self._record.secret_mark
-        for key, item in (await self._store.load(NODES)).items.items() if mine else ():
-            other = decode_node(item.value)
-            came = other.incarnation or item.revision
-            if other.secret_mark not in ("", mine) and came < self._revision:
-                raise CannotJoin(
-                    f"node {key.removeprefix(NODES)} has another secret; GOQUEUE_CLUSTER_SECRET must be the "
-                    "same for all nodes (to change it, stop all of them first)"
-                )
+        """Of two who come at the same time with different secrets, the first stays. Raises CannotJoin."""
+        if mark := self._record.secret_mark:
+            loaded = await self._store.load(NODES)
+            check_secret(self.me.node_id, mark, loaded, came_before=self._revision)
 
     async def _end_earlier_life(self) -> None:
         """Whoever has this folder's lock and finds its record there left it in an earlier life."""

@@ -48,12 +48,23 @@ async def join(
     rack: str,
     session_ms: int,
     draw_id: Callable[[], str],
+    mark_of: Callable[[str], str] = lambda _: "",
 ) -> Identity:
-    """Join a cluster, as far as it can be joined without a broker. Raises CannotJoin, StoreUnreachable."""
+    """Join a cluster, as far as it can be joined without a broker. Raises CannotJoin, StoreUnreachable.
+
+    `mark_of` tells what the secret of nodes is known by in a cluster.
+    """
     me = await identify(store, disk, threads, node, draw_id=draw_id)
     patience_ms = 3 * session_ms + 1_000
     forget_folder = NodeStore(store, node).forget_folder
-    await become_member(store, me, rack=rack, patience_ms=patience_ms, forget_folder=forget_folder)
+    await become_member(
+        store,
+        me,
+        rack=rack,
+        patience_ms=patience_ms,
+        forget_folder=forget_folder,
+        secret_mark=mark_of(me.cluster_id),
+    )
     return me
 
 

@@ -39,6 +39,10 @@ class World:
         keys = await held(self.store, values.PARTS)
         return {key: values.decode_part(value) for key, value in keys.items()}
 
+    async def members(self) -> dict[str, Member]:
+        keys = await held(self.store, values.MEMBERS)
+        return {key.removeprefix(values.MEMBERS): values.decode_member(value) for key, value in keys.items()}
+
     async def alive(self) -> dict[str, NodeRecord]:
         keys = await held(self.store, values.NODES)
         return {key.removeprefix(values.NODES): values.decode_node(value) for key, value in keys.items()}
@@ -153,6 +157,7 @@ def test_a_node_with_another_secret_is_refused_and_is_believed_to_hold_nothing()
             with pytest.raises(CannotJoin, match="node a has another secret; GOQUEUE_CLUSTER_SECRET"):
                 await world.node("b").join(secret_mark=mark)
         assert (await world.alive()).keys() == {"a"}
+        assert (await world.members()).keys() == {"a"}, "nor is it missed"
         await world.node("c").join(secret_mark="known")
         await world.node("old").join()  # of a version that does not say
 

@@ -46,7 +46,12 @@ class Villager:
         me = await identify(self._store, self.disk, threads, self.node, draw_id=self._ids)
         local = NodeStore(self._store, self.node)
         await become_member(
-            self._store, me, rack=rack, patience_ms=SESSION_MS, forget_folder=local.forget_folder
+            self._store,
+            me,
+            rack=rack,
+            patience_ms=SESSION_MS,
+            forget_folder=local.forget_folder,
+            secret_mark=secret_mark,
         )
         record = NodeRecord(
             folder_id=me.folder_id, rack=rack, peer=f"{self.node}:7000", secret_mark=secret_mark
