@@ -64,6 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--only", default="", help="clients whose class has this in its name")
+    parser.add_argument("--spark", action="store_true", help="a Spark stream besides: a JVM, and much CPU")
     parser.add_argument("--weather", default="", help="misfortunes that have this in their name: cut, disk")
     given = parser.parse_args(arguments)
     if (BUILT_ETCD / "etcd").exists():
@@ -130,6 +131,10 @@ def _storm(site: ClusterSite, weather: Weather, given: argparse.Namespace) -> No
     record = site.record
     site.is_up.set()
     kinds = [kind for kind in ACTORS if given.only in kind.__name__]
+    if given.spark:
+        from tests.chaos.actors.spark import SparkStream  # only who asks for it needs Spark
+
+        kinds.append(SparkStream)
     actors = [kind(site, Random(f"{kind.__name__} {given.seed}")) for kind in kinds]
     try:
         for actor in actors:

@@ -12,6 +12,7 @@ from tests.storm.actors.kafka_groups import ClassicGroup, ConsumerGroup
 from tests.storm.actors.kafka_logs import IdempotentProducer
 from tests.storm.actors.kafka_transactions import Copying, TransferClerk
 from tests.storm.actors.queues import QueueWorkers
+from tests.storm.actors.sinks import SinkWriter
 
 ACTORS: tuple[type[Actor], ...] = (
     PlacedMessages,
@@ -23,4 +24,5 @@ ACTORS: tuple[type[Actor], ...] = (
     TransferClerk,
     Copying,
     DelayedMessages,
+    SinkWriter,
 )

@@ -66,9 +66,13 @@ class Driver:
     def log(self) -> str:
         return self._log_path.read_text(encoding="utf-8", errors="replace")[-6_000:]
 
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
     def check(self) -> None:
         """A query that is alone on its checkpoint never ends by itself."""
-        assert self._process.poll() is None, f"the driver has ended:\n{self.log}"
+        assert not self.has_ended, f"the driver has ended:\n{self.log}"
 
     def kill(self) -> None:
         """As a machine that goes down: the driver, its JVM and its Python workers at once."""
@@ -88,7 +92,7 @@ class Driver:
         assert self._process.wait(_STALL_S) != 0, f"two drivers went on side by side:\n{self.log}"
 
     def _family(self) -> list[psutil.Process]:
-        if self._process.poll() is not None:
+        if self.has_ended:
             return []
         return [*self._head.children(recursive=True), self._head]
 
