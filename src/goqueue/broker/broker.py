@@ -33,6 +33,7 @@ from goqueue.broker.tenants.quotas import admit_topic_owner
 from goqueue.broker.tenants.verbs import attach_tenants
 from goqueue.broker.to_the_end import to_the_end
 from goqueue.broker.transactions.journal import TransactionJournals
+from goqueue.core.access.client_quotas import ClientQuotas
 from goqueue.core.access.identities import Identities
 from goqueue.core.access.tenants import Tenants
 from goqueue.core.cluster.metadata import Metadata
@@ -171,6 +172,8 @@ class Broker:
     warden: Warden
     """Who may do what."""
     identities: Identities
+    client_quotas: ClientQuotas
+    """What users and client ids of Kafka's clients are held to, at this node."""
     """Users and keys."""
     audit: AuditLog
     """Who did what."""

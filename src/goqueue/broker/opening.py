@@ -33,6 +33,7 @@ from goqueue.broker.tenants.verbs import note_usage
 from goqueue.broker.transactions.ends import recover_transactions, watch_transactions
 from goqueue.broker.transactions.journal import SINKS_JOURNAL, TRANSACTIONS_TOPIC, TransactionJournals
 from goqueue.broker.upkeep import keep_up
+from goqueue.core.access.client_quotas import ClientQuotas
 from goqueue.core.access.identities import Identities
 from goqueue.core.access.rule_values import RuleImage
 from goqueue.core.access.rules import RuleBook
@@ -207,7 +208,7 @@ def _put_together(
     """A broker with all its rooms, which has read nothing yet."""
     metadata = Metadata(config.node_id)
     tenants = Tenants()
-    identities = Identities()
+    identities, client_quotas = Identities(), ClientQuotas()
     audit = AuditLog(config.access.audit, config.node_id, disk=disk, clock=clock, threads=threads)
     warden = Warden(RuleBook(config.access.super_users, is_on=config.access.is_on), audit)
     running = RunningTime(clock)
@@ -254,11 +255,12 @@ def _put_together(
         shelf=shelf,
         health=Health(clock, reserve),
         store=store,
-        agreement=Agreement(store, metadata, tenants, [RuleImage(warden.book), identities]),
+        agreement=Agreement(store, metadata, tenants, [RuleImage(warden.book), identities, client_quotas]),
         journal=None if own is None else own.journal,
         tenants=tenants,
         warden=warden,
         identities=identities,
+        client_quotas=client_quotas,
         audit=audit,
         sinks=SinkState(disk),
         schemas=SchemaState(

@@ -146,8 +146,8 @@ def kafka_page() -> str:
         "- Timestamps more than 292 years from 1970 (microseconds taken for milliseconds) are refused.",
         "- There are no fetch sessions; every reply says so, and clients name their partitions each time.",
         "- Names that begin with `__` belong to the broker.",
-        "- Topics and groups of a tenant have quotas (tenants.md). Whoever goes too fast is told by "
-        "`throttle_time_ms`, and not served for that time.",
+        "- Topics and groups of a tenant have quotas, users and client ids too (tenants.md). Who goes too "
+        "fast is told by `throttle_time_ms`, and not served for that time.",
         "- Committed offsets of a group without members expire after 7 days (settings.md). Those of a topic "
         "that was deleted do not count for a new one of the same name. A group with neither members nor "
         "offsets is forgotten at once.",

@@ -11,6 +11,7 @@ from typing import cast
 import pytest
 
 from goqueue.broker.broker import Broker
+from goqueue.core.access.client_quotas import ClientQuotas
 from goqueue.edge.kafka.apis import ApiKey
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.edge.kafka.context import Context
@@ -37,7 +38,12 @@ class Lobby:
 
     def context_for(self, transport: asyncio.Transport) -> Context:
         return Context(
-            broker=cast(Broker, SimpleNamespace(threads=SimulatedThreads(Random(1)), config=BrokerConfig())),
+            broker=cast(
+                Broker,
+                SimpleNamespace(
+                    threads=SimulatedThreads(Random(1)), config=BrokerConfig(), client_quotas=ClientQuotas()
+                ),
+            ),
             config=CONFIG,
             host="here",
             port=1,

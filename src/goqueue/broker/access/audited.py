@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from goqueue.model import access as rights
-from goqueue.model import backups, moving, topics
+from goqueue.model import backups, client_quotas, moving, topics
 from goqueue.model import group_commands as groups
 from goqueue.model import identity_commands as identity
 from goqueue.model import schema_commands as schemas
@@ -29,6 +29,11 @@ def _rules(event: str) -> Audited:
 def _rule(rule: rights.Rule) -> str:
     verb = "may" if rule.is_allowed else "may not"
     return f"{rule.principal} {verb} {rule.operation} {rule.kind} {rule.pattern} {rule.name} from {rule.host}"
+
+
+def _client_quota(command: client_quotas.AlterClientQuota) -> str:
+    names = zip(("user", "client id"), command.entity, strict=True)
+    return " ".join(f"{kind} {name or 'by default'}" for kind, name in names if name is not None)
 
 
 def _binding(event: str) -> Audited:
@@ -83,6 +88,7 @@ AUDITED: Mapping[type, Audited] = {
     identity.CreateKey: Audited("key_created", lambda command: f"key {command.key.key_id}"),
     identity.RotateKey: _named("key_rotated", "key", "key_id"),
     identity.RevokeKey: _named("key_revoked", "key", "key_id"),
+    client_quotas.AlterClientQuota: Audited("client_quota_changed", _client_quota),
     rights.AddRules: _rules("acl_added"),
     rights.RemoveRules: _rules("acl_removed"),
     rights.BindRole: _binding("role_bound"),

@@ -10,7 +10,7 @@ from typing import Any
 
 from goqueue.core.groups.patterns import literal_prefix
 from goqueue.model import access as rights
-from goqueue.model import backups, commands, delays, delivery, moving, sinks, telemetry, topics
+from goqueue.model import backups, client_quotas, commands, delays, delivery, moving, sinks, telemetry, topics
 from goqueue.model import group_commands as groups
 from goqueue.model import identity_commands as identity
 from goqueue.model import schema_commands as schemas
@@ -405,6 +405,8 @@ NEEDS: Mapping[type, Needs] = {
     identity.RotateKey: _GIVES_RIGHTS,
     identity.RevokeKey: _GIVES_RIGHTS,
     identity.ListKeys: _GIVES_RIGHTS,
+    client_quotas.AlterClientQuota: _cluster(Operation.ALTER_CONFIGS),
+    client_quotas.ListClientQuotas: _cluster(Operation.DESCRIBE_CONFIGS),
     rights.AddRules: _GIVES_RIGHTS,
     rights.RemoveRules: _GIVES_RIGHTS,
     rights.ListRules: _SEES_CLUSTER,

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from goqueue.broker.access import identities
 from goqueue.broker.access import verbs as access
+from goqueue.broker.access.client_quotas import alter_client_quota
 from goqueue.broker.backup import verbs as backups
 from goqueue.broker.backup.store import KeptBackup
 from goqueue.broker.backup.taking import take_share
@@ -62,8 +63,8 @@ from goqueue.broker.write.publish import publish
 from goqueue.broker.write.publish_once import publish_once
 from goqueue.model import access as rights
 from goqueue.model import backups as backup
+from goqueue.model import client_quotas, delays, delivery
 from goqueue.model import commands as messages
-from goqueue.model import delays, delivery
 from goqueue.model import group_commands as group
 from goqueue.model import groups as told
 from goqueue.model import identity_commands as identity
@@ -242,6 +243,7 @@ _ACCESS: Mapping[type, Passed] = {
     rights.RemoveRules: _agreed(access.remove_rules, list[rights.Rule]),
     rights.BindRole: _agreed(access.bind_role, None),
     rights.UnbindRole: _agreed(access.unbind_role, None),
+    client_quotas.AlterClientQuota: _agreed(alter_client_quota, None),
     identity.CreateUser: _agreed(identities.create_user, None),
     identity.ChangePassword: _agreed(identities.change_password, None),
     identity.AlterScram: _agreed(identities.alter_scram, None),

@@ -4,7 +4,7 @@ librdkafka refuses to compress when Produce does not begin at version 0, so it d
 are then refused a partition at a time, with the reason.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
@@ -17,6 +17,7 @@ from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.handlers import (
     acls,
     alter_configs,
+    client_quotas,
     cluster,
     configs,
     consumer_groups,
@@ -34,7 +35,8 @@ from goqueue.edge.kafka.handlers import (
     transactions_admin,
 )
 from goqueue.edge.kafka.later import Answer
-from goqueue.edge.kafka.schemas import Reply, decode_request, encode_reply, has_more_items
+from goqueue.edge.kafka.metering import metered
+from goqueue.edge.kafka.schemas import Reply, TellingToWait, decode_request, encode_reply, has_more_items
 from goqueue.edge.kafka.wire import Reader
 from goqueue.model.ports import Buffer
 from goqueue.model.settings import KiB
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
 
 Serve = Callable[[Context, int, Reader], Answer | Awaitable[Answer]]
 """Version and the rest of the frame in, the body of the reply out: at once, or when it can be had."""
-Handler = Callable[[Context, Any], Awaitable[Reply]]
+Handler = Callable[[Context, Any], Coroutine[Any, Any, Reply]]
 """The request's type is the row's business: each handler declares the newest version it serves."""
 
 
@@ -89,6 +91,8 @@ class ApiKey(IntEnum):
     ALTER_PARTITION_REASSIGNMENTS = 45
     LIST_PARTITION_REASSIGNMENTS = 46
     OFFSET_DELETE = 47
+    DESCRIBE_CLIENT_QUOTAS = 48
+    ALTER_CLIENT_QUOTAS = 49
     DESCRIBE_USER_SCRAM_CREDENTIALS = 50
     ALTER_USER_SCRAM_CREDENTIALS = 51
     DESCRIBE_CLUSTER = 60
@@ -183,10 +187,13 @@ def _by_schema(key: ApiKey, first: int, last: int, first_flexible: int, handler:
             request = await context.broker.threads.run(read)
         else:
             request = decode_request(key, version, reader)
-        reply = await handler(context, request)
+        work = handler(context, request)
+        reply = await (metered(context, work) if context.broker.client_quotas.entries else work)
+        hold_ms = context.throttle.hold_ms
+        told = TellingToWait(reply, hold_ms) if hold_ms else reply
         if has_more_items(reply, _MANY_ITEMS):
-            return [await context.broker.threads.run(partial(encode_reply, key, version, reply))]
-        return [encode_reply(key, version, reply)]
+            return [await context.broker.threads.run(partial(encode_reply, key, version, told))]
+        return [encode_reply(key, version, told)]
 
     return Api(key, first, last, first_flexible, serve)
 
@@ -233,6 +240,8 @@ _TABLE = (
     _by_schema(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1, 0, reassignments.alter_partition_reassignments),
     _by_schema(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0, 0, reassignments.list_partition_reassignments),
     _by_schema(ApiKey.OFFSET_DELETE, 0, 0, _NEVER, groups_offsets.offset_delete),
+    _by_schema(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1, 1, client_quotas.describe_client_quotas),
+    _by_schema(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1, 1, client_quotas.alter_client_quotas),
     _by_schema(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0, 0, logins.describe_user_scram_credentials),
     _by_schema(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 0, 0, logins.alter_user_scram_credentials),
     _by_schema(ApiKey.DESCRIBE_CLUSTER, 0, 2, 0, cluster.describe_cluster),

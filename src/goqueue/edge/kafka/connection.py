@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from time import perf_counter_ns
 from typing import NamedTuple, Protocol
 
 from goqueue.broker.access.warden import ASKING
@@ -21,6 +22,7 @@ from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.frame_memory import FrameMemory
 from goqueue.edge.kafka.frames import RequestHeader, frame_reply, read_header
 from goqueue.edge.kafka.later import Answer, Later, Outcome
+from goqueue.edge.kafka.metering import charge, held_of
 from goqueue.edge.kafka.produce import Produced, encode_produced, produce
 from goqueue.edge.kafka.wire import Malformed, Reader
 from goqueue.edge.seats import Seat
@@ -83,6 +85,7 @@ class Connection:
         "_arrived",
         "_bytes_max",
         "_client_id",
+        "_client_quotas",
         "_context",
         "_held",
         "_is_open",
@@ -106,6 +109,7 @@ class Connection:
         if self._sasl is not None:
             self._sasl.on_known = self._know
         self._seat = Seat()
+        self._client_quotas = context.broker.client_quotas
         self._bytes_max = context.config.unanswered_bytes_max
         self._outlet = outlet
         self._memory = memory
@@ -239,12 +243,16 @@ class Connection:
     def _begin(self, serve: Serve, request: Request) -> None:
         slot = _Slot(request)
         self._slots.append(slot)
+        is_metered = bool(self._client_quotas.entries)
+        begun_ns = perf_counter_ns() if is_metered else 0
         try:
             answer = serve(self._context, request.header.version, request.body)
         except Exception as error:
             self._fail(error, request)
             return
         if isinstance(answer, list | Later):
+            if is_metered and (held := held_of(self._context)) is not None:
+                charge(self._context, held.requests, perf_counter_ns() - begun_ns)
             self._answer(slot, answer)
         else:
             self._running = running = asyncio.ensure_future(answer)
@@ -269,11 +277,16 @@ class Connection:
             self._fill(slot, answer)
 
     def _begin_produce(self, request: Request) -> None:
+        is_metered = bool(self._client_quotas.entries)
+        begun_ns = perf_counter_ns() if is_metered else 0
         try:
             produced = produce(self._context, request.header.version, request.body)
         except Exception as error:
             self._fail(error, request)
             return
+        if is_metered and (held := held_of(self._context)) is not None:
+            charge(self._context, held.produced, len(request.frame))
+            charge(self._context, held.requests, perf_counter_ns() - begun_ns)
         if isinstance(produced, Produced):
             self._answer_produce(request, produced)
         else:
@@ -299,7 +312,8 @@ class Connection:
         running.add_done_callback(finished)
 
     def _answer_produce(self, request: Request, produced: Produced) -> None:
-        if self._context.throttle.hold_ms:
+        if hold_ms := self._context.throttle.hold_ms:
+            produced = produced._replace(throttle_ms=hold_ms)
             self._hold_back()
         if not produced.wants_reply:
             self._forget(request)

@@ -15,6 +15,7 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.InvalidName: ErrorCode.invalid_request,
     errors.InvalidTopicName: ErrorCode.invalid_topic_exception,
     errors.InvalidRule: ErrorCode.invalid_request,
+    errors.InvalidClientQuota: ErrorCode.invalid_request,
     errors.UnsupportedMediaType: ErrorCode.invalid_request,  # web pages speak HTTP alone
     errors.InvalidPartitionCount: ErrorCode.invalid_partitions,
     errors.InvalidReplication: ErrorCode.invalid_replication_factor,

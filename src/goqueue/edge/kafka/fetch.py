@@ -6,9 +6,9 @@ There are no fetch sessions. That is said honestly: every reply carries session 
 name all their partitions in each request, and a session id from elsewhere is refused.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from struct import Struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
@@ -19,6 +19,7 @@ from goqueue.core.cluster.numbers import node_number
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code
 from goqueue.edge.kafka.leaders import CurrentLeader, endpoint_tags, leader_now, leader_tags
+from goqueue.edge.kafka.metering import charge, held_of, metered, wait_ms
 from goqueue.edge.kafka.topic_ids import TopicReference, read_topic
 from goqueue.edge.kafka.wire import INT32, NO_TAGS, Reader, count, varint
 from goqueue.model.access import Operation
@@ -159,7 +160,21 @@ def _read_partition(topic: TopicReference, layout: PartitionLayout, reader: Read
     )
 
 
-async def fetch(context: Context, version: int, reader: Reader) -> list[Buffer]:
+def fetch(context: Context, version: int, reader: Reader) -> Awaitable[list[Buffer]]:
+    """The body of the reply, as buffers to be written one behind the other."""
+    work = _fetch(context, version, reader)
+    return _metered(context, work) if context.broker.client_quotas.entries else work
+
+
+async def _metered(context: Context, work: Coroutine[Any, Any, list[Buffer]]) -> list[Buffer]:
+    """The same, counted against the client. Its first number says how long it is not served."""
+    first, *others = await metered(context, work)
+    told = bytearray(first)
+    _REPLY_START.pack_into(told, 0, context.throttle.hold_ms)
+    return [bytes(told), *others]
+
+
+async def _fetch(context: Context, version: int, reader: Reader) -> list[Buffer]:
     """The body of the reply, as buffers to be written one behind the other."""
     request = await read_fetch(context, version, reader)
     if request.session_id != _NO_SESSION:
@@ -168,6 +183,15 @@ async def fetch(context: Context, version: int, reader: Reader) -> list[Buffer]:
     throttle_ms = 0
     if context.broker.tenants.accounts:
         wanted, throttle_ms = within_rates(context.broker, LimitReads(wanted))
+    held = held_of(context)
+    max_bytes = context.config.fetch_bytes_max
+    if held is not None and held.consumed is not None:
+        now_ns = context.broker.clock.monotonic_ns()
+        throttle_ms = max(throttle_ms, in_debt_ms := wait_ms(held.consumed, now_ns))
+        max_bytes = min(max_bytes, max(held.consumed.left(now_ns=now_ns), 1))
+        if in_debt_ms:
+            wanted = [part._replace(max_bytes=0) for part in wanted]
+        context.throttle.ask(throttle_ms)
     denied = context.broker.warden.denied(Operation.READ, (topic.name for topic, _ in request.topics))
     allowed = [one for one in wanted if one.source.topic not in denied] if denied else wanted
     # An error is told at once: the client has to refresh its metadata before it can go on.
@@ -177,7 +201,7 @@ async def fetch(context: Context, version: int, reader: Reader) -> list[Buffer]:
         Read(
             partitions=allowed,
             min_bytes=request.min_bytes if may_wait else 0,
-            max_bytes=min(max(request.max_bytes, 1), context.config.fetch_bytes_max),
+            max_bytes=min(max(request.max_bytes, 1), max_bytes),
             wait_ms=min(max(request.wait_ms, 0), context.config.fetch_wait_ms_max) if may_wait else 0,
             isolation=Isolation.COMMITTED if request.isolation == _READ_COMMITTED else Isolation.UNCOMMITTED,
             reader=context.client_id,
@@ -194,6 +218,9 @@ async def fetch(context: Context, version: int, reader: Reader) -> list[Buffer]:
         topics = [topic.name for topic, _ in request.topics if topic.name]
         throttle_ms = max(throttle_ms, consume_wait_ms(context.broker, ConsumeWait(topics)))
         context.throttle.ask(throttle_ms)
+    if held is not None:
+        size = sum(reply.size for reply in replies if isinstance(reply, BatchesRead))
+        charge(context, held.consumed, size)
     return await encode_fetched(context, version, request, replies, throttle_ms)
 
 

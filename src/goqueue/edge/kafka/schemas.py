@@ -33,6 +33,17 @@ class Reply:
     throttle_time: timedelta = timedelta(0)
 
 
+class TellingToWait:
+    """A reply with another time in it for which its client is not served."""
+
+    def __init__(self, reply: Reply, throttle_ms: int) -> None:
+        self._reply = reply
+        self.throttle_time = timedelta(milliseconds=throttle_ms)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._reply, name)
+
+
 def decode_request(api_key: int, version: int, reader: Reader) -> object:
     """The request in a frame, as kio's dataclass of that version.
 
@@ -41,7 +52,7 @@ def decode_request(api_key: int, version: int, reader: Reader) -> object:
     return _request_decoder(api_key, version)(reader)
 
 
-def encode_reply(api_key: int, version: int, reply: Reply) -> bytes:
+def encode_reply(api_key: int, version: int, reply: Reply | TellingToWait) -> bytes:
     """The body of a reply in one version's layout."""
     buffer = io.BytesIO()
     _reply_writer(api_key, version)(buffer, cast(ResponsePayload, reply))
@@ -160,6 +171,7 @@ _FIXED: dict[str, Decode] = {
     "int16": Reader.int16,
     "int32": Reader.int32,
     "int64": Reader.int64,
+    "float64": Reader.float64,
     "bool": Reader.boolean,
     "uuid": Reader.uuid,
     "timedelta_i32": _milliseconds,

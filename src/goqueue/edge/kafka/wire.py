@@ -15,6 +15,7 @@ INT8 = Struct(">b")
 INT16 = Struct(">h")
 INT32 = Struct(">i")
 INT64 = Struct(">q")
+FLOAT64 = Struct(">d")
 
 NO_TAGS = b"\x00"
 REQUEST_ITEMS_MAX = 50_000
@@ -65,6 +66,9 @@ class Reader:
 
     def int64(self) -> int:
         return self.unpack(INT64)[0]
+
+    def float64(self) -> float:
+        return self.unpack(FLOAT64)[0]
 
     def boolean(self) -> bool:
         return self.unpack(INT8)[0] != 0

@@ -106,3 +106,9 @@ class TransactionalIdNotAllowed(NotAllowed):
     """The same, with a transactional id."""
 
     code = "transactional_id_not_allowed"
+
+
+class InvalidClientQuota(InvalidName):
+    """A quota of users and client ids that nobody could be held to."""
+
+    code = "invalid_client_quota"
