@@ -12,6 +12,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.abc import AbstractTokenProvider as AiokafkaTokens
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from confluent_kafka.schema_registry.error import SchemaRegistryError
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.net.sasl.oauth import AbstractTokenProvider as KafkaPythonTokens
 
@@ -160,6 +162,45 @@ def test_a_client_with_a_token_writes_and_reads_over_tls(
     kept = broker.log + broker.printed
     kept += "".join(path.read_text("latin-1") for path in broker.folder.rglob("*") if path.is_file())
     assert made and not [token for token in made if token in kept or token.rpartition(".")[2] in kept]
+
+
+def test_the_registry_s_own_client_comes_with_a_password_a_key_or_a_token(
+    broker: RunningBroker, certificates: Certificates, provider: IdentityProvider
+) -> None:
+    address, root = broker.http.replace("http:", "https:"), {"X-API-Key": ROOT_KEY}
+    with httpx.Client(base_url=address, headers=root, verify=certificates.trust()) as client:
+        user = client.post("/admin/users", json={"name": "alice", "password": "correct horse"})
+        key = client.post("/admin/keys", json={"name": "registry"}).json()["key"]
+    assert user.status_code == 201
+
+    def bearer(token: str) -> dict[str, str]:
+        return {
+            "bearer.auth.credentials.source": "STATIC_TOKEN",
+            "bearer.auth.token": token,
+            "bearer.auth.logical.cluster": "lsrc-1",
+            "bearer.auth.identity.pool.id": "pool-1",
+        }
+
+    def registered(subject: str, how: dict[str, str]) -> int:
+        trust = {"url": f"{address}/schemas", "ssl.ca.location": str(certificates.ca_file), "max.retries": 0}
+        registry = SchemaRegistryClient({**trust, **how})
+        return int(registry.register_schema(subject, Schema('"string"', "AVRO")))
+
+    good = {
+        "by-password": {"basic.auth.user.info": "alice:correct horse"},
+        "by-key": bearer(key),
+        "by-token": bearer(provider.token("bob")),
+    }
+    assert len({registered(subject, how) for subject, how in good.items()}) == 1
+    for how in (
+        {},
+        {"basic.auth.user.info": "alice:wrong"},
+        bearer("gq_" + "0" * 64),
+        bearer(provider.token(lasts_s=-1)),
+    ):
+        with pytest.raises(SchemaRegistryError) as refusal:
+            registered("refused", how)
+        assert refusal.value.http_status_code == 401
 
 
 def test_a_client_whose_token_is_bad_hears_why(

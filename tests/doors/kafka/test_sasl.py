@@ -231,6 +231,19 @@ def test_mechanisms_that_are_not_served_are_named(opened: OpenAsking) -> None:
     assert set(reply.mechanisms) == set(MECHANISMS)
 
 
+def test_a_handshake_without_requests_behind_it_is_told_of_and_refused(opened: OpenAsking) -> None:
+    """Older clients of librdkafka look for version 0 to use version 1."""
+    door = opened(IN_THE_CLEAR)
+
+    with RawClient(door.port) as raw:
+        versions = {each.api_key: each.min_version for each in raw.ask(ApiKey.API_VERSIONS, 0).api_keys}
+        reply = raw.ask(ApiKey.SASL_HANDSHAKE, 0, mechanism="PLAIN")
+        again = raw.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=plain())
+    assert versions[ApiKey.SASL_HANDSHAKE] == 0
+    assert reply.error_code is ErrorCode.unsupported_sasl_mechanism
+    assert again.error_code is ErrorCode.sasl_authentication_failed
+
+
 def test_nobody_logs_in_where_nobody_is_asked(door: DoorThread) -> None:
     with RawClient(door.port) as raw:
         assert raw.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code is ErrorCode.illegal_sasl_state

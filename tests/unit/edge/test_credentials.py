@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import hmac
 
 import pytest
 
@@ -41,6 +42,22 @@ def test_scram_speaks_as_the_standard_shows_it(monkeypatch: pytest.MonkeyPatch) 
     assert first == b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
     assert final == b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
     assert scram.name == "user"
+
+
+def test_a_client_that_writes_its_nonce_twice_is_let_in_as_by_kafka(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """librdkafka before 2.6.1 does, and proves that it knows the password of what it wrote."""
+    form = rfc_form()
+    scram = exchange(form, monkeypatch)
+    first = scram.first(b"n,,n=user,r=own")
+    unproved = b"c=biws,r=own" + first.partition(b",")[0].removeprefix(b"r=")
+    salted = hashlib.pbkdf2_hmac("sha256", b"pencil", SALT, 4_096)
+    client_key = hmac.digest(salted, b"Client Key", "sha256")
+    signature = hmac.digest(form.stored_key, b"n=user,r=own," + first + b"," + unproved, "sha256")
+    proof = bytes(one ^ other for one, other in zip(client_key, signature, strict=True))
+
+    assert scram.final(unproved + b",p=" + base64.b64encode(proof)).startswith(b"v=")
 
 
 @pytest.mark.parametrize(

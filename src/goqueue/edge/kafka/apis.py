@@ -215,7 +215,7 @@ _TABLE = (
     _by_schema(ApiKey.SYNC_GROUP, 0, 5, 4, groups.sync_group),
     _by_schema(ApiKey.DESCRIBE_GROUPS, 0, 5, 5, groups_admin.describe_groups),
     _by_schema(ApiKey.LIST_GROUPS, 0, 5, 3, groups_admin.list_groups),
-    _by_schema(ApiKey.SASL_HANDSHAKE, 1, 1, _NEVER, logins.sasl_handshake),
+    _by_schema(ApiKey.SASL_HANDSHAKE, 0, 1, _NEVER, logins.sasl_handshake),
     _by_schema(ApiKey.API_VERSIONS, 0, 4, 3, api_versions),
     _by_schema(ApiKey.CREATE_TOPICS, 2, 7, 5, topics.create_topics),
     _by_schema(ApiKey.DELETE_TOPICS, 1, 6, 4, topics.delete_topics),
