@@ -36,6 +36,7 @@ from goqueue.broker.transactions.journal import TransactionJournals
 from goqueue.core.access.client_quotas import ClientQuotas
 from goqueue.core.access.identities import Identities
 from goqueue.core.access.tenants import Tenants
+from goqueue.core.access.usage_hours import UsageHours
 from goqueue.core.cluster.metadata import Metadata
 from goqueue.core.cluster.numbers import node_number
 from goqueue.core.cluster.values import Topic
@@ -172,6 +173,8 @@ class Broker:
     warden: Warden
     """Who may do what."""
     identities: Identities
+    usage_hours: UsageHours
+    """What tenants have used by hour, as this node has noted it."""
     client_quotas: ClientQuotas
     """What users and client ids of Kafka's clients are held to, at this node."""
     """Users and keys."""

@@ -38,6 +38,7 @@ from goqueue.core.access.identities import Identities
 from goqueue.core.access.rule_values import RuleImage
 from goqueue.core.access.rules import RuleBook
 from goqueue.core.access.tenants import Tenants
+from goqueue.core.access.usage_hours import UsageHours
 from goqueue.core.cluster.metadata import Metadata
 from goqueue.core.telemetry.counters import Counters
 from goqueue.core.telemetry.telemetry import Telemetry
@@ -209,6 +210,7 @@ def _put_together(
     metadata = Metadata(config.node_id)
     tenants = Tenants()
     identities, client_quotas = Identities(), ClientQuotas()
+    usage_hours = UsageHours(days=config.usage_days)
     audit = AuditLog(config.access.audit, config.node_id, disk=disk, clock=clock, threads=threads)
     warden = Warden(RuleBook(config.access.super_users, is_on=config.access.is_on), audit)
     running = RunningTime(clock)
@@ -255,12 +257,15 @@ def _put_together(
         shelf=shelf,
         health=Health(clock, reserve),
         store=store,
-        agreement=Agreement(store, metadata, tenants, [RuleImage(warden.book), identities, client_quotas]),
+        agreement=Agreement(
+            store, metadata, tenants, [RuleImage(warden.book), identities, client_quotas, usage_hours]
+        ),
         journal=None if own is None else own.journal,
         tenants=tenants,
         warden=warden,
         identities=identities,
         client_quotas=client_quotas,
+        usage_hours=usage_hours,
         audit=audit,
         sinks=SinkState(disk),
         schemas=SchemaState(

@@ -434,6 +434,8 @@ class BrokerConfig:
     compaction_memory_bytes: int = 128 * MiB
     """For the keys of one round; where they do not fit there are several."""
     backup_count_max: int = 7
+    usage_days: int = 35
+    """What tenants have used by hour is kept for so many days."""
     """So many backups of metadata are kept; a new one takes the place of the oldest."""
 
     def __post_init__(self) -> None:
@@ -452,4 +454,5 @@ class BrokerConfig:
         require(self.producer_expiry_ms > 0, "the producer expiry must be above 0")
         require(self.stage_expiry_ms > 0, "the stage expiry must be above 0")
         require(self.sink_expiry_ms > 0, "the sink expiry must be above 0")
+        require(self.usage_days > 0, "what tenants use must be kept for a day at least")
         require(self.backup_count_max > 0, "a backup must be kept at least until the next")

@@ -146,6 +146,18 @@ class DescribeUsage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeUsageHours:
+    """What a tenant has used hour by hour, from an hour on (counted since 1970)."""
+
+    tenant_id: str
+    first_hour: int
+
+    @property
+    def place(self) -> Place:
+        return Seat.EVERY_NODE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResetUsage:
     """Count from 0 again what a tenant moves."""
 

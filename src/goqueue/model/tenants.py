@@ -4,9 +4,9 @@ A tenant owns the topics and groups whose names begin with its id and a dot. A q
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields
 from enum import Enum
-from typing import NewType
+from typing import NamedTuple, NewType
 
 from goqueue.model.settings import HOUR_MS, MiB, require
 
@@ -85,6 +85,33 @@ class UsageTotals:
     bytes_published: int = 0
     messages_consumed: int = 0
     bytes_consumed: int = 0
+
+    def less(self, before: "UsageTotals") -> "UsageTotals | None":
+        """What has come since; None: it was counted from 0 again."""
+        now, then = astuple(self), astuple(before)
+        if any(one < other for one, other in zip(now, then, strict=True)):
+            return None
+        return UsageTotals(*(one - other for one, other in zip(now, then, strict=True)))
+
+
+class UsageHour(NamedTuple):
+    """What a tenant has moved in an hour, and the most that it held then when it was looked at."""
+
+    messages_published: int = 0
+    bytes_published: int = 0
+    messages_consumed: int = 0
+    bytes_consumed: int = 0
+    storage_bytes: int = 0
+
+    def with_more(self, moved: UsageTotals, storage_bytes: int) -> "UsageHour":
+        """With what was moved besides."""
+        return UsageHour(
+            self.messages_published + moved.messages_published,
+            self.bytes_published + moved.bytes_published,
+            self.messages_consumed + moved.messages_consumed,
+            self.bytes_consumed + moved.bytes_consumed,
+            max(self.storage_bytes, storage_bytes),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

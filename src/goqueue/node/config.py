@@ -224,6 +224,7 @@ def _broker(reader: _Reader, *, asks_who: bool) -> BrokerConfig:
             stage_expiry_ms=reader(table.STAGE_EXPIRY_MS),
             sink_expiry_ms=reader(table.SINK_EXPIRY_MS),
             backup_count_max=reader(table.BACKUP_COUNT_MAX),
+            usage_days=reader(table.USAGE_DAYS),
         ),
         BrokerConfig(),
         told_at=table.DEFAULT_PARTITIONS,

@@ -336,6 +336,12 @@ PRODUCER_EXPIRY_MS: Setting[int] = Setting(
     read=whole_number(least=1, most=_INT64_MAX),
     help="How long an idempotent producer's sequence numbers are remembered after its last batch.",
 )
+USAGE_DAYS: Setting[int] = Setting(
+    name="TENANTS_USAGE_DAYS",
+    default="35",
+    read=whole_number(least=1, most=400),
+    help="For how many days it is kept what tenants have used by hour.",
+)
 STAGE_EXPIRY_MS: Setting[int] = Setting(
     name="SINKS_STAGE_EXPIRY_MS",
     default="3600000",
@@ -991,6 +997,7 @@ SETTINGS: tuple[Setting[object], ...] = (
     STAGE_EXPIRY_MS,
     SINK_EXPIRY_MS,
     BACKUP_COUNT_MAX,
+    USAGE_DAYS,
     ENCRYPTION_KEYS,
     ENCRYPTION_KEY_FILE,
     GROUP_INITIAL_DELAY_MS,

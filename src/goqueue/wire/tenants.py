@@ -64,6 +64,24 @@ class TenantUsage(Struct, Generic[Time], frozen=True):
     ] = {}
 
 
+class UsageHour(Struct, Generic[Time], frozen=True, kw_only=True):
+    """What a tenant has used in an hour."""
+
+    start: Time
+    messages_published: int
+    bytes_published: int
+    messages_consumed: int
+    bytes_consumed: int
+    storage_bytes: Annotated[int, Meta(description="The most that it held when it was looked at.")]
+
+
+class UsageHours(Struct, Generic[Time], frozen=True, kw_only=True):
+    tenant_id: str
+    hours: Annotated[
+        list[UsageHour[Time]], Meta(description="The oldest first; none in which it used nothing.")
+    ]
+
+
 class TenantStats(Struct, frozen=True):
     """How much of its quotas a tenant holds, in percent; 0 where there is no limit."""
 

@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
+from goqueue.broker.tenants.verbs import note_usage
 from tests.doors.http.running_door import RunningDoor
 
 DEFAULTS = {
@@ -263,3 +264,24 @@ def test_a_tenant_with_topics_goes_only_by_force_and_leaves_them(client: httpx.C
     assert (refused.status_code, refused.json()["code"]) == (409, "tenant_not_empty")
     assert client.delete("/admin/tenants/acme", params={"force": "true"}).status_code == 200
     assert publish(client, "acme.orders", "a").status_code == 200
+
+
+def test_usage_is_kept_by_hour_whatever_is_reset(running: RunningDoor) -> None:
+    client = running.client
+    create(client)
+    create_topic(client, "acme.t")
+    publish(client, "acme.t", "one", "two")
+    client.get("/topics/acme.t/partitions/0/messages")
+    running.run(note_usage(running.broker))
+    publish(client, "acme.t", "three")
+    assert client.post("/admin/tenants/acme/usage/reset").status_code == 200
+    publish(client, "acme.t", "four")
+    running.run(note_usage(running.broker))
+
+    told = client.get("/admin/tenants/acme/usage/hours", params={"hours": 2}).json()
+    assert told["tenant_id"] == "acme"
+    assert sum(hour["messages_published"] for hour in told["hours"]) == 4
+    assert max(hour["storage_bytes"] for hour in told["hours"]) > 0
+    assert client.get("/admin/tenants/acme/usage").json()["total_messages_published"] == 1
+    assert client.get("/admin/tenants/nobody/usage/hours").status_code == 404
+    assert client.get("/admin/tenants/acme/usage/hours", params={"hours": 0}).status_code == 400

@@ -425,6 +425,7 @@ CASES: list[Case] = [
     (tenants.quotas("i"), "GET /admin/tenants/i/quotas", None, True),
     (tenants.set_quotas("i", {"max_topics": 3}), "PUT /admin/tenants/i/quotas", {"max_topics": 3}, True),
     (tenants.usage("i"), "GET /admin/tenants/i/usage", None, True),
+    (tenants.usage_hours("i", hours=2), "GET /admin/tenants/i/usage/hours?hours=2", None, True),
     (tenants.reset_usage("i"), "POST /admin/tenants/i/usage/reset", None, True),
     (tenants.stats("i"), "GET /admin/tenants/i/stats", None, True),
     (tenants.topics("i"), "GET /admin/tenants/i/topics", None, True),

@@ -391,6 +391,7 @@ NEEDS: Mapping[type, Needs] = {
     tenants.ListTenantTopics: _SEES_CLUSTER,
     tenants.ListTenantGroups: _SEES_CLUSTER,
     tenants.DescribeUsage: _SEES_CLUSTER,
+    tenants.DescribeUsageHours: _SEES_CLUSTER,
     tenants.PublishWait: _nothing,
     tenants.ConsumeWait: _nothing,
     tenants.LimitReads: _nothing,

@@ -7,6 +7,7 @@ begun, how often it has started, what it has counted for tenants. With several n
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
+from goqueue.core.access.usage_hours import USAGE_HOURS
 from goqueue.core.access.values import USAGE
 from goqueue.core.cluster.values import FOLDER, STARTS
 from goqueue.model.cluster import Change, Guard, Loaded, NodeId
@@ -76,11 +77,13 @@ class NodeStore:
 
     def _is_split(self, prefix: str) -> bool:
         """Whether keys of both kinds begin so."""
-        return any(local.startswith(prefix) and local != prefix for local in (FOLDER, STARTS, USAGE))
+        return any(
+            local.startswith(prefix) and local != prefix for local in (FOLDER, STARTS, USAGE, USAGE_HOURS)
+        )
 
 
 def _is_local(name: str) -> bool:
-    return name == STARTS or name.startswith((FOLDER, USAGE))
+    return name == STARTS or name.startswith((FOLDER, USAGE, USAGE_HOURS))
 
 
 def _shares(keys: Sequence[str], size: int = 100) -> Iterable[Sequence[str]]:

@@ -12,7 +12,7 @@ from goqueue.model.groups import GroupListing, GroupView, RebalanceStats
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.telemetry import TraceStats
 from goqueue.model.tenant_commands import Holding
-from goqueue.model.tenants import TenantUsage, UsageTotals
+from goqueue.model.tenants import TenantUsage, UsageHour, UsageTotals
 from goqueue.model.topics import TopicView
 from goqueue.model.transactions import TransactionState, TransactionStats, TransactionView
 
@@ -170,6 +170,15 @@ def joined_usage(told: Sequence[TenantUsage]) -> TenantUsage:
         connection_count=sum(usage.connection_count for usage in told),
         violations=summed_by_name(usage.violations for usage in told),
     )
+
+
+def joined_hours(told: Sequence[Mapping[int, UsageHour]]) -> dict[int, UsageHour]:
+    """What went through each node, and what each leads."""
+    total: dict[int, UsageHour] = {}
+    for hours in told:
+        for hour, used in hours.items():
+            total[hour] = UsageHour(*map(sum, zip(total.get(hour, UsageHour()), used, strict=True)))
+    return dict(sorted(total.items()))
 
 
 def joined_holdings(told: Sequence[Mapping[str, Holding]]) -> dict[str, Holding]:

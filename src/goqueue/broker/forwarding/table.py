@@ -81,7 +81,7 @@ from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.marks import ConfirmEpoch, MarksTold, ReadCommitted, TellMarks
 from goqueue.model.moving import CopiesView, DescribeCopies
 from goqueue.model.schemas import SchemaVersion
-from goqueue.model.tenants import Tenant, TenantUsage
+from goqueue.model.tenants import Tenant, TenantUsage, UsageHour
 from goqueue.model.transactions import ProducerEpoch, PublishedOnce, TransactionStats, TransactionView
 
 Verb = Callable[[Broker, Any], Awaitable[Any] | Any]
@@ -233,6 +233,9 @@ _TENANTS: Mapping[type, Passed] = {
     tenant.DeleteTenant: _agreed(tenants.delete_tenant, None),
     tenant.ListTenantGroups: Passed(tenants.tenant_groups, list[str], everywhere(joining.joined_names)),
     tenant.DescribeUsage: Passed(tenants.tenant_usage, TenantUsage, everywhere(joining.joined_usage)),
+    tenant.DescribeUsageHours: Passed(
+        tenants.usage_hours, dict[int, UsageHour], everywhere(joining.joined_hours)
+    ),
     tenant.ResetUsage: Passed(tenants.reset_usage, TenantUsage, everywhere(joining.joined_usage)),
     tenant.TellHoldings: Passed(
         tenants.tell_holdings, dict[str, tenant.Holding], everywhere(joining.joined_holdings)

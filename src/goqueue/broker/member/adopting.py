@@ -23,6 +23,7 @@ from goqueue.broker.sinks.spreading import spread_sinks
 from goqueue.broker.storage.data_folder import LOGS_FOLDER, is_used
 from goqueue.broker.storage.journal import JOURNAL_SETTINGS
 from goqueue.broker.transactions.writes import new_transaction_id
+from goqueue.core.access.usage_hours import USAGE_HOURS
 from goqueue.core.access.values import USAGE
 from goqueue.core.cluster import values
 from goqueue.core.cluster.values import Topic, encode, name_key, part_key, topic_key
@@ -42,6 +43,7 @@ _OF_ONE_NODE = (
     values.STARTS,
     values.FOLDER,
     USAGE,
+    USAGE_HOURS,
     values.MEMBERS,
     values.NODES,
     values.CONTROLLER,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from goqueue.broker.storage.waiters import ReadWaiter, tell_in_turn
 from goqueue.broker.tenants.quotas import groups_owned, measure_storage, size_of, topics_owned
-from goqueue.core.access.events import Event, TenantDeleted, TenantSet
+from goqueue.core.access.events import Event, TenantDeleted, TenantSet, UsageNoted
 from goqueue.core.access.values import changes, tenant_key
 from goqueue.model.cluster import NodeState, Step
 from goqueue.model.errors import GoQueueError, ShuttingDown
@@ -21,6 +21,7 @@ from goqueue.model.tenant_commands import (
     CreateTenant,
     DeleteTenant,
     DescribeUsage,
+    DescribeUsageHours,
     GetTenant,
     Holding,
     ListTenantGroups,
@@ -32,7 +33,14 @@ from goqueue.model.tenant_commands import (
     SetStatus,
     TellHoldings,
 )
-from goqueue.model.tenants import SYSTEM_TENANT, Tenant, TenantId, TenantUsage, UsageTotals
+from goqueue.model.tenants import (
+    SYSTEM_TENANT,
+    Tenant,
+    TenantId,
+    TenantUsage,
+    UsageHour,
+    UsageTotals,
+)
 
 if TYPE_CHECKING:  # the broker keeps the tenants' upkeep
     from goqueue.broker.broker import Broker
@@ -141,8 +149,15 @@ def tenant_usage(broker: "Broker", command: DescribeUsage) -> TenantUsage:
     )
 
 
+def usage_hours(broker: "Broker", command: DescribeUsageHours) -> dict[int, UsageHour]:
+    """What a tenant has used hour by hour, as this node has noted it."""
+    broker.tenants.get(command.tenant_id)
+    return broker.usage_hours.hours(command.tenant_id, first_hour=command.first_hour)
+
+
 async def reset_usage(broker: "Broker", command: ResetUsage) -> TenantUsage:
     """Begin to count from 0 again what a tenant moves. What it holds is what it is."""
+    await note_usage(broker)  # by hour it stays counted
     await _make(broker, lambda: broker.tenants.reset_usage(command.tenant_id))
     # What others have noted is their count; this one is begun anew here.
     broker.tenants.apply(broker.tenants.reset_usage(command.tenant_id))
@@ -216,12 +231,19 @@ async def keep_up_tenants(broker: "Broker") -> None:
 
 async def note_usage(broker: "Broker") -> None:
     """Write down what tenants have moved, if that has changed."""
-    noted = broker.tenants.note_usage()
-    if noted is None:
-        return
+    noted = broker.tenants.note_usage() or UsageNoted({})
+    accounts = broker.tenants.accounts
+    by_hour = broker.usage_hours.note(
+        broker.tenants.moved_since_noted(noted),
+        {key: account.storage_bytes - account.stored_elsewhere_bytes for key, account in accounts.items()},
+        now_ms=broker.clock.wall_ms(),
+        there=accounts.keys(),
+    )
     step = _step(broker, noted)
+    if not (step.puts or by_hour.puts or by_hour.drops):
+        return
     try:
-        await broker.store.change(step.guards, step.puts, step.drops)
+        await broker.store.change(step.guards, {**step.puts, **by_hour.puts}, (*step.drops, *by_hour.drops))
         broker.tenants.confirm_noted(noted)
     except (OSError, GoQueueError) as error:
         log.warning("usage_not_noted reason=%s", error)

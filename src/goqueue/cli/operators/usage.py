@@ -1,5 +1,7 @@
 """`goqueue-admin usage`: what tenants have moved, and what they hold."""
 
+from typing import Annotated
+
 import typer
 
 from goqueue.cli.operators.call import connect
@@ -25,6 +27,14 @@ _FIELDS: Columns = {
     ),
     "As of": "last_updated",
 }
+_HOURS: Columns = {
+    "HOUR": "start",
+    "PUBLISHED": "messages_published",
+    "BYTES IN": as_size("bytes_published"),
+    "CONSUMED": "messages_consumed",
+    "BYTES OUT": as_size("bytes_consumed"),
+    "STORAGE": as_size("storage_bytes"),
+}
 _LEVELS = ((90, "critical"), (75, "warning"), (50, "ok"))
 
 
@@ -34,6 +44,18 @@ def show(context: typer.Context, tenant_id: TenantId) -> None:
     with connect(context) as queue:
         usage = queue.tenants.usage(tenant_id)
     show_fields(invocation(context).output, usage, _FIELDS)
+
+
+@app.command("hours")
+def hours(
+    context: typer.Context,
+    tenant_id: TenantId,
+    back: Annotated[int, typer.Option("--hours", min=1, help="So many hours back.")] = 24,
+) -> None:
+    """Show what a tenant has used hour by hour."""
+    with connect(context) as queue:
+        told = queue.tenants.usage_hours(tenant_id, hours=back)
+    show_rows(invocation(context).output, told, _HOURS, empty="the tenant has used nothing")
 
 
 @app.command("stats")

@@ -12,6 +12,7 @@ from goqueue.wire.tenants import TenantStats as TenantStats
 
 Tenant = wire.Tenant[datetime]
 TenantUsage = wire.TenantUsage[datetime]
+UsageHour = wire.UsageHour[datetime]
 
 
 class _TenantList(msgspec.Struct):
@@ -125,6 +126,17 @@ def set_quotas(tenant_id: str, limits: Mapping[str, float]) -> Call[Quotas]:
 def usage(tenant_id: str) -> Call[TenantUsage]:
     """What a tenant has moved, and what it holds."""
     return Call(method="GET", path=path("admin", "tenants", tenant_id, "usage"), decode=json_of(TenantUsage))
+
+
+def usage_hours(tenant_id: str, *, hours: int | None = None) -> Call[list[UsageHour]]:
+    """What a tenant has used hour by hour, so many hours back; None: a day."""
+    decode = json_of(wire.UsageHours[datetime])
+    return Call(
+        method="GET",
+        path=path("admin", "tenants", tenant_id, "usage", "hours"),
+        query=query_of(hours=hours),
+        decode=lambda reply: decode(reply).hours,
+    )
 
 
 def reset_usage(tenant_id: str) -> Call[TenantUsage]:

@@ -147,6 +147,15 @@ class Tenants:
         }
         return UsageNoted(totals) if totals else None
 
+    def moved_since_noted(self, noted: UsageNoted) -> dict[TenantId, UsageTotals]:
+        """What tenants have moved since their totals were noted last; of one that was reset, since then."""
+        moved = {}
+        for tenant_id, totals in noted.totals.items():
+            before = self._noted.get(tenant_id, UsageTotals())
+            more = totals.less(before)
+            moved[tenant_id] = totals if more is None else more
+        return moved
+
     def apply(self, event: Event) -> None:
         match event:
             case TenantSet(tenant):

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from goqueue.edge.http.parts.times import ZERO_TIME, format_time
 from goqueue.model.errors import InvalidTenant
 from goqueue.model.settings import HOUR_MS
-from goqueue.model.tenants import QUOTA_MAX, Quotas, Tenant, TenantUsage
+from goqueue.model.tenants import QUOTA_MAX, Quotas, Tenant, TenantUsage, UsageHour
 from goqueue.wire import tenants as wire
 from goqueue.wire.pages import Next
 from goqueue.wire.times import Time
@@ -185,6 +185,10 @@ def shown_usage(usage: TenantUsage) -> wire.TenantUsage[str]:
         last_updated=format_time(usage.counted_ms),
         quota_violations=dict(usage.violations),
     )
+
+
+def shown_hour(hour: int, used: UsageHour) -> wire.UsageHour[str]:
+    return wire.UsageHour(start=format_time(hour * HOUR_MS), **used._asdict())
 
 
 def shown_stats(usage: TenantUsage) -> wire.TenantStats:

@@ -21,6 +21,7 @@ from goqueue.broker.tenants.verbs import (
     tenant_groups,
     tenant_topics,
     tenant_usage,
+    usage_hours,
 )
 from goqueue.edge.http.parts.decoding import decode, decode_if_any
 from goqueue.edge.http.parts.openapi import errors, takes
@@ -39,16 +40,19 @@ from goqueue.edge.http.tenants.bodies import (
     TenantList,
     TenantTopics,
     quotas_of,
+    shown_hour,
     shown_quotas,
     shown_stats,
     shown_tenant,
     shown_usage,
 )
+from goqueue.model.settings import HOUR_MS
 from goqueue.model.tenant_commands import (
     ChangeTenant,
     CreateTenant,
     DeleteTenant,
     DescribeUsage,
+    DescribeUsageHours,
     GetTenant,
     ListTenantGroups,
     ListTenants,
@@ -67,6 +71,10 @@ _quotas_decoder = msgspec.json.Decoder(QuotasBody)
 _TAGS = ["tenants"]
 _ONE = "/admin/tenants/{tenant_id:str}"
 
+_HOURS_MAX = 24 * 400
+_HoursBack = Annotated[
+    int, QueryParameter(ge=1, le=_HOURS_MAX, description="So many hours back, the one that runs included.")
+]
 _TenantId = Annotated[str, PathParameter(description="The tenant's id.")]
 
 
@@ -257,6 +265,23 @@ async def get_usage_route(broker: NamedDependency[Broker], tenant_id: _TenantId)
     return shown_usage(await seen_at_home(broker, tenant_usage, DescribeUsage(tenant_id=tenant_id)))
 
 
+@get(
+    f"{_ONE}/usage/hours",
+    operation_id="getUsageHours",
+    summary="What a tenant has used hour by hour",
+    description="What was moved in the last half minute may be missing yet.",
+    tags=_TAGS,
+    responses=errors(400, 404),
+)
+async def get_usage_hours_route(
+    broker: NamedDependency[Broker], tenant_id: _TenantId, hours: _HoursBack = 24
+) -> wire.UsageHours[str]:
+    first_hour = broker.clock.wall_ms() // HOUR_MS - hours + 1
+    command = DescribeUsageHours(tenant_id=tenant_id, first_hour=first_hour)
+    used = await seen_at_home(broker, usage_hours, command)
+    return wire.UsageHours(tenant_id=tenant_id, hours=[shown_hour(hour, used[hour]) for hour in sorted(used)])
+
+
 @post(
     f"{_ONE}/usage/reset",
     status_code=200,
@@ -316,6 +341,7 @@ ROUTES = [
     get_quotas_route,
     set_quotas_route,
     get_usage_route,
+    get_usage_hours_route,
     reset_usage_route,
     get_tenant_stats_route,
     list_tenant_topics_route,
