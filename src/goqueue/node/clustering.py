@@ -46,7 +46,8 @@ async def joined_cluster(
     cluster = config.cluster
     assert cluster is not None
     endpoints = [str(address) for address in cluster.etcd]
-    store = EtcdStore(endpoints, root=f"/goqueue/{cluster.name}/", chance=SystemRandom())
+    root = f"/goqueue/{cluster.name}/"
+    store = EtcdStore(endpoints, root=root, chance=SystemRandom(), access=cluster.etcd_access)
     try:
         try:
             if cluster.adopts:

@@ -33,6 +33,7 @@ from goqueue.model.settings import (
 )
 from goqueue.node import config_table as table
 from goqueue.node.config_doors import ListenerConfig, TlsWish, read_listeners, read_tls
+from goqueue.node.config_etcd import EtcdAccess, read_etcd
 from goqueue.node.config_sources import Given, read_sources
 from goqueue.node.config_table import Setting
 from goqueue.node.config_tokens import TokenWish, read_tokens
@@ -50,6 +51,7 @@ class ClusterConfig:
 
     name: str
     etcd: tuple[Address, ...]
+    etcd_access: EtcdAccess
     peer_listener: Address
     peer_advertised: Address | None
     http_advertised: Address | None
@@ -385,9 +387,11 @@ def _trace_export(reader: _Reader) -> TraceExportConfig:
 def _cluster(reader: _Reader, others: Sequence[Address]) -> ClusterConfig | None:
     peers = reader(table.PEER_LISTENER)
     reader(table.CLUSTER_PEERS)  # only checked: nodes find each other through the store
+    etcd, etcd_access = read_etcd(reader)
     config = ClusterConfig(
         name=reader(table.CLUSTER_NAME),
-        etcd=reader(table.CLUSTER_ETCD),
+        etcd=etcd,
+        etcd_access=etcd_access,
         peer_listener=peers,
         peer_advertised=reader(table.CLUSTER_ADVERTISE),
         http_advertised=reader(table.CLUSTER_CLIENT_ADVERTISE),

@@ -20,6 +20,7 @@ from goqueue.model.settings import KiB
 from goqueue.node.config_values import (
     Address,
     Listening,
+    StoreEndpoints,
     address,
     addresses,
     advertised,
@@ -683,11 +684,36 @@ CLUSTER_ADOPT: Setting[bool] = Setting(
     help="Whether the data folder of a node that was alone becomes that of the first node of a cluster, with "
     "all it holds. It does so once, and cannot be undone; without it such a folder is refused.",
 )
-CLUSTER_ETCD: Setting[tuple[Address, ...]] = Setting(
+CLUSTER_ETCD: Setting[StoreEndpoints] = Setting(
     name="CLUSTER_ETCD",
     default="127.0.0.1:2379",
     read=store_endpoints,
-    help="The members of etcd through which nodes agree, host:port, separated by commas.",
+    help="The members of etcd through which nodes agree, host:port, separated by commas; with `https://` "
+    "before each of them over TLS.",
+)
+CLUSTER_ETCD_CA_FILE: Setting[Path | None] = Setting(
+    name="CLUSTER_ETCD_CA_FILE",
+    default="",
+    read=file_path,
+    help="Who vouches for etcd: certificates in PEM form. Empty: well-known authorities.",
+)
+CLUSTER_ETCD_CERT_FILE: Setting[Path | None] = Setting(
+    name="CLUSTER_ETCD_CERT_FILE",
+    default="",
+    read=file_path,
+    help="The certificate that is shown to etcd, where it asks for one, in PEM form.",
+)
+CLUSTER_ETCD_KEY_FILE: Setting[Path | None] = Setting(
+    name="CLUSTER_ETCD_KEY_FILE", default="", read=file_path, help="Its key, without a password."
+)
+CLUSTER_ETCD_USER: Setting[str] = Setting(
+    name="CLUSTER_ETCD_USER",
+    default="",
+    read=str.strip,
+    help="As whom nodes log in to etcd: it may read and write keys below `/goqueue/{name}/`. Empty: nobody.",
+)
+CLUSTER_ETCD_PASSWORD: Setting[str] = Setting(
+    name="CLUSTER_ETCD_PASSWORD", default="", read=str, help="Its password."
 )
 CLUSTER_NAME: Setting[str] = Setting(
     name="CLUSTER_NAME",
@@ -1051,6 +1077,11 @@ SETTINGS: tuple[Setting[object], ...] = (
     CLUSTER_ENABLED,
     CLUSTER_ADOPT,
     CLUSTER_ETCD,
+    CLUSTER_ETCD_CA_FILE,
+    CLUSTER_ETCD_CERT_FILE,
+    CLUSTER_ETCD_KEY_FILE,
+    CLUSTER_ETCD_USER,
+    CLUSTER_ETCD_PASSWORD,
     CLUSTER_NAME,
     PEER_LISTENER,
     CLUSTER_ADVERTISE,

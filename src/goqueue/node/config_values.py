@@ -190,14 +190,23 @@ def addresses(text: str) -> tuple[Address, ...]:
     return found
 
 
-def store_endpoints(text: str) -> tuple[Address, ...]:
-    """A comma list of members of etcd, host:port; `http://` before it is what etcd's own tools write."""
-    if "https://" in text:
-        raise ValueError("etcd is not asked over TLS in this version; name a plain address, host:port")
-    found = addresses(",".join(word.strip().removeprefix("http://") for word in text.split(",")))
+class StoreEndpoints(NamedTuple):
+    """Where etcd is."""
+
+    members: tuple[Address, ...]
+    has_tls: bool = False
+
+
+def store_endpoints(text: str) -> StoreEndpoints:
+    """A comma list of members of etcd, host:port; `https://` before all of them is TLS."""
+    named = words(text)
+    has_tls = [word.startswith("https://") for word in named]
+    if any(has_tls) and not all(has_tls):
+        raise ValueError("either all members of etcd speak TLS or none: write https:// before each of them")
+    found = addresses(",".join(word.removeprefix("https://").removeprefix("http://") for word in named))
     if not found:
         raise ValueError("no address of etcd is named; write host:port, separated by commas")
-    return found
+    return StoreEndpoints(found, all(has_tls))
 
 
 def short_name(text: str) -> str:

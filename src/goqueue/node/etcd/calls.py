@@ -6,7 +6,7 @@ answer, and nobody knows what was done.
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
@@ -18,6 +18,9 @@ from goqueue.proto.etcd import rpc_pb2 as rpc
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
 T = TypeVar("T")
+Metadata = Sequence[tuple[str, str]]
+_OLD_USERS = "revision of auth store is old"
+"""etcd's words for this."""
 
 _REFUSALS = frozenset(
     {
@@ -45,6 +48,11 @@ class Refused(Exception):
         super().__init__(reason)
         self.code = code
 
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether etcd does not know any more who we are: it was started anew, or its users have changed."""
+        return self.code is grpc.StatusCode.UNAUTHENTICATED or _OLD_USERS in str(self)
+
 
 class Unary(Generic[Request, Response]):
     """A method with one request and one response."""
@@ -54,9 +62,11 @@ class Unary(Generic[Request, Response]):
         self._request = request
         self._response = response
 
-    async def __call__(self, channel: grpc.aio.Channel, request: Request, *, timeout_s: float) -> Response:
+    async def __call__(
+        self, channel: grpc.aio.Channel, request: Request, *, timeout_s: float, metadata: Metadata = ()
+    ) -> Response:
         method = channel.unary_unary(self._path, self._request.SerializeToString, self._response.FromString)
-        response: Response = await _answer(method(request, timeout=timeout_s))
+        response: Response = await _answer(method(request, timeout=timeout_s, metadata=metadata))
         return response
 
 
@@ -68,17 +78,21 @@ class Streaming(Generic[Request, Response]):
         self._request = request
         self._response = response
 
-    def begin(self, channel: grpc.aio.Channel) -> "Stream[Request, Response]":
+    def begin(
+        self, channel: grpc.aio.Channel, *, metadata: Metadata, leave: Callable[[], Awaitable[None]]
+    ) -> "Stream[Request, Response]":
         method = channel.stream_stream(self._path, self._request.SerializeToString, self._response.FromString)
-        return Stream(channel, method())
+        return Stream(channel, method(metadata=metadata), leave)
 
 
 class Stream(Generic[Request, Response]):
     """A call of such a method. Leaving the block ends it."""
 
-    def __init__(self, channel: grpc.aio.Channel, call: Any) -> None:
+    def __init__(self, channel: grpc.aio.Channel, call: Any, leave: Callable[[], Awaitable[None]]) -> None:
+        """`leave` is called when etcd does not know any more who we are: only a new connection helps."""
         self.channel = channel
         self._call = call
+        self._leave = leave
 
     async def __aenter__(self) -> "Stream[Request, Response]":
         return self
@@ -89,13 +103,22 @@ class Stream(Generic[Request, Response]):
         self._call.cancel()
 
     async def write(self, request: Request) -> None:
-        await _answer(self._call.write(request))
+        await self._known(_answer(self._call.write(request)))
 
     async def read(self) -> Response:
-        response = await _answer(self._call.read())
+        response = await self._known(_answer(self._call.read()))
         if response is grpc.aio.EOF:
             raise Lost("etcd ended the stream")
         return response  # type: ignore[no-any-return]
+
+    async def _known(self, answer: Awaitable[T]) -> T:
+        try:
+            return await answer
+        except Refused as refused:
+            if not refused.is_forgotten:
+                raise
+            await self._leave()
+            raise Lost(str(refused)) from refused
 
 
 async def _answer(call: Awaitable[T]) -> T:
@@ -124,4 +147,5 @@ LEASE_REVOKE = Unary("/etcdserverpb.Lease/LeaseRevoke", rpc.LeaseRevokeRequest, 
 LEASE_KEEP_ALIVE = Streaming(
     "/etcdserverpb.Lease/LeaseKeepAlive", rpc.LeaseKeepAliveRequest, rpc.LeaseKeepAliveResponse
 )
+AUTHENTICATE = Unary("/etcdserverpb.Auth/Authenticate", rpc.AuthenticateRequest, rpc.AuthenticateResponse)
 STATUS = Unary("/etcdserverpb.Maintenance/Status", rpc.StatusRequest, rpc.StatusResponse)

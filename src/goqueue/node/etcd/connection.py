@@ -7,12 +7,25 @@ would say nothing for ever, and nobody could tell that from a quiet day.
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from random import Random
 
 import grpc
 
 from goqueue.model.errors import StoreUnreachable
-from goqueue.node.etcd.calls import Lost, Request, Response, Stream, Streaming, Unary
+from goqueue.node.config_etcd import OPEN_ACCESS, EtcdAccess
+from goqueue.node.etcd.calls import (
+    AUTHENTICATE,
+    Lost,
+    Metadata,
+    Refused,
+    Request,
+    Response,
+    Stream,
+    Streaming,
+    Unary,
+)
+from goqueue.proto.etcd import rpc_pb2 as rpc
 
 DEADLINE_S = 1.0
 """A call that is not answered within this is lost."""
@@ -53,7 +66,12 @@ class BackOff:
 
 
 class Connection:
-    def __init__(self, endpoints: Sequence[str], chance: Random) -> None:
+    def __init__(self, endpoints: Sequence[str], chance: Random, access: EtcdAccess = OPEN_ACCESS) -> None:
+        self._access = access
+        self._metadata: Metadata = ()
+        """By which etcd knows who we are."""
+        self._is_known = False
+        """Whether that was had on the channel that there is now."""
         self._endpoints = list(endpoints)
         chance.shuffle(self._endpoints)  # so that not all nodes are at the first
         self._channel: grpc.aio.Channel | None = None
@@ -65,10 +83,18 @@ class Connection:
         channel = await self._connected()
         left_s = begun_s + DEADLINE_S - asyncio.get_running_loop().time()
         try:
-            return await method(channel, request, timeout_s=max(left_s, _CONNECT_S))
+            timeout_s = max(left_s, _CONNECT_S)
+            return await method(channel, request, timeout_s=timeout_s, metadata=self._metadata)
         except Lost:
             await self.leave(channel)
             raise
+        except Refused as refused:
+            if not refused.is_forgotten or not self._access.user:
+                raise
+            # Nothing was done. We say anew who we are, and ask once more.
+            await self.leave(channel)
+            channel = await self._connected()
+            return await method(channel, request, timeout_s=DEADLINE_S, metadata=self._metadata)
 
     async def ask_again(self, method: Unary[Request, Response], request: Request) -> Response:
         """The same for a question that may be put twice, which is put to the next member when it was lost."""
@@ -83,7 +109,8 @@ class Connection:
 
     async def begin(self, method: Streaming[Request, Response]) -> Stream[Request, Response]:
         """Begin a stream. Raises StoreUnreachable."""
-        return method.begin(await self._connected())
+        channel = await self._connected()
+        return method.begin(channel, metadata=self._metadata, leave=partial(self.leave, channel))
 
     async def leave(self, channel: grpc.aio.Channel) -> None:
         """Go to the next member if this is still the one talked to: its calls and streams end as lost."""
@@ -99,7 +126,7 @@ class Connection:
     async def _connected(self) -> grpc.aio.Channel:
         """A channel that is ready: one is looked for until the deadline."""
         channel = self._channel
-        if channel is not None and channel.get_state() is grpc.ChannelConnectivity.READY:
+        if channel is not None and self._is_known and channel.get_state() is grpc.ChannelConnectivity.READY:
             return channel
         async with self._connecting:
             try:
@@ -113,12 +140,37 @@ class Connection:
         while True:
             for _ in self._endpoints:
                 if self._channel is None:
-                    self._channel = grpc.aio.insecure_channel(self._endpoints[0], options=_OPTIONS)
+                    self._channel, self._is_known = self._opened(), not self._access.user
                 channel = self._channel
                 if await _is_ready(channel, _CONNECT_S if len(self._endpoints) > 1 else DEADLINE_S):
+                    await self._say_who(channel)
                     return channel
                 await self.leave(channel)
             await back_off.wait()
+
+    def _opened(self) -> grpc.aio.Channel:
+        """A channel to the next member. Files are read each time, so that new ones are shown."""
+        access, endpoint = self._access, self._endpoints[0]
+        if not access.has_tls:
+            return grpc.aio.insecure_channel(endpoint, options=_OPTIONS)
+        files = (access.ca_file, access.key_file, access.cert_file)
+        try:
+            read = [None if file is None else file.read_bytes() for file in files]
+            return grpc.aio.secure_channel(endpoint, grpc.ssl_channel_credentials(*read), options=_OPTIONS)
+        except OSError as error:
+            raise StoreUnreachable(self._endpoints, f"{error.filename}: {error.strerror}") from error
+
+    async def _say_who(self, channel: grpc.aio.Channel) -> None:
+        """Log in, where a user is named. Raises StoreUnreachable."""
+        if self._is_known:
+            return
+        login = rpc.AuthenticateRequest(name=self._access.user, password=self._access.password)
+        try:
+            known = await AUTHENTICATE(channel, login, timeout_s=DEADLINE_S)
+        except (Lost, Refused) as error:
+            await self.leave(channel)
+            raise StoreUnreachable(self._endpoints, f"no login as {self._access.user}: {error}") from error
+        self._metadata, self._is_known = (("token", known.token),), True
 
 
 async def _is_ready(channel: grpc.aio.Channel, patience_s: float) -> bool:

@@ -16,6 +16,7 @@ import grpc
 
 from goqueue.model.cluster import Change, Guard, Item, Loaded
 from goqueue.model.errors import Compacted, Outdated, StoreUnreachable, Unknown
+from goqueue.node.config_etcd import OPEN_ACCESS, EtcdAccess
 from goqueue.node.etcd.calls import LEASE_REVOKE, RANGE, STATUS, TXN, WATCH, Lost, Refused, Stream
 from goqueue.node.etcd.connection import DEADLINE_S, BackOff, Connection
 from goqueue.node.etcd.session import EtcdSession
@@ -33,8 +34,10 @@ _SAFE_VERSION = (3, 5, 6)
 
 
 class EtcdStore:
-    def __init__(self, endpoints: Sequence[str], *, root: str, chance: Random) -> None:
-        self._connection = Connection(endpoints, chance)
+    def __init__(
+        self, endpoints: Sequence[str], *, root: str, chance: Random, access: EtcdAccess = OPEN_ACCESS
+    ) -> None:
+        self._connection = Connection(endpoints, chance, access)
         self._root = root.encode()
         self._told = 0
         """The newest revision that somebody was told, and may wait for."""
@@ -89,6 +92,8 @@ class EtcdStore:
                             if response.compact_revision:
                                 raise Compacted(after)
                             if response.canceled:
+                                # An etcd that was started anew does not know us, and says no more than no.
+                                await self._connection.leave(stream.channel)
                                 raise Lost(response.cancel_reason)
                             for change in self._changes(response):
                                 after = change.revision

@@ -8,15 +8,20 @@ from random import Random
 
 from goqueue.model.cluster import Loaded
 from goqueue.model.errors import StoreUnreachable
+from goqueue.node.config_etcd import OPEN_ACCESS, EtcdAccess
 from goqueue.node.etcd.store import EtcdStore
 
 _roots = count()
 
 
 @asynccontextmanager
-async def opened(*endpoints: str, root: str = "", is_there: bool = True) -> AsyncIterator[EtcdStore]:
+async def opened(
+    *endpoints: str, root: str = "", is_there: bool = True, access: EtcdAccess = OPEN_ACCESS
+) -> AsyncIterator[EtcdStore]:
     """A store that has answered once, if it is there: on a busy machine the first call may come too late."""
-    store = EtcdStore(endpoints, root=root or f"/goqueue/test-{next(_roots)}/", chance=Random(1))
+    store = EtcdStore(
+        endpoints, root=root or f"/goqueue/test-{next(_roots)}/", chance=Random(1), access=access
+    )
     try:
         if is_there:
             await answered(store)
