@@ -3,7 +3,13 @@
 from collections.abc import Callable, Mapping
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 from confluent_kafka.cimpl import NewTopic
 
 _TIMEOUT_S = 30.0
@@ -15,6 +21,22 @@ def create_topic(
     admin = AdminClient({"bootstrap.servers": bootstrap})
     topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(settings or {}))
     admin.create_topics([topic])[name].result(_TIMEOUT_S)
+
+
+def begin_with_the_first(bootstrap: str, group: str) -> None:
+    """Have a share group begin with the first messages there are: else it begins with those that come."""
+    set_for_group(bootstrap, group, {"share.auto.offset.reset": "earliest"})
+
+
+def set_for_group(bootstrap: str, group: str, settings: Mapping[str, str]) -> None:
+    changes = [
+        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        for name, value in settings.items()
+    ]
+    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=changes)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for done in admin.incremental_alter_configs([resource]).values():
+        done.result(10)
 
 
 def read_all(bootstrap: str, topic: str, *, partitions: int) -> dict[int, list[bytes]]:

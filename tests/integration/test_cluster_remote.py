@@ -15,6 +15,7 @@ from confluent_kafka.cimpl import NewTopic
 from goqueue.broker.storage.journal_set import journal_number
 from goqueue.core.cluster.numbers import node_number
 from goqueue.model.cluster import NodeId
+from tests.integration.clients import begin_with_the_first
 from tests.integration.running_cluster import RunningCluster, cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -241,6 +242,7 @@ def handles_of(held: dict[str, Any], values: list[str]) -> list[str]:
 
 
 def share_consumer(five: Five, group: str, topic: str) -> ShareConsumer:
+    begin_with_the_first(five.kafka, group)
     opened = ShareConsumer(
         {"bootstrap.servers": five.kafka, "group.id": group, "share.acknowledgement.mode": "explicit"}
     )

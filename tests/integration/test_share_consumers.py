@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import AcknowledgeType, Message, Producer, ShareConsumer
 
-from tests.integration.clients import create_topic, read_all
+from tests.integration.clients import begin_with_the_first, create_topic, read_all
 from tests.integration.running_broker import RunningBroker
 
 pytestmark = pytest.mark.slow
@@ -14,6 +14,7 @@ _ROUNDS_MAX = 60
 
 
 def consumer(broker: RunningBroker, *, is_explicit: bool = False) -> ShareConsumer:
+    begin_with_the_first(broker.kafka, "workers")
     mode = "explicit" if is_explicit else "implicit"
     opened = ShareConsumer(
         {"bootstrap.servers": broker.kafka, "group.id": "workers", "share.acknowledgement.mode": mode}

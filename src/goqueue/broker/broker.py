@@ -40,6 +40,7 @@ from goqueue.core.access.usage_hours import UsageHours
 from goqueue.core.cluster.metadata import Metadata
 from goqueue.core.cluster.numbers import node_number
 from goqueue.core.cluster.values import Topic
+from goqueue.core.groups.settings import GroupSettingsImage
 from goqueue.core.telemetry.counters import Counters
 from goqueue.core.telemetry.telemetry import Telemetry
 from goqueue.log.commit_log import CommitLog
@@ -175,6 +176,8 @@ class Broker:
     identities: Identities
     usage_hours: UsageHours
     """What tenants have used by hour, as this node has noted it."""
+    group_settings: GroupSettingsImage
+    """What was set for groups, by Kafka's names."""
     client_quotas: ClientQuotas
     """What users and client ids of Kafka's clients are held to, at this node."""
     """Users and keys."""

@@ -40,6 +40,7 @@ from goqueue.core.access.rules import RuleBook
 from goqueue.core.access.tenants import Tenants
 from goqueue.core.access.usage_hours import UsageHours
 from goqueue.core.cluster.metadata import Metadata
+from goqueue.core.groups.settings import GroupSettingsImage
 from goqueue.core.telemetry.counters import Counters
 from goqueue.core.telemetry.telemetry import Telemetry
 from goqueue.log.commit_log import COMMIT_FOLDER, CommitLog
@@ -209,7 +210,7 @@ def _put_together(
     """A broker with all its rooms, which has read nothing yet."""
     metadata = Metadata(config.node_id)
     tenants = Tenants()
-    identities, client_quotas = Identities(), ClientQuotas()
+    identities, client_quotas, group_settings = Identities(), ClientQuotas(), GroupSettingsImage()
     usage_hours = UsageHours(days=config.usage_days)
     audit = AuditLog(config.access.audit, config.node_id, disk=disk, clock=clock, threads=threads)
     warden = Warden(RuleBook(config.access.super_users, is_on=config.access.is_on), audit)
@@ -258,7 +259,10 @@ def _put_together(
         health=Health(clock, reserve),
         store=store,
         agreement=Agreement(
-            store, metadata, tenants, [RuleImage(warden.book), identities, client_quotas, usage_hours]
+            store,
+            metadata,
+            tenants,
+            [RuleImage(warden.book), identities, client_quotas, usage_hours, group_settings],
         ),
         journal=None if own is None else own.journal,
         tenants=tenants,
@@ -266,6 +270,7 @@ def _put_together(
         identities=identities,
         client_quotas=client_quotas,
         usage_hours=usage_hours,
+        group_settings=group_settings,
         audit=audit,
         sinks=SinkState(disk),
         schemas=SchemaState(

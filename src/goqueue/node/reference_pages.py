@@ -9,11 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from goqueue.broker.topics.settings import view_settings
+from goqueue.core.groups.settings import KNOWN as GROUP_SETTINGS
 from goqueue.edge.http.errors import status_of
 from goqueue.edge.kafka.apis import APIS
 from goqueue.edge.kafka.errors import KAFKA_CODE_BY_ERROR
 from goqueue.model.errors import GoQueueError, every_error
-from goqueue.model.settings import TopicSettings
+from goqueue.model.settings import GroupConfig, TopicSettings
 from goqueue.node.config_table import CONFIG_VARIABLE, NOT_THE_BROKERS, SETTINGS, UNSERVED, variable_of
 from goqueue.node.metrics_reference import metrics_page
 
@@ -154,6 +155,11 @@ def kafka_page() -> str:
         "- Regular expressions in subscriptions match whole names and cannot take for ever: at most three "
         "parts repeat, none inside another; nothing refers back or looks around.",
         "- Groups of HTTP members are listed and described to Kafka's tools as groups of type `consumer`.",
+        "- Share groups begin with what comes and give a message out five times, as Kafka's do; groups of "
+        "HTTP begin with the first message there is, and the topic says how often. Unlike Kafka's, share "
+        "groups read what is committed alone, wait between deliveries of a message whose lock ran out "
+        "(`goqueue.retry.backoff.ms`), and what was given out too often goes to the dead letters. A "
+        "lock lasts as long as the group's setting says, or else the topic's `goqueue.visibility.ms`.",
         "- A client that disconnects while it waits to join a group is not waited for.",
         "- An AdminClient of librdkafka 2.16 that outlives a restart of the only broker was seen to have its "
         "requests about groups time out. A new one works, and so does `metadata.recovery.strategy=none`.",
@@ -167,6 +173,20 @@ def kafka_page() -> str:
     lines += [
         f"| `{view.name}` | `{view.default}` | {view.documentation} |"
         for view in view_settings(defaults, defaults=defaults)
+    ]
+    lines += [
+        "",
+        "## Settings of a group",
+        "",
+        "Of Kafka's resource GROUP (`kafka-configs --entity-type groups`); a group need not be there yet. "
+        "`consumer.*` is for `group.protocol=consumer`, `share.*` for share groups.",
+        "",
+        "| name | default | what it is for |",
+        "| --- | --- | --- |",
+    ]
+    lines += [
+        f"| `{name}` | `{known.default(GroupConfig())}` | {known.documentation} |"
+        for name, known in GROUP_SETTINGS.items()
     ]
     return "\n".join([*lines, ""])
 

@@ -388,7 +388,7 @@ def test_a_group_is_described_with_what_members_have_and_are_to_have(
     ).groups
 
     assert (code(found), found.group_state, found.group_epoch) == (ErrorCode.none, "Reconciling", 2)
-    assert (found.assignor_name, found.authorized_operations) == ("range", 328)
+    assert (found.assignor_name, found.authorized_operations) == ("range", 328 | 1 << 10 | 1 << 11)
     first, second = found.members
     assert (first.member_id, first.member_epoch, first.client_id) == ("a", 1, "raw")
     assert first.subscribed_topic_names == (topic.name,)

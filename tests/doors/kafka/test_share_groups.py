@@ -12,14 +12,16 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.groups.settings import alter_group_settings
 from goqueue.broker.topics.verbs import create_topic, delete_topic
 from goqueue.broker.write.publish import publish
 from goqueue.edge.kafka.apis import ApiKey
 from goqueue.edge.kafka.config import KafkaConfig
 from goqueue.model.commands import Publish
+from goqueue.model.group_settings import AlterGroupSettings
 from goqueue.model.messages import Message
 from goqueue.model.settings import BrokerConfig, GroupConfig, MiB
-from goqueue.model.topics import CreateTopic, DeleteTopic, TopicView
+from goqueue.model.topics import CreateTopic, DeleteTopic, SettingChange, TopicView
 from tests.doors.kafka.conftest import NewTopic
 from tests.doors.kafka.door_thread import DoorThread
 from tests.doors.kafka.raw_client import RawClient
@@ -40,9 +42,12 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DoorThread]:
 
 
 @pytest.fixture
-def group() -> str:
-    """The name of a group that no other test uses."""
-    return f"share-{next(_numbers)}"
+def group(door: DoorThread) -> str:
+    """The name of a group that no other test uses, which is to begin with the first messages there are."""
+    name = f"share-{next(_numbers)}"
+    changes = [SettingChange("share.auto.offset.reset", "earliest")]
+    door.run(alter_group_settings(door.broker, AlterGroupSettings(group=name, changes=changes)))
+    return name
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from typing import Any
 
 from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer
 
+from tests.integration.clients import set_for_group
 from tests.storm.actor import Actor
 from tests.storm.actors.kafka_logs import patient
 from tests.storm.record import Kind
@@ -33,8 +34,9 @@ class ShareMember(Actor):
         self._consumer: Any = None
 
     def prepare(self) -> None:
-        settings: dict[str, str | int] = {"goqueue_retries_max": 1_000}
-        self.door.create_topic(TOPIC, partitions=PARTITIONS, goqueue_visibility_ms=_VISIBILITY_MS, **settings)
+        self.door.create_topic(TOPIC, partitions=PARTITIONS, goqueue_visibility_ms=_VISIBILITY_MS)
+        settings = {"share.auto.offset.reset": "earliest", "share.delivery.count.limit": "1000"}
+        set_for_group(self.site.kafka, GROUP, settings)
 
     def step(self) -> None:
         if self.chance.random() < 0.5 and len(self._left()) < 200:

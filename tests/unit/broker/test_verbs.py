@@ -46,6 +46,7 @@ LOOKED_AT = {
     "warden": "the image: who may do what",
     "audit": "what was asked of this node is written down here",
     "identities": "the image: users and keys, which every node has",
+    "group_settings": "the image: what was set for groups",
     "client_quotas": "the image: what users and client ids are held to",
     "agreement": "doors hear when users and keys have changed",
     "schemas": "the registry, which every node reads",

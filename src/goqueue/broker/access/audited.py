@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from goqueue.model import access as rights
-from goqueue.model import backups, client_quotas, moving, topics
+from goqueue.model import backups, client_quotas, group_settings, moving, topics
 from goqueue.model import group_commands as groups
 from goqueue.model import identity_commands as identity
 from goqueue.model import schema_commands as schemas
@@ -89,6 +89,7 @@ AUDITED: Mapping[type, Audited] = {
     identity.RotateKey: _named("key_rotated", "key", "key_id"),
     identity.RevokeKey: _named("key_revoked", "key", "key_id"),
     client_quotas.AlterClientQuota: Audited("client_quota_changed", _client_quota),
+    group_settings.AlterGroupSettings: _named("group_config_changed", "group", "group"),
     rights.AddRules: _rules("acl_added"),
     rights.RemoveRules: _rules("acl_removed"),
     rights.BindRole: _binding("role_bound"),

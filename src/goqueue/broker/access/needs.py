@@ -10,7 +10,18 @@ from typing import Any
 
 from goqueue.core.groups.patterns import literal_prefix
 from goqueue.model import access as rights
-from goqueue.model import backups, client_quotas, commands, delays, delivery, moving, sinks, telemetry, topics
+from goqueue.model import (
+    backups,
+    client_quotas,
+    commands,
+    delays,
+    delivery,
+    group_settings,
+    moving,
+    sinks,
+    telemetry,
+    topics,
+)
 from goqueue.model import group_commands as groups
 from goqueue.model import identity_commands as identity
 from goqueue.model import schema_commands as schemas
@@ -408,6 +419,9 @@ NEEDS: Mapping[type, Needs] = {
     identity.ListKeys: _GIVES_RIGHTS,
     client_quotas.AlterClientQuota: _cluster(Operation.ALTER_CONFIGS),
     client_quotas.ListClientQuotas: _cluster(Operation.DESCRIBE_CONFIGS),
+    group_settings.AlterGroupSettings: _group(Operation.ALTER_CONFIGS),
+    group_settings.DescribeGroupSettings: _group(Operation.DESCRIBE_CONFIGS),
+    group_settings.ListGroupSettings: _nothing,
     rights.AddRules: _GIVES_RIGHTS,
     rights.RemoveRules: _GIVES_RIGHTS,
     rights.ListRules: _SEES_CLUSTER,

@@ -29,6 +29,7 @@ from goqueue.broker.groups import verbs as groups
 from goqueue.broker.groups.lag import group_lag
 from goqueue.broker.groups.offsets import Refusals, commit_offsets, delete_offsets, fetch_offsets
 from goqueue.broker.groups.reset_offsets import reset_offsets
+from goqueue.broker.groups.settings import alter_group_settings
 from goqueue.broker.health.damage import accept_loss
 from goqueue.broker.moving.reassigning import describe_copies
 from goqueue.broker.queue import share_groups, stats
@@ -63,7 +64,7 @@ from goqueue.broker.write.publish import publish
 from goqueue.broker.write.publish_once import publish_once
 from goqueue.model import access as rights
 from goqueue.model import backups as backup
-from goqueue.model import client_quotas, delays, delivery
+from goqueue.model import client_quotas, delays, delivery, group_settings
 from goqueue.model import commands as messages
 from goqueue.model import group_commands as group
 from goqueue.model import groups as told
@@ -247,6 +248,7 @@ _ACCESS: Mapping[type, Passed] = {
     rights.BindRole: _agreed(access.bind_role, None),
     rights.UnbindRole: _agreed(access.unbind_role, None),
     client_quotas.AlterClientQuota: _agreed(alter_client_quota, None),
+    group_settings.AlterGroupSettings: _agreed(alter_group_settings, None),
     identity.CreateUser: _agreed(identities.create_user, None),
     identity.ChangePassword: _agreed(identities.change_password, None),
     identity.AlterScram: _agreed(identities.alter_scram, None),

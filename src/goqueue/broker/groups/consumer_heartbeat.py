@@ -35,7 +35,7 @@ async def _join(broker: Broker, command: ConsumerHeartbeat) -> Reconciliation:
         instance_id=command.instance_id,
         client_id=command.client_id,
         client_host=command.client_host,
-        session_timeout_ms=broker.config.groups.consumer_session_ms,
+        session_timeout_ms=_session_ms(broker, command.group),
         rebalance_timeout_ms=command.rebalance_timeout_ms or 0,
         topics=tuple(dict.fromkeys(map(TopicName, command.topics or ()))),
         pattern=command.pattern or None,
@@ -56,7 +56,8 @@ async def _speak(broker: Broker, command: ConsumerHeartbeat) -> Reconciliation |
     elif command.epoch == STEP_OUT:
         coordinator.enact(active, group.step_out(who.member_id, who.instance_id or "", now_ns=now_ns))
     else:
-        described = _described(group.listen(who, claimed=command.owned, now_ns=now_ns).kept, command)
+        heard = group.listen(who, claimed=command.owned, now_ns=now_ns)
+        described = _described(heard.kept, command, _session_ms(broker, command.group))
         # What it wants comes first. Else it would take what has become free of topics that it wants no more,
         # and be asked at once to let go of what it has never heard of.
         if described != group.member(who.member_id).kept:
@@ -79,8 +80,14 @@ async def _change(
     return active, group
 
 
-def _described(kept: HolderKept, command: ConsumerHeartbeat) -> HolderKept:
+def _session_ms(broker: Broker, group: str) -> int:
+    return broker.group_settings.of(group).consumer_session_ms or broker.config.groups.consumer_session_ms
+
+
+def _described(kept: HolderKept, command: ConsumerHeartbeat, session_ms: int) -> HolderKept:
     """A member as it describes itself now, with what it said before where it says nothing."""
+    if session_ms != kept.session_timeout_ms:
+        kept = replace(kept, session_timeout_ms=session_ms)
     if command.topics is not None:
         kept = replace(kept, topics=tuple(dict.fromkeys(map(TopicName, command.topics))))
     if command.pattern is not None:

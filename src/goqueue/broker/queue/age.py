@@ -39,7 +39,7 @@ def settle_too_old(
     event: Event = Settled(delivery.number, NO_LEASE, tuple(runs))
     if settings.ttl_dead_letters:
         story = Story(Reason.TTL_EXPIRED, "", "the message grew older than it may", now_ms)
-        event = bury(delivery, NO_LEASE, runs, policy_of(broker, delivery.source), story)
+        event = bury(delivery, NO_LEASE, runs, policy_of(broker, delivery), story)
     journal.submit(event)
     broker.telemetry.of(delivery.source).outdated(
         delivery.group, runs, count=len(too_old), time_us=broker.clock.wall_us()

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from goqueue.broker.broker import Broker
+from goqueue.broker.groups.assigned import terms_of
 from goqueue.broker.groups.journal import GroupJournal
 from goqueue.broker.read.read import read, visible
 from goqueue.broker.storage.journal_set import journal_number
@@ -17,6 +18,8 @@ from goqueue.core.delivery.runs import Run, Runs, count_of, runs_of
 from goqueue.model.commands import BatchesRead, PartitionRead, PartitionReadFailed, Read
 from goqueue.model.delivery import DEAD_LETTER_SUFFIX, PassedRun
 from goqueue.model.errors import Corrupt, GoQueueError, OffsetNotAvailable, OffsetOutOfRange
+from goqueue.model.group_settings import OffsetReset
+from goqueue.model.groups import GroupKind
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.settings import MiB, TopicSettings
 from goqueue.records.layout import read_header
@@ -67,7 +70,7 @@ def delivery_of(broker: Broker, journal: GroupJournal, group: str, source: Topic
         return known
     record = journal.groups.get(group)
     row = None if record is None else record.offsets.of(source.topic, topic_id).get(source.partition)
-    floor = broker.readable(source).log.start_offset if row is None else row[1]
+    floor = _beginning(broker, group, source) if row is None else row[1]
     number = broker.chance.getrandbits(_DELIVERY_BITS)
     while journal.deliveries.numbered(number) is not None:
         number = broker.chance.getrandbits(_DELIVERY_BITS)
@@ -77,11 +80,30 @@ def delivery_of(broker: Broker, journal: GroupJournal, group: str, source: Topic
     return begun
 
 
-def policy_of(broker: Broker, source: TopicPartition) -> RetryPolicy:
-    """What the topic says about messages that come back."""
+def is_share_group(broker: Broker, group: str) -> bool:
+    """Whether it is one of Kafka's share consumers, for whom the group says what the topic says to others."""
+    terms = terms_of(broker, group)
+    return terms is not None and terms.kind is GroupKind.SHARE
+
+
+def _beginning(broker: Broker, group: str, source: TopicPartition) -> int:
+    """Where a group begins that has had nothing of a partition."""
+    partition = broker.readable(source)
+    is_late = broker.group_settings.of(group).share_offset_reset is OffsetReset.LATEST
+    if is_late and is_share_group(broker, group):
+        return partition.last_stable_offset
+    return partition.log.start_offset
+
+
+def policy_of(broker: Broker, delivery: Delivery) -> RetryPolicy:
+    """What the topic, or the share group, says about messages that come back."""
+    source = delivery.source
     settings = broker.metadata.topic(source.topic).settings
+    retries_max = settings.retries_max
+    if is_share_group(broker, delivery.group):
+        retries_max = broker.group_settings.of(delivery.group).share_delivery_count_max - 1
     return RetryPolicy(
-        settings.retries_max,
+        retries_max,
         settings.retry_backoff_ms,
         settings.retry_backoff_max_ms,
         dead_letters_of(broker, source),
@@ -113,7 +135,7 @@ def advance(broker: Broker, journal: GroupJournal, delivery: Delivery) -> None:
     now_ms = broker.running.now_ms()
     if next_ms > now_ms:
         return
-    events = expire(delivery, policy_of(broker, delivery.source), now_ms=now_ms, wall_ms=wall_ms)
+    events = expire(delivery, policy_of(broker, delivery), now_ms=now_ms, wall_ms=wall_ms)
     if events:
         ended = [one for event in events for one in _ended(delivery, event)]
         journal.submit(*events)

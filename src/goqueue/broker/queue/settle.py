@@ -251,11 +251,11 @@ def _events(
         case Action.NACK:
             story = Story(Reason.MAX_RETRIES_EXCEEDED, lease.consumer, command.reason, now_ms)
             due_ms = None if command.delay_ms is None else now_ms + command.delay_ms
-            policy = policy_of(broker, delivery.source)
+            policy = policy_of(broker, delivery)
             return give_back(delivery, lease.number, runs, policy, story, due_ms=due_ms)
         case Action.REJECT:
             story = Story(Reason.REJECTED, lease.consumer, command.reason, now_ms)
-            return (bury(delivery, lease.number, runs, policy_of(broker, delivery.source), story),)
+            return (bury(delivery, lease.number, runs, policy_of(broker, delivery), story),)
 
 
 def _waits(lease: Lease, offset: int) -> bool:

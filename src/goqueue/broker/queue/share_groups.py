@@ -49,7 +49,7 @@ async def share_heartbeat(broker: Broker, command: ShareHeartbeat) -> Reconcilia
             instance_id=None,
             client_id=command.client_id,
             client_host=command.client_host,
-            session_timeout_ms=broker.config.groups.consumer_session_ms,
+            session_timeout_ms=_session_ms(broker, command.group),
             rebalance_timeout_ms=0,
             topics=_names(command.topics or ()),
             pattern=None,
@@ -71,10 +71,15 @@ async def share_heartbeat(broker: Broker, command: ShareHeartbeat) -> Reconcilia
         return None
     coordinator.enact(active, group.heartbeat(who, now_ns=now_ns))
     holder = group.member(command.member_id)
-    if command.topics is not None and _names(command.topics) != holder.kept.topics:
-        changed = replace(holder.kept, topics=_names(command.topics))
+    topics = holder.kept.topics if command.topics is None else _names(command.topics)
+    changed = replace(holder.kept, topics=topics, session_timeout_ms=_session_ms(broker, command.group))
+    if changed != holder.kept:
         coordinator.enact(active, group.change(changed, now_ns=now_ns))
     return await tell_alive(broker, active, group, holder, heard_ns=now_ns)
+
+
+def _session_ms(broker: Broker, group: str) -> int:
+    return broker.group_settings.of(group).share_session_ms or broker.config.groups.consumer_session_ms
 
 
 async def know_member(broker: Broker, command: KnowMember) -> None:
@@ -85,9 +90,12 @@ async def know_member(broker: Broker, command: KnowMember) -> None:
 
 async def acquire(broker: Broker, command: Acquire) -> list[AcquiredPart]:
     """Take messages with a lease, as a poll does, and tell where they lie."""
+    wanted = replace(
+        command.wanted, visibility_ms=broker.group_settings.of(command.wanted.group).share_lock_ms
+    )
     return [
         AcquiredPart(part.source, sorted(message.offset for message in part.messages), part.delivery_counts)
-        for part in (await poll_batches(broker, command.wanted)).parts
+        for part in (await poll_batches(broker, wanted)).parts
     ]
 
 
@@ -104,7 +112,8 @@ async def settle_runs(broker: Broker, command: SettleRuns) -> None:
     leased = _leased(broker, command.who, command.source, command.runs)
     # What is released is to be had by others at once: that is what a member releases it for.
     settings = broker.metadata.topic(command.source.topic).settings
-    settling = Settle(action=command.action, receipts=(), delay_ms=0, visibility_ms=settings.visibility_ms)
+    lock_ms = broker.group_settings.of(command.who.group).share_lock_ms or settings.visibility_ms
+    settling = Settle(action=command.action, receipts=(), delay_ms=0, visibility_ms=lock_ms)
     await settle_leased(broker, settling, leased, SettleOutcome())
 
 

@@ -9,6 +9,7 @@ producer_ids            up to where ids were set aside
 folder/journals/{name}  one node: a journal that has begun, so that its absence is noticed
 folder/commit_mark      one node: the folder was written by a broker that keeps to the commit mark
 tenants/{id}, usage/{id}   what the access room knows of tenants
+groups/settings/{hash of a name}   what was set for a group
 identities/users/{name}, identities/keys/{id}   who may come in, with hashes of passwords and keys
 
 Several nodes have these as well, and what is about one node's folder below `local/{node}/`:

@@ -101,6 +101,7 @@ class ApiKey(IntEnum):
     LIST_TRANSACTIONS = 66
     CONSUMER_GROUP_HEARTBEAT = 68
     CONSUMER_GROUP_DESCRIBE = 69
+    LIST_CONFIG_RESOURCES = 74
     SHARE_GROUP_HEARTBEAT = 76
     SHARE_GROUP_DESCRIBE = 77
     SHARE_FETCH = 78
@@ -250,6 +251,7 @@ _TABLE = (
     _by_schema(ApiKey.LIST_TRANSACTIONS, 0, 1, 0, transactions_admin.list_transactional_ids),
     _by_schema(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, 0, consumer_groups.consumer_group_heartbeat),
     _by_schema(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, 0, consumer_groups.consumer_group_describe),
+    _by_schema(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, 0, configs.list_config_resources),
     _by_schema(ApiKey.SHARE_GROUP_HEARTBEAT, 1, 1, 0, share_groups.share_group_heartbeat),
     _by_schema(ApiKey.SHARE_GROUP_DESCRIBE, 1, 1, 0, share_groups.share_group_describe),
     _by_schema(ApiKey.SHARE_FETCH, 1, 2, 0, share_fetch.share_fetch),

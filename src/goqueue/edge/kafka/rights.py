@@ -38,7 +38,13 @@ _OPERATIONS_OF = {
         Operation.DESCRIBE_CONFIGS,
         Operation.ALTER_CONFIGS,
     ),
-    ResourceKind.GROUP: (Operation.READ, Operation.DELETE, Operation.DESCRIBE),
+    ResourceKind.GROUP: (
+        Operation.READ,
+        Operation.DELETE,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
     ResourceKind.CLUSTER: (
         Operation.CREATE,
         Operation.ALTER,

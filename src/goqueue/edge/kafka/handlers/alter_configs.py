@@ -1,4 +1,4 @@
-"""Changing the settings of topics: IncrementalAlterConfigs, and AlterConfigs for those who still use it."""
+"""Changing settings of topics and groups: IncrementalAlterConfigs, and AlterConfigs for older clients."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker.access.needs import topic_need
+from goqueue.broker.access.needs import group_need, topic_need
 from goqueue.broker.forwarding.at_home import at_home
+from goqueue.broker.groups.settings import alter_group_settings, describe_group_settings
 from goqueue.broker.topics.verbs import alter_settings, describe_settings
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
@@ -17,8 +18,9 @@ from goqueue.edge.kafka.handlers.configs import Resource
 from goqueue.edge.kafka.once import done_to_each
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.access import Operation as Rights
-from goqueue.model.errors import GoQueueError, Invalid, NotSupported
-from goqueue.model.topics import AlterSettings, DescribeSettings, SettingChange
+from goqueue.model.errors import GoQueueError, Invalid
+from goqueue.model.group_settings import AlterGroupSettings, DescribeGroupSettings
+from goqueue.model.topics import AlterSettings, DescribeSettings, SettingChange, SettingView
 
 if TYPE_CHECKING:
     from kio.schema.alter_configs.v2.request import AlterConfigsRequest
@@ -31,10 +33,16 @@ if TYPE_CHECKING:
 
 
 class Operation(IntEnum):
-    """Kafka's numbers for what to do with a setting. Those for lists are not here: no setting is one."""
+    """Kafka's numbers for what to do with a setting."""
 
     SET = 0
     DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+_LISTS = frozenset({"cleanup.policy"})
+"""Settings to which words are added, or taken away."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +67,9 @@ async def incremental_alter_configs(
         responses=await done_to_each(
             context,
             request.resources,
-            lambda wanted: _alter(context, wanted, partial(_single_changes, wanted), validate_only=only_look),
+            lambda wanted: _alter(
+                context, wanted, partial(_single_changes, context, wanted), validate_only=only_look
+            ),
         )
     )
 
@@ -87,12 +97,17 @@ async def _alter(
 ) -> AlteredResource:
     kind, name = int(wanted.resource_type), wanted.resource_name
     try:
-        if kind != Resource.TOPIC:
-            raise NotSupported("only topics have settings that can be changed here")
-        # Before the topic is looked at: whether it is there is nobody's business who may not change it.
-        context.broker.warden.demand([topic_need(Rights.ALTER_CONFIGS, name)])
-        command = AlterSettings(name=name, changes=changes(), validate_only=validate_only)
-        await at_home(context.broker, alter_settings, command)
+        # Before anything is looked at: whether it is there is nobody's business who may not change it.
+        if kind == Resource.TOPIC:
+            context.broker.warden.demand([topic_need(Rights.ALTER_CONFIGS, name)])
+            command = AlterSettings(name=name, changes=changes(), validate_only=validate_only)
+            await at_home(context.broker, alter_settings, command)
+        elif kind == Resource.GROUP:
+            context.broker.warden.demand([group_need(Rights.ALTER_CONFIGS, name)])
+            of_group = AlterGroupSettings(group=name, changes=changes(), validate_only=validate_only)
+            await at_home(context.broker, alter_group_settings, of_group)
+        else:
+            raise Invalid("only topics and groups have settings that can be changed here")
     except GoQueueError as error:
         return AlteredResource(
             resource_type=kind,
@@ -103,11 +118,11 @@ async def _alter(
     return AlteredResource(resource_type=kind, resource_name=name)
 
 
-def _single_changes(wanted: "AlterConfigsResource") -> list[SettingChange]:
-    return [_change(config) for config in wanted.configs]
+def _single_changes(context: Context, wanted: "AlterConfigsResource") -> list[SettingChange]:
+    return [_change(context, wanted, config) for config in wanted.configs]
 
 
-def _change(config: "AlterableConfig") -> SettingChange:
+def _change(context: Context, wanted: "AlterConfigsResource", config: "AlterableConfig") -> SettingChange:
     match int(config.config_operation):
         case Operation.SET if config.value is not None:
             return SettingChange(config.name, config.value)
@@ -115,11 +130,24 @@ def _change(config: "AlterableConfig") -> SettingChange:
             raise Invalid(f"setting {config.name} needs a value")
         case Operation.DELETE:
             return SettingChange(config.name, None)
+        case Operation.APPEND | Operation.SUBTRACT as operation if config.name in _LISTS:
+            present = {view.name: view.value for view in _settings(context, wanted)}
+            words = dict.fromkeys(filter(None, present[config.name].split(",")))
+            named = dict.fromkeys(filter(None, map(str.strip, (config.value or "").split(","))))
+            left = {**words, **named} if operation == Operation.APPEND else words.keys() - named.keys()
+            return SettingChange(config.name, ",".join(word for word in {**words, **named} if word in left))
     raise Invalid(f"setting {config.name} is not a list: set it, or delete it to have the default")
+
+
+def _settings(context: Context, wanted: "AlterConfigsResource | WholeResource") -> list[SettingView]:
+    """Those that a topic or a group has now."""
+    if int(wanted.resource_type) == Resource.GROUP:
+        return describe_group_settings(context.broker, DescribeGroupSettings(group=wanted.resource_name))
+    return describe_settings(context.broker, DescribeSettings(name=wanted.resource_name))
 
 
 def _replacement(context: Context, wanted: "WholeResource") -> list[SettingChange]:
     given = {config.name: config.value for config in wanted.configs}
-    settings = describe_settings(context.broker, DescribeSettings(name=wanted.resource_name))
+    settings = _settings(context, wanted)
     left_out = [SettingChange(setting.name, None) for setting in settings if setting.name not in given]
     return left_out + [SettingChange(name, value) for name, value in given.items()]

@@ -1,6 +1,6 @@
-"""The settings of topics, and a few of the node: DescribeConfigs."""
+"""The settings of topics and groups, and a few of the node: DescribeConfigs, ListConfigResources."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -9,6 +9,8 @@ from kio.schema.errors import ErrorCode
 
 from goqueue.broker.access.needs import cluster_need, topic_need
 from goqueue.broker.broker import Broker
+from goqueue.broker.forwarding.at_home import here
+from goqueue.broker.groups.settings import describe_group_settings, list_group_settings
 from goqueue.broker.topics.verbs import describe_settings
 from goqueue.core.cluster.isr import min_isr_with
 from goqueue.edge.kafka.context import Context
@@ -17,10 +19,12 @@ from goqueue.edge.kafka.once import each, once
 from goqueue.edge.kafka.schemas import Reply
 from goqueue.model.access import Operation
 from goqueue.model.errors import GoQueueError, Invalid, NotSupported
+from goqueue.model.group_settings import DescribeGroupSettings, ListGroupSettings
 from goqueue.model.topics import DescribeSettings, SettingView
 
 if TYPE_CHECKING:
     from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
+    from kio.schema.list_config_resources.v1.request import ListConfigResourcesRequest
 
 
 class Resource(IntEnum):
@@ -28,6 +32,8 @@ class Resource(IntEnum):
 
     TOPIC = 2
     BROKER = 4
+    CLIENT_METRICS = 16
+    GROUP = 32
 
 
 class Source(IntEnum):
@@ -36,6 +42,7 @@ class Source(IntEnum):
     TOPIC = 1
     NODE = 4
     DEFAULT = 5
+    GROUP = 8
 
 
 class ValueType(IntEnum):
@@ -107,6 +114,9 @@ def _describe(
         elif kind == Resource.BROKER:
             context.broker.warden.demand([cluster_need(Operation.DESCRIBE_CONFIGS)])
             entries = _node_entries(context.broker, name)
+        elif kind == Resource.GROUP:
+            views = here(context.broker, describe_group_settings, DescribeGroupSettings(group=name))
+            entries = _entries(views, Source.GROUP, with_synonyms, with_documentation)
         else:
             raise NotSupported(f"resources of type {kind} have no settings here")
     except GoQueueError as error:
@@ -130,25 +140,33 @@ def topic_entries(
     broker: Broker, topic: str, *, with_synonyms: bool = False, with_documentation: bool = False
 ) -> tuple[ConfigEntry, ...]:
     """The settings of a topic, as Kafka shows them."""
+    views = describe_settings(broker, DescribeSettings(name=topic))
+    return _entries(views, Source.TOPIC, with_synonyms, with_documentation)
+
+
+def _entries(
+    views: Iterable[SettingView], source: Source, with_synonyms: bool, with_documentation: bool
+) -> tuple[ConfigEntry, ...]:
+    """Settings, those that were set from a source of their own."""
     return tuple(
         ConfigEntry(
             name=view.name,
             value=view.value,
-            config_source=Source.DEFAULT if view.is_default else Source.TOPIC,
-            synonyms=_synonyms(view) if with_synonyms else (),
+            config_source=Source.DEFAULT if view.is_default else source,
+            synonyms=_synonyms(view, source) if with_synonyms else (),
             config_type=_type_of(view.default),
             documentation=view.documentation if with_documentation else None,
         )
-        for view in describe_settings(broker, DescribeSettings(name=topic))
+        for view in views
     )
 
 
-def _synonyms(view: SettingView) -> tuple[Synonym, ...]:
+def _synonyms(view: SettingView, source: Source) -> tuple[Synonym, ...]:
     """Where the value comes from, and what would hold without it."""
     default = Synonym(name=view.name, value=view.default, source=Source.DEFAULT)
     if view.is_default:
         return (default,)
-    return (Synonym(name=view.name, value=view.value, source=Source.TOPIC), default)
+    return (Synonym(name=view.name, value=view.value, source=source), default)
 
 
 def _node_entries(broker: Broker, name: str) -> tuple[ConfigEntry, ...]:
@@ -179,6 +197,50 @@ def _node_entries(broker: Broker, name: str) -> tuple[ConfigEntry, ...]:
 
 def _copies(broker: Broker) -> int:
     return 1 if broker.shared_topics is None else broker.shared_topics.copies(-1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedResource:
+    resource_name: str
+    resource_type: Resource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListConfigResourcesReply(Reply):
+    config_resources: tuple[ListedResource, ...] = ()
+    error_code: ErrorCode = ErrorCode.none
+
+
+_FIRST_WITH_TYPES = 1
+
+
+async def list_config_resources(
+    context: Context, request: "ListConfigResourcesRequest"
+) -> ListConfigResourcesReply:
+    """What has settings, by name: nodes, topics, and the groups for which something was set."""
+    if request.__version__ < _FIRST_WITH_TYPES:
+        return ListConfigResourcesReply()  # only settings of client metrics were listed then
+    try:
+        context.broker.warden.demand([cluster_need(Operation.DESCRIBE_CONFIGS)])
+    except GoQueueError as error:
+        return ListConfigResourcesReply(error_code=kafka_code(error))
+    broker = context.broker
+    kinds = request.resource_types or tuple(Resource)
+    if not set(kinds) <= set(Resource):
+        return ListConfigResourcesReply(error_code=ErrorCode.unsupported_version)
+    names: dict[Resource, Iterable[str]] = {
+        Resource.TOPIC: broker.metadata.topics,
+        Resource.BROKER: (str(broker.node_number),),
+        Resource.CLIENT_METRICS: (),
+        Resource.GROUP: list_group_settings(broker, ListGroupSettings()),
+    }
+    return ListConfigResourcesReply(
+        config_resources=tuple(
+            ListedResource(resource_name=name, resource_type=kind)
+            for kind in map(Resource, once(kinds))
+            for name in sorted(names[kind])
+        )
+    )
 
 
 def _type_of(value: str) -> ValueType:

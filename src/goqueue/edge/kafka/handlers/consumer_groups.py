@@ -67,7 +67,9 @@ async def consumer_group_heartbeat(
     context: Context, request: "ConsumerGroupHeartbeatRequest"
 ) -> HeartbeatReply:
     """A member joins, says what it has, or leaves; the reply brings what it is to have, if that is new."""
-    interval = context.broker.config.groups.consumer_heartbeat_ms * _MILLISECOND
+    broker = context.broker
+    set_ms = broker.group_settings.of(request.group_id).consumer_heartbeat_ms
+    interval = (set_ms or broker.config.groups.consumer_heartbeat_ms) * _MILLISECOND
     try:
         command = _command(context, request)
         told = await here(context.broker, consumer_heartbeat, command)

@@ -118,8 +118,8 @@ class FetchReply(Reply):
 
 async def share_fetch(context: Context, request: "ShareFetchRequest") -> FetchReply:
     """Settle what is acknowledged, then take more, waiting for it."""
-    lock = _lock(context, ())
     group, member_id = request.group_id or "", request.member_id or ""
+    lock = _lock(context, group, ())
     who = Membership(group, member_id, NO_GENERATION)
     throttle_ms = 0
     try:
@@ -177,7 +177,7 @@ async def share_fetch(context: Context, request: "ShareFetchRequest") -> FetchRe
     ]
     fetched += [(source, _settled(context, source, outcome)) for source, outcome in outcomes.items()]
     return FetchReply(
-        acquisition_lock_timeout=_lock(context, known),
+        acquisition_lock_timeout=_lock(context, group, known),
         responses=_by_topic(fetched),
         throttle_time=throttle_ms * _MILLISECOND,
     )
@@ -208,8 +208,8 @@ class AcknowledgeReply(Reply):
 
 async def share_acknowledge(context: Context, request: "ShareAcknowledgeRequest") -> AcknowledgeReply:
     """Settle what is acknowledged, without taking more."""
-    lock = _lock(context, ())
     group, member_id = request.group_id or "", request.member_id or ""
+    lock = _lock(context, group, ())
     who = Membership(group, member_id, NO_GENERATION)
     try:
         if request.share_session_epoch == OPEN:
@@ -236,7 +236,7 @@ async def share_acknowledge(context: Context, request: "ShareAcknowledgeRequest"
             )
         )
     return AcknowledgeReply(
-        acquisition_lock_timeout=_lock(context, known),
+        acquisition_lock_timeout=_lock(context, group, known),
         responses=tuple(
             AcknowledgedTopic(topic_id=topic_id, partitions=tuple(parts))
             for topic_id, parts in topics.items()
@@ -413,8 +413,10 @@ def _leader(context: Context, source: TopicPartition) -> Leader:
     return Leader(leader_id=NOBODY if leader is None else node_number(leader), leader_epoch=leader_epoch)
 
 
-def _lock(context: Context, sources: Iterable[TopicPartition]) -> timedelta:
+def _lock(context: Context, group: str, sources: Iterable[TopicPartition]) -> timedelta:
     """How long what is acquired is kept from others: of several topics the shortest time, which all keep."""
+    if (lock_ms := context.broker.group_settings.of(group).share_lock_ms) is not None:
+        return lock_ms * _MILLISECOND
     topics = context.broker.metadata.topics
     times_ms = (
         topics[name].settings.visibility_ms for name in {topic for topic, _ in sources} if name in topics

@@ -23,12 +23,15 @@ if TYPE_CHECKING:
     from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
     from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatRequest
 
+
 _MILLISECOND = timedelta(milliseconds=1)
 
 
 async def share_group_heartbeat(context: Context, request: "ShareGroupHeartbeatRequest") -> HeartbeatReply:
     """A share consumer joins, is still there, or leaves."""
-    interval = context.broker.config.groups.consumer_heartbeat_ms * _MILLISECOND
+    broker = context.broker
+    set_ms = broker.group_settings.of(request.group_id).share_heartbeat_ms
+    interval = (set_ms or broker.config.groups.consumer_heartbeat_ms) * _MILLISECOND
     try:
         _check(request)
         told = await here(
