@@ -249,8 +249,11 @@ async def prepare(broker: Broker) -> list[Taken]:
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
-def test_a_dead_letter_is_neither_lost_nor_doubled_wherever_the_power_fails(is_killed: bool) -> None:
-    for cut_after in range(is_killed, NEVER, 2):
+@pytest.mark.parametrize("stride", [6, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_dead_letter_is_neither_lost_nor_doubled_wherever_the_power_fails(
+    stride: int, is_killed: bool
+) -> None:
+    for cut_after in range(is_killed, NEVER, stride):
         lives = Lives(cut_after)
         taken = lives.live(prepare)
         is_answered = False
@@ -283,8 +286,9 @@ async def rest(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
-def test_a_redrive_sends_nothing_twice_wherever_the_power_fails(is_killed: bool) -> None:
-    for cut_after in range(is_killed, NEVER, 2):
+@pytest.mark.parametrize("stride", [6, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_redrive_sends_nothing_twice_wherever_the_power_fails(stride: int, is_killed: bool) -> None:
+    for cut_after in range(is_killed, NEVER, stride):
         lives = Lives(cut_after)
 
         async def bury_two(broker: Broker) -> None:

@@ -67,11 +67,12 @@ class Holding:
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")  # the power was cut
 @pytest.mark.parametrize("is_killed", [False, True], ids=["power", "kill"])
+@pytest.mark.parametrize("stride", [3, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_message_is_hidden_as_long_as_an_open_transaction_has_it_wherever_it_is_cut(
-    is_killed: bool,
+    stride: int, is_killed: bool
 ) -> None:
     seen = set()
-    for cut_after in range(NEVER):
+    for cut_after in range(0, NEVER, stride):
         lives = Lives(2_000 + cut_after)
         consumer = lives.live(prepare)
         work = Holding(consumer)
