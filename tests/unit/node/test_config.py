@@ -213,7 +213,7 @@ def test_a_node_is_alone_unless_a_cluster_is_asked_for() -> None:
         (["--listeners-internal", ":7000"], "nodes need a secret"),
         (["--listeners-internal", ":7000", "--cluster-secret", "short"], "fewer than 16 characters"),
         (["--listeners-internal", "127.0.0.1:9092"], "taken by another door"),
-        (["--cluster-etcd", "https://etcd:2379"], "not asked over TLS"),
+        (["--cluster-etcd", "https://etcd:2379,etcd:2380"], "all members of etcd speak TLS or none"),
         (["--cluster-etcd", ","], "no address of etcd"),
         (["--cluster-etcd", "etcd:0"], "not an address to connect to"),
         (["--cluster-name", "a/b"], "not a name"),
