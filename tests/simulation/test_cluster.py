@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from goqueue.broker.compaction import compacting
 from goqueue.broker.queue import poll
 from goqueue.broker.replication import replicated
 from goqueue.broker.topics.folders import Folders
@@ -14,6 +15,8 @@ from goqueue.core.cluster.elections import Nodes
 from goqueue.core.cluster.moves import finish_move, is_moving
 from goqueue.core.cluster.replica import Replica
 from goqueue.core.cluster.rules import ALL_RULES
+from goqueue.core.compaction.due import look
+from goqueue.log import partition_log
 from goqueue.model.cluster import PartitionRecord
 from goqueue.model.group_commands import JoinAssigned
 from goqueue.model.groups import Sharing
@@ -121,4 +124,31 @@ def test_a_partition_that_two_members_own_is_found(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(cluster_owners, "JoinAssigned", eager)
     with pytest.raises(Violation, match="both own"):
         for seed in range(1, 20):
+            simulate_cluster(seed, 150)
+
+
+@pytest.mark.parametrize("seed", [2, 7, 17, 24, 30])
+def test_copies_that_are_compacted_each_for_itself_keep_the_newest_of_every_key(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_simulation, "COMPACTED_SHARE", 1)
+    assert simulate_cluster(seed, 150)["acknowledged"] > 0
+
+
+def test_a_node_that_compacts_what_does_not_count_yet_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_simulation, "COMPACTED_SHARE", 1)
+    careless: Any = partial(look, end_offset=2**62)
+    monkeypatch.setattr(compacting, "look", lambda *known, end_offset, **rest: careless(*known, **rest))
+    with pytest.raises(Violation, match="was acknowledged"):
+        for seed in (7, 16, 56):
+            simulate_cluster(seed, 150)
+
+
+def test_a_leader_that_sends_more_than_its_follower_lacks_of_what_is_gone_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cluster_simulation, "COMPACTED_SHARE", 1)
+    monkeypatch.setattr(partition_log, "_begun_at", lambda piece, _offset: piece)
+    with pytest.raises(Violation, match="does not heal"):
+        for seed in (2, 30, 89):
             simulate_cluster(seed, 150)

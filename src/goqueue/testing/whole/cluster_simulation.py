@@ -33,6 +33,7 @@ from goqueue.model.messages import Message
 from goqueue.model.settings import BrokerConfig, KiB, TopicSettings
 from goqueue.model.topics import CreateTopic
 from goqueue.records.batch import open_batch
+from goqueue.records.layout import read_header
 from goqueue.testing.whole.cluster_groups import TOPIC_SETTINGS, ClusterGroups
 from goqueue.testing.whole.cluster_node import SESSION_MS, ClusterNode
 from goqueue.testing.whole.cluster_operators import COPIES_MIN, ClusterOperators, open_orders, retired_by
@@ -64,6 +65,10 @@ SKEWS_MS = (-10_000, -500, 0, 0, 0, 500, 10_000)
 """How far a node's wall clock is off: leases end by the wall of who coordinates, and are late by as much."""
 WRITTEN_SHARE = 0.25
 """In so many seeds publishers do not wait for disks."""
+COMPACTED_SHARE = 0.3
+"""In so many seeds the topic is compacted, by each node for itself."""
+COMPACT = {"cleanup.policy": "compact", "segment.bytes": "4096", "min.cleanable.dirty.ratio": "0.01"}
+KEYS = 7
 SLOW_DISK_MS = 500
 """So long those disks may take: what they do not have yet is what may be lost."""
 WAITS_S = (0.0, 0.001, 0.01, 0.1, 0.5, 2.0)
@@ -138,6 +143,7 @@ class ClusterSimulation:
         """Of the keys of the topic's partitions."""
         self._is_written = Random(f"written {seed}").random() < WRITTEN_SHARE
         """Publishers are answered when all in sync have a message in memory."""
+        self._is_compacted = Random(f"compacted {seed}").random() < COMPACTED_SHARE
         self._power_cuts = 0
         self._spoilt: set[tuple[NodeId, int]] = set()
         """Partitions on nodes whose disks had a sync fail: only of these may bytes be bad, for a turn."""
@@ -180,7 +186,9 @@ class ClusterSimulation:
             self._owners.check()
             await self._check_records()
         await self._heal()
-        await self._groups.finish(self._acknowledged)
+        for ready in self._ready():
+            self._read(ready)  # what nobody was told of may outdate what somebody was
+        await self._groups.finish(self._unmatched())
         await self._until(self._have_folders_gone, HEAL_S, "folders stay that nobody wants")
         await self._check_all()
 
@@ -249,6 +257,7 @@ class ClusterSimulation:
             node_id=node,
             replication=self.copies,
             topic_defaults=TopicSettings(segment_bytes=64 * KiB),
+            compaction_interval_ms=500,
         )
         self._nodes[node] = ClusterNode(
             node,
@@ -350,7 +359,9 @@ class ClusterSimulation:
                 name=TOPIC,
                 partitions=PARTITIONS,
                 replication=self.copies,
-                settings=TOPIC_SETTINGS | ({"acks.all.waits.for": "written"} if self._is_written else {}),
+                settings=TOPIC_SETTINGS
+                | ({"acks.all.waits.for": "written"} if self._is_written else {})
+                | (COMPACT if self._is_compacted else {}),
             )
             try:
                 await asyncio.wait_for(node.life.begin(create_topic(node.broker, command)), ANSWER_S)
@@ -385,7 +396,7 @@ class ClusterSimulation:
             return
         self._number += 1
         value = b"%d %s" % (self._number, b"x" * self._random.choice((1, 100, 3_000)))
-        command = Publish(topic=TOPIC, messages=[Message(value, partition=number)])
+        command = Publish(topic=TOPIC, messages=[Message(value, key_of(value), partition=number)])
         verb = _publish_anywhere if is_passed_on else publish
         power_cuts = self._power_cuts
         asked = node.life.begin(verb(node.broker, command))
@@ -552,16 +563,34 @@ class ClusterSimulation:
                 return False
         return True
 
+    def _unmatched(self) -> list[tuple[int, int]]:
+        """Where messages must be found: all that were acknowledged but for what newer ones have outdated."""
+        newest: dict[tuple[int, bytes], int] = {}
+        for (number, offset), value in {**self._shown, **self._acknowledged}.items():
+            place = (number, key_of(value))
+            newest[place] = max(newest.get(place, -1), offset)
+        return [
+            (number, offset)
+            for (number, offset), value in self._acknowledged.items()
+            if not self._is_compacted or newest[number, key_of(value)] == offset
+        ]
+
     async def _check_all(self) -> None:
-        """Every replica holds all that was acknowledged, where it was, and all are alike."""
+        """Every replica holds all that was acknowledged, where it was, and all are alike.
+
+        What is compacted on one may be there on another: they are equal in what both still hold.
+        """
+        self.counts["compacted"] += sum(node.broker.compaction.removed_records for node in self._ready())
         for node in self._ready():
             self._read(node)
+        kept = {place: self._acknowledged[place] for place in self._unmatched()}
+        for node in self._ready():
             for partition in node.broker.topics[TOPIC].partitions:
                 if not partition.is_here:
                     continue
                 number = partition.source.partition
                 shown = dict(messages_of(partition, partition.commit_mark))
-                for (there, offset), value in self._acknowledged.items():
+                for (there, offset), value in kept.items():
                     if there == number:
                         found = shown.get(offset)
                         demand(
@@ -583,6 +612,11 @@ class ClusterSimulation:
             self._tell(f"{asyncio.get_running_loop().time():9.3f} {what}")
 
 
+def key_of(value: bytes) -> bytes:
+    """The key of a message, by the number that it begins with."""
+    return b"%d" % (int(value.split(b" ")[0]) % KEYS)
+
+
 def held_by(node: ClusterNode, number: int) -> Partition:
     return node.broker.topics[TOPIC].partitions[number]
 
@@ -602,6 +636,7 @@ def messages_of(partition: Partition, end_offset: int) -> list[tuple[int, bytes]
     while offset < end_offset:
         chunk = log.read(offset, 1 << 20, end_offset=end_offset, read_bytes=from_disk)
         for body in chunk.batches:
-            found += [(stored.offset, stored.value or b"") for stored in open_batch(body, 2)]
+            if read_header(body).record_count:
+                found += [(stored.offset, stored.value or b"") for stored in open_batch(body, 2)]
         offset = chunk.end_offset
     return found
