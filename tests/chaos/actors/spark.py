@@ -23,8 +23,8 @@ _ROWS_AN_EPOCH = 500
 _BURST = 20
 _DRIVER_LIVES_S = (15.0, 45.0)
 """So long a driver is left alone, before it is killed like a node."""
-_PATIENCE_S = 150
-"""So long all rows may take to be copied in fine weather: Spark takes ten seconds to its first."""
+_PATIENCE_S = 90
+"""So long no row at all may be copied in fine weather: on a busy machine Spark starts for half a minute."""
 
 
 class SparkStream(Actor):
@@ -62,8 +62,10 @@ class SparkStream(Actor):
     def come_to_rest(self) -> None:
         left = self._producer.flush(_PATIENCE_S)
         self.check(Kind.LOST, left == 0, f"{left} rows were neither stored nor refused")
-        give_up_s = time.monotonic() + _PATIENCE_S
-        while self._copied() < len(self._acked) and time.monotonic() < give_up_s:
+        give_up_s, most = time.monotonic() + _PATIENCE_S, -1
+        while (copied := self._copied()) < len(self._acked) and time.monotonic() < give_up_s:
+            if copied > most:
+                give_up_s, most = time.monotonic() + _PATIENCE_S, copied
             self._keep_up()
             time.sleep(0.5)
 
