@@ -377,3 +377,21 @@ def test_a_topic_that_waits_for_disks_takes_in_who_has_all_that_counts() -> None
     desk.carry_out(A, desk.replicas[A].take_seen_enough(True))
     desk.append(A, 3)
     assert desk.replicas[A].seen_mark == 2, "who was proposed is waited for, before and behind the change"
+
+
+def test_a_follower_says_once_a_round_how_far_it_is_where_nobody_waits_for_memory() -> None:
+    desk = led()
+    for node in (B, C):
+        desk.replicas[node].tells_written = False
+    desk.append(A, 1)
+    desk.flush(A)
+    desk.done[B].clear()
+
+    desk.pump(A)
+    assert [effect for effect in desk.done[B] if isinstance(effect, Send)] == []
+    assert desk.replicas[A].seen_mark == 0
+
+    desk.flush(B, C)
+    [said] = [effect.message for effect in desk.done[B] if isinstance(effect, Send)]
+    assert said == Ack(session=said.session, written_offset=1, durable_offset=1)
+    assert desk.replicas[A].commit_mark == desk.replicas[A].seen_mark == 1

@@ -1,7 +1,8 @@
 """A follower's end of a session, and the connections that its node has to leaders.
 
 Frames are written in the turn in which they come, as they are, and a round of the disk is asked for. The
-leader hears how far the log is written, once a turn, and how far it is durable, after each round.
+leader hears how far the log is durable, after each round, and where somebody waits for that, how far it is
+written, once a turn.
 """
 
 import asyncio

@@ -40,6 +40,7 @@ from goqueue.model.errors import (
     StorageFull,
     Unavailable,
 )
+from goqueue.model.names import is_internal
 from goqueue.model.peers import Pace, Peer
 from goqueue.model.ports import Buffer, Clock, Store, Stream, Threads
 from goqueue.model.replication import (
@@ -165,6 +166,7 @@ class Replicated:
             lag_max_ms=around.lag_max_ms,
             is_seen_enough=partition.is_seen_enough,
         )
+        self._choose_acks()
         self.min_isr_asked = 0
         """What the settings of its topic say; 0: nothing."""
         self._key = part_key(partition.topic_id, partition.source.partition)
@@ -237,8 +239,13 @@ class Replicated:
         self._wake()
         self._carry_out(self.machine.take_min_isr(min_isr))
 
+    def _choose_acks(self) -> None:
+        """Polls wait until leases are seen, and publishers of some topics: for all else one ack will do."""
+        self.machine.tells_written = self.partition.is_seen_enough or is_internal(self.partition.source.topic)
+
     def take_seen_enough(self, is_seen_enough: bool) -> None:
         """What the topic's publishers are answered by may have changed."""
+        self._choose_acks()
         self._wake()
         self._carry_out(self.machine.take_seen_enough(is_seen_enough))
 

@@ -96,6 +96,8 @@ class Replica:
         self._is_going = False
         self._told_mark = commit_mark
         self._acked = (-1, -1)
+        self.tells_written = True
+        """Whether the leader hears of what is written before it is durable; if not, the seen mark is late."""
 
     @property
     def leader(self) -> NodeId | None:
@@ -400,6 +402,8 @@ class Replica:
 
     def _ack(self) -> list[Effect]:
         state = (self._log.end_offset, self._log.flushed_offset)
+        if not self.tells_written and state[1] <= self._acked[1]:
+            return []
         leader = self.leader
         if self._session is None or leader is None or not self._is_going or state == self._acked:
             return []
