@@ -70,7 +70,7 @@ walks: $(VENV)/.ready-dev ## Write the transcripts of tests/walks anew, to be re
 sim: $(VENV)/.ready-dev ## Run a simulation: make sim SEED=7 STEPS=1000 WHAT=log|delays|queue|transactions|sinks|knowledge|copies|replicas|nodes|cluster|cluster-transactions|cluster-delays|cluster-sinks
 	$(BIN)/python -m goqueue.testing.simulate $(if $(WHAT),--what $(WHAT)) $(if $(SEED),--seed $(SEED)) $(if $(STEPS),--steps $(STEPS)) $(ARGS)
 
-fuzz: $(VENV)/.ready-dev ## Attack a door of a broker from a seed: make fuzz DOOR=kafka SEED=7 CASES=10000
+fuzz: $(VENV)/.ready-dev ## Attack a door of a broker from a seed: make fuzz DOOR=kafka|http|logins SEED=7 CASES=10000
 	$(BIN)/python -m tests.fuzz $(if $(DOOR),--door $(DOOR)) $(if $(SEED),--seed $(SEED)) $(if $(CASES),--cases $(CASES)) $(ARGS)
 
 storm: $(VENV)/.ready-dev ## Kill the broker while clients of all features work: make storm SEED=7 MINUTES=10

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.__main__ import DOORS
+from tests.fuzz.__main__ import DOORS, LOGINS, opened
 from tests.fuzz.frame import Run, fuzz
 from tests.integration.running_broker import RunningBroker
 
@@ -23,4 +23,15 @@ def test_nothing_that_is_sent_to_a_door_harms_the_broker(name: str, tmp_path: Pa
         assert broker.stop() == 0
     finally:
         door.close()
+        broker.kill()
+
+
+@pytest.mark.slow
+def test_nothing_that_is_said_to_log_in_harms_the_broker(tmp_path: Path) -> None:
+    broker, door = opened(LOGINS, tmp_path)
+    try:
+        fuzz(broker, door, Run(SEED, first=0, cases=500), tell=lambda _: None)
+
+        assert broker.stop() == 0
+    finally:
         broker.kill()

@@ -61,7 +61,7 @@ def read_claims(payload: bytes, config: TokenConfig, *, now_ms: int) -> TokenHol
     """Whose token this is. Raises NotAuthenticated, in words that repeat nothing of the token."""
     try:
         claims = _decode(payload)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, ValueError, RecursionError):
         raise NotAuthenticated("the token holds no claims") from None
     if claims.get("iss") != config.issuer:
         raise NotAuthenticated("the token is of another issuer")

@@ -53,7 +53,7 @@ def read_key_set(text: bytes) -> dict[str, list[Key]]:
         raise BadKeySet(f"it has more than {KEY_SET_BYTES_MAX} bytes")
     try:
         told = msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, ValueError, RecursionError):
         raise BadKeySet("it is not JSON") from None
     listed = told.get("keys")
     if not isinstance(listed, list) or len(listed) > KEYS_MAX:

@@ -348,7 +348,7 @@ WEAK_KEY = RSAKey.generate_key(1_024, {"kid": "weak"}).as_dict(private=False)
     "told",
     [
         b"", b"null", b"[]", b"{", b"[" * 100_000, b'{"keys": 7}', b'{"keys": []}',
-        b'{"keys": [null, 7, [], {}]}',
+        b'{"keys": [null, 7, [], {}]}', b'{"\x80": []}', b'{"keys": "\xff"}',
         b"x" * (256 * 1024 + 1),
         json.dumps({"keys": [{"kty": "oct", "kid": "shared", "k": "c2VjcmV0"}]}).encode(),
         json.dumps({"keys": [{**GOOD_KEY, "use": "enc"}]}).encode(),
