@@ -100,6 +100,8 @@ class TopicSettings:
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = 2**63 - 1
     min_cleanable_dirty_ratio: float = 0.5
+    noted: tuple[tuple[str, str], ...] = ()
+    """Settings that other brokers have and this one does without: kept as they were given, and shown."""
 
     @property
     def is_compacted(self) -> bool:

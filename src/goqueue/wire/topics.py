@@ -34,6 +34,13 @@ class Topic(Struct, Generic[Time], frozen=True):
     """What is lost of which; those are not written to until somebody accepts it."""
 
 
+class TopicAltered(Struct, frozen=True):
+    """A topic with all its settings as they are now."""
+
+    name: str
+    settings: dict[str, str]
+
+
 class PartitionPlace(Struct, frozen=True):
     """Who holds a partition, by node id."""
 

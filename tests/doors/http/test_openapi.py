@@ -57,6 +57,7 @@ def test_the_document_names_every_operation(running: RunningDoor) -> None:
         ("POST", "/topics"),
         ("GET", "/topics"),
         ("GET", "/topics/{topic}"),
+        ("PATCH", "/topics/{topic}"),
         ("DELETE", "/topics/{topic}"),
         ("GET", "/topics/{topic}/partitions"),
         ("POST", "/topics/{topic}/messages"),

@@ -58,6 +58,7 @@ QUERIES: dict[str, dict[str, str | int]] = {
 SCHEMA = {"schema": '"string"'}
 BODIES: dict[str, Any] = {
     "createTopic": {"name": "fresh"},
+    "alterTopic": {"settings": {"retention.ms": "1"}},
     "addPartitions": {"count": 9},
     "acceptLoss": {"end_offset": 0},
     "publishMessages": {"messages": [{"value": "x"}]},

@@ -161,3 +161,34 @@ def test_an_unknown_topic_is_not_found(client: httpx.Client, method: str, path: 
         "status": 404,
         "code": "topic_not_found",
     }
+
+
+def test_settings_are_changed_and_those_not_named_stay(client: httpx.Client, orders: str) -> None:
+    before = client.get(f"/topics/{orders}").json()["settings"]
+
+    changed = client.patch(f"/topics/{orders}", json={"settings": {"retention.ms": "60000", "flush.ms": 5}})
+    after = client.get(f"/topics/{orders}").json()["settings"]
+    back = client.patch(f"/topics/{orders}", json={"settings": {"retention.ms": None, "flush.ms": None}})
+
+    assert changed.status_code == 200
+    assert changed.json() == {"name": orders, "settings": after}
+    assert after == before | {"retention.ms": "60000", "flush.ms": "5"}
+    assert back.json()["settings"] == before
+
+
+@pytest.mark.parametrize(
+    ("topic", "body", "status", "code"),
+    [
+        ("orders", {"settings": {"retention.mz": "1"}}, 400, "invalid_setting"),
+        ("orders", {"settings": {"retention.ms": "soon"}}, 400, "invalid_setting"),
+        ("orders", {"settings": {"compression.type": "zstd"}}, 400, "invalid_setting"),
+        ("orders", {}, 400, "invalid"),
+        ("nowhere", {"settings": {"retention.ms": "1"}}, 404, "topic_not_found"),
+    ],
+)
+def test_a_change_that_cannot_be_is_refused(
+    client: httpx.Client, orders: str, topic: str, body: dict[str, object], status: int, code: str
+) -> None:
+    refused = client.patch(f"/topics/{topic}", json=body)
+
+    assert (refused.status_code, refused.json()["code"]) == (status, code), orders

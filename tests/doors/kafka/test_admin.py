@@ -4,6 +4,7 @@ from datetime import timedelta
 from types import SimpleNamespace
 from uuid import UUID
 
+import pytest
 from kio.schema.errors import ErrorCode
 
 from goqueue.edge.kafka.apis import ApiKey
@@ -232,3 +233,57 @@ def test_one_node_has_nothing_to_move_and_nobody_to_elect(raw: RawClient, new_to
     assert (listed.error_code, listed.topics) == (ErrorCode.none, ())
     [result] = elected.replica_election_results[0].partition_result
     assert result.error_code is ErrorCode.election_not_needed
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("compression.zstd.level", "5"),
+        ("file.delete.delay.ms", "1000"),
+        ("flush.messages", "1"),
+        ("flush.ms", "1000"),
+        ("follower.replication.throttled.replicas", "*"),
+        ("index.interval.bytes", "1024"),
+        ("message.downconversion.enable", "false"),
+        ("preallocate", "true"),
+        ("segment.index.bytes", "1048576"),
+        ("segment.jitter.ms", "10"),
+    ],
+)
+def test_settings_that_this_broker_does_without_are_kept_and_shown(
+    raw: RawClient, new_topic: NewTopic, name: str, value: str
+) -> None:
+    topic = new_topic().name
+
+    reply = raw.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, **requests.alter_configs(topic, name, value))
+    [shown] = raw.ask(ApiKey.DESCRIBE_CONFIGS, 4, **requests.describe_configs(topic, name)).results
+
+    assert reply.responses[0].error_code is ErrorCode.none
+    assert [(config.value, config.config_source) for config in shown.configs] == [(value, 1)]
+    raw.ask(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, **requests.alter_configs(topic, name, None, operation=DELETE)
+    )
+    [shown] = raw.ask(ApiKey.DESCRIBE_CONFIGS, 4, **requests.describe_configs(topic, name)).results
+    assert shown.configs[0].config_source == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("compression.type", "zstd", "as the producer compressed"),
+        ("flush.ms", "often", "cannot be"),
+        ("local.retention.ms", "1000", "tiered"),
+        ("message.timestamp.type", "LogAppendTime", "producer's"),
+        ("remote.storage.enable", "true", "tiered"),
+        ("unclean.leader.election.enable", "true", "in sync"),
+    ],
+)
+def test_settings_that_cannot_be_had_are_refused_with_the_reason(
+    raw: RawClient, new_topic: NewTopic, name: str, value: str, reason: str
+) -> None:
+    change = requests.alter_configs(new_topic().name, name, value)
+
+    [refused] = raw.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, **change).responses
+
+    assert refused.error_code is ErrorCode.invalid_config
+    assert reason in refused.error_message

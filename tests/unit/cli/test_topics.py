@@ -57,6 +57,19 @@ def test_what_was_done_is_told_to_programs_too(cli: CommandLine, queue: GoQueue,
     assert told == {"name": topic, "deleted": True}
 
 
+def test_settings_of_a_topic_are_changed_and_brought_back(cli: CommandLine, queue: GoQueue) -> None:
+    queue.topics.create("t-altered", partitions=1)
+
+    told = cli.printed("topic", "alter", "t-altered", "--set", "retention.ms=60000", "--set", "flush.ms=5")
+    changed = queue.topics.describe("t-altered").settings
+    cli.printed("topic", "alter", "t-altered", "--reset", "retention.ms", "--reset", "flush.ms")
+
+    assert told == "✓ topic t-altered has retention.ms=60000, flush.ms=5\n"
+    assert (changed["retention.ms"], changed["flush.ms"]) == ("60000", "5")
+    assert queue.topics.describe("t-altered").settings["retention.ms"] == "604800000"
+    assert "--set" in cli.ends(ExitCode.WRONG_COMMAND, "topic", "alter", "t-altered").stderr
+
+
 def test_a_topic_gets_more_partitions_and_never_fewer(cli: CommandLine, queue: GoQueue) -> None:
     queue.topics.create("t-grown", partitions=1)
 

@@ -446,6 +446,12 @@ CASES: list[Case] = [
     (topics.list_topics(), "GET /topics", None, True),
     (topics.describe("t"), "GET /topics/t", None, True),
     (topics.partitions("t"), "GET /topics/t/partitions", None, True),
+    (
+        topics.alter("t", {"retention.ms": "5", "flush.ms": None}),
+        "PATCH /topics/t",
+        {"settings": {"retention.ms": "5", "flush.ms": None}},
+        True,
+    ),
     (topics.add_partitions("t", 5), "POST /admin/topics/t/partitions", {"count": 5}, ONCE),
     (topics.delete("t"), "DELETE /topics/t", None, ONCE),
     (

@@ -18,6 +18,8 @@ from goqueue.model.settings import (
 from goqueue.model.topics import SettingChange, SettingView
 
 MIN_INSYNC = "min.insync.replicas"
+_NOTED_CHARACTERS_MAX = 10_000
+"""What is only kept comes from outside, and every node has it in memory."""
 
 
 class _Known(NamedTuple):
@@ -151,8 +153,54 @@ _KNOWN = {
 # What other brokers let people choose and this one has only one answer to.
 _FIXED = {
     "compression.type": ("producer", "Batches are stored as the producer compressed them."),
+    "local.retention.bytes": ("-2", "There is no tiered storage: as retention.bytes."),
+    "local.retention.ms": ("-2", "There is no tiered storage: as retention.ms."),
+    "message.timestamp.after.max.ms": ("9223372036854775807", "A message's time may be any."),
+    "message.timestamp.before.max.ms": ("9223372036854775807", "A message's time may be any."),
     "message.timestamp.type": ("CreateTime", "A message's time is the producer's."),
+    "remote.log.copy.disable": ("false", "There is no tiered storage."),
+    "remote.log.delete.on.disable": ("false", "There is no tiered storage."),
+    "remote.storage.enable": ("false", "There is no tiered storage."),
+    "unclean.leader.election.enable": (
+        "false",
+        "Who is not in sync never leads: acknowledged messages stay.",
+    ),
 }
+
+
+class _Noted(NamedTuple):
+    """What others need to be told and this broker does without: taken, shown, and of no effect."""
+
+    default: str
+    parse: Callable[[str], Any]
+    reason: str
+
+
+def _parse_size(text: str) -> int:
+    if int(text) < 0:
+        raise ValueError(text)
+    return int(text)
+
+
+_NOTED = {
+    "compression.gzip.level": _Noted("-1", int, "Batches are not compressed here."),
+    "compression.lz4.level": _Noted("9", int, "Batches are not compressed here."),
+    "compression.zstd.level": _Noted("3", int, "Batches are not compressed here."),
+    "file.delete.delay.ms": _Noted("60000", _parse_size, "Files go when nobody reads from them."),
+    "flush.messages": _Noted("9223372036854775807", _parse_size, "acks says what waits for the disk."),
+    "flush.ms": _Noted("9223372036854775807", _parse_size, "acks says what waits for the disk."),
+    "follower.replication.throttled.replicas": _Noted("", str, "Moves are not throttled by topic."),
+    "index.interval.bytes": _Noted("4096", _parse_size, "Indexes have one density."),
+    "leader.replication.throttled.replicas": _Noted("", str, "Moves are not throttled by topic."),
+    "message.downconversion.enable": _Noted("true", _parse_bool, "There are no older formats."),
+    "preallocate": _Noted("false", _parse_bool, "Files grow as they are written."),
+    "segment.index.bytes": _Noted("10485760", _parse_size, "Indexes are as large as they need to be."),
+    "segment.jitter.ms": _Noted("0", _parse_size, "Segments are not sealed all at once anyway."),
+}
+LISTS = frozenset(
+    {"cleanup.policy", "follower.replication.throttled.replicas", "leader.replication.throttled.replicas"}
+)
+"""Settings of words with commas between them."""
 
 
 def change_settings(
@@ -160,19 +208,27 @@ def change_settings(
 ) -> TopicSettings:
     """The settings after the changes; refuses unknown names and values that make no sense."""
     fields: dict[str, Any] = {}
+    noted = dict(current.noted)
     for name, value in changes:
+        if name in _NOTED:
+            noted.pop(name, None)
+            if value is not None:
+                _check_noted(name, value)
+                noted[name] = value.strip()
+            continue
         if name in _FIXED:
             if value not in (None, _FIXED[name][0]):
-                raise InvalidSetting(f"{name} can only be {_FIXED[name][0]!r} here, not {value!r}")
+                only, reason = _FIXED[name]
+                raise InvalidSetting(f"{name} can only be {only!r} here, not {value!r}: {reason}")
             continue
         known = _KNOWN.get(name)
         if known is None:
-            near = get_close_matches(name, [*_KNOWN, *_FIXED], n=1)
+            near = get_close_matches(name, [*_KNOWN, *_FIXED, *_NOTED], n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise InvalidSetting(f"a topic has no setting {name!r}{hint}")
         fields[known.field] = getattr(defaults, known.field) if value is None else _parsed(name, known, value)
     try:
-        return replace(current, **fields)
+        return replace(current, **fields, noted=tuple(sorted(noted.items())))
     except ValueError as error:
         raise InvalidSetting(str(error)) from error
 
@@ -198,7 +254,27 @@ def view_settings(settings: TopicSettings, *, defaults: TopicSettings) -> list[S
         SettingView(name=name, value=value, default=value, is_default=True, documentation=documentation)
         for name, (value, documentation) in _FIXED.items()
     ]
-    return sorted(views + fixed, key=lambda view: view.name)
+    given = dict(settings.noted)
+    noted = [
+        SettingView(
+            name=name,
+            value=given.get(name, one.default),
+            default=one.default,
+            is_default=name not in given,
+            documentation=f"Kept and of no effect. {one.reason}",
+        )
+        for name, one in _NOTED.items()
+    ]
+    return sorted(views + fixed + noted, key=lambda view: view.name)
+
+
+def _check_noted(name: str, value: str) -> None:
+    try:
+        _NOTED[name].parse(value)
+    except (ValueError, KeyError) as error:
+        raise InvalidSetting(f"{name} cannot be {value!r}") from error
+    if len(value) > _NOTED_CHARACTERS_MAX:
+        raise InvalidSetting(f"{name} has at most {_NOTED_CHARACTERS_MAX} characters")
 
 
 def _parsed(name: str, known: _Known, value: str) -> Any:

@@ -95,6 +95,31 @@ def describe(context: typer.Context, name: Topic) -> None:
     show_rows(output, settings, {"SETTING": "setting", "VALUE": "value"})
 
 
+@app.command("alter")
+def alter(
+    context: typer.Context,
+    name: Topic,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting to change; may be repeated."),
+    ] = None,
+    reset: Annotated[
+        list[str] | None,
+        typer.Option("--reset", metavar="NAME", help="A setting to have the default again; may be repeated."),
+    ] = None,
+) -> None:
+    """Change settings of a topic."""
+    changes: dict[str, str | int | bool | None] = dict.fromkeys(reset or ())
+    changes.update(pairs(settings or (), what="a setting"))
+    if not changes:
+        raise typer.BadParameter("say what to change: --set NAME=VALUE or --reset NAME")
+    with connect(context) as queue:
+        topic = queue.topics.alter(name, changes)
+    shown = {key: topic.settings[key] for key in changes if key in topic.settings}
+    text = ", ".join(f"{key}={value}" for key, value in shown.items())
+    show_done(invocation(context).output, f"topic {name} has {text}", {"name": name, "settings": shown})
+
+
 @app.command("delete")
 def delete(context: typer.Context, name: Topic, force: Force = False) -> None:
     """Delete a topic and all it holds."""

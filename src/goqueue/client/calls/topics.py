@@ -7,7 +7,7 @@ import msgspec
 
 from goqueue.client.call import Call, Reply, body_of, json_of, path
 from goqueue.wire import topics as wire_topics
-from goqueue.wire.topics import LossAccepted, PartitionPlace, TopicList
+from goqueue.wire.topics import LossAccepted, PartitionPlace, TopicAltered, TopicList
 from goqueue.wire.topics import PartitionsAdded as PartitionsAdded
 
 _EXISTS = 409
@@ -61,6 +61,17 @@ def list_topics() -> Call[list[str]]:
 def describe(name: str) -> Call[Topic]:
     """A topic's size, offsets and settings."""
     return Call(method="GET", path=path("topics", name), decode=json_of(Topic))
+
+
+def alter(name: str, settings: Mapping[str, str | int | bool | None]) -> Call[TopicAltered]:
+    """Change settings by Kafka's names; None brings back the default. Those not named stay as they are."""
+    return Call(
+        method="PATCH",
+        path=path("topics", name),
+        decode=json_of(TopicAltered),
+        body=body_of(settings=dict(settings)),
+        is_repeatable=True,
+    )
 
 
 def partitions(name: str) -> Call[list[PartitionPlace]]:

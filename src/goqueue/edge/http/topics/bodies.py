@@ -11,6 +11,15 @@ from goqueue.wire.topics import PartitionPlace, PartitionsAdded, Topic
 _INT32 = Meta(ge=-(2**31), le=2**31 - 1)
 
 
+class AlterTopicBody(Struct):
+    """Settings of a topic to change; those that are not named stay as they are."""
+
+    settings: Annotated[
+        dict[str, str | int | bool | None],
+        Meta(description='By Kafka\'s names: {"retention.ms": "60000"}; null brings back the default.'),
+    ]
+
+
 class CreateTopicBody(Struct):
     """A topic to create."""
 

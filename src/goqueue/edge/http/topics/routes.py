@@ -1,10 +1,10 @@
-"""Topics over HTTP: create, list, describe, delete, and who holds their partitions."""
+"""Topics over HTTP: create, list, describe, alter, delete, and who holds their partitions."""
 
 from functools import partial
 from typing import Annotated
 
 import msgspec
-from litestar import delete, get, post
+from litestar import delete, get, patch, post
 from litestar.di import NamedDependency
 from litestar.params import PathParameter, RawBody
 
@@ -13,13 +13,20 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.read.show_written import show_written
 from goqueue.broker.slices import Slices
-from goqueue.broker.topics.verbs import create_topic, delete_topic, describe_settings, describe_topic
+from goqueue.broker.topics.verbs import (
+    alter_settings,
+    create_topic,
+    delete_topic,
+    describe_settings,
+    describe_topic,
+)
 from goqueue.core.cluster.values import Topic
 from goqueue.edge.http.parts.decoding import decode
 from goqueue.edge.http.parts.openapi import errors, takes
 from goqueue.edge.http.parts.paging import ALL, After, Limit, names_in_page
 from goqueue.edge.http.parts.times import format_time
 from goqueue.edge.http.topics.bodies import (
+    AlterTopicBody,
     CreateTopicBody,
     TopicBody,
     TopicCreated,
@@ -33,16 +40,19 @@ from goqueue.model.errors import InvalidAssignment
 from goqueue.model.ids import TopicName, places_of
 from goqueue.model.settings import HOUR_MS
 from goqueue.model.topics import (
+    AlterSettings,
     CreateTopic,
     DeleteTopic,
     DescribeSettings,
     DescribeTopic,
     PartitionView,
+    SettingChange,
     TopicView,
 )
-from goqueue.wire.topics import OffsetRange, PartitionPlace, TopicList
+from goqueue.wire.topics import OffsetRange, PartitionPlace, TopicAltered, TopicList
 
 _decoder = msgspec.json.Decoder(CreateTopicBody)
+_alter_decoder = msgspec.json.Decoder(AlterTopicBody)
 
 TopicInPath = Annotated[str, PathParameter(description="The topic's name.")]
 
@@ -115,6 +125,24 @@ async def describe_topic_route(broker: NamedDependency[Broker], topic: TopicInPa
             str(partition.partition): partition.damage for partition in view.partitions if partition.damage
         },
     )
+
+
+@patch(
+    "/topics/{topic:str}",
+    operation_id="alterTopic",
+    summary="Change settings of a topic",
+    tags=["topics"],
+    operation_class=takes(AlterTopicBody),
+    responses=errors(400, 403, 404, 413, 503, 507),
+)
+async def alter_topic_route(
+    broker: NamedDependency[Broker], topic: TopicInPath, body: RawBody
+) -> TopicAltered:
+    given = decode(_alter_decoder, body).settings
+    changes = [SettingChange(name, _setting_text(value)) for name, value in given.items()]
+    await at_home(broker, alter_settings, AlterSettings(name=topic, changes=changes))
+    settings = describe_settings(broker, DescribeSettings(name=topic))
+    return TopicAltered(topic, {setting.name: setting.value for setting in settings})
 
 
 @delete(
@@ -204,6 +232,7 @@ ROUTES = [
     create_topic_route,
     list_topics_route,
     describe_topic_route,
+    alter_topic_route,
     delete_topic_route,
     list_partitions_route,
 ]

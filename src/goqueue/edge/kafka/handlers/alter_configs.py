@@ -11,6 +11,7 @@ from kio.schema.errors import ErrorCode
 from goqueue.broker.access.needs import group_need, topic_need
 from goqueue.broker.forwarding.at_home import at_home
 from goqueue.broker.groups.settings import alter_group_settings, describe_group_settings
+from goqueue.broker.topics.settings import LISTS
 from goqueue.broker.topics.verbs import alter_settings, describe_settings
 from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.errors import kafka_code, kafka_text
@@ -39,10 +40,6 @@ class Operation(IntEnum):
     DELETE = 1
     APPEND = 2
     SUBTRACT = 3
-
-
-_LISTS = frozenset({"cleanup.policy"})
-"""Settings to which words are added, or taken away."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +127,7 @@ def _change(context: Context, wanted: "AlterConfigsResource", config: "Alterable
             raise Invalid(f"setting {config.name} needs a value")
         case Operation.DELETE:
             return SettingChange(config.name, None)
-        case Operation.APPEND | Operation.SUBTRACT as operation if config.name in _LISTS:
+        case Operation.APPEND | Operation.SUBTRACT as operation if config.name in LISTS:
             present = {view.name: view.value for view in _settings(context, wanted)}
             words = dict.fromkeys(filter(None, present[config.name].split(",")))
             named = dict.fromkeys(filter(None, map(str.strip, (config.value or "").split(","))))
