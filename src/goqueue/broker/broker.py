@@ -304,7 +304,7 @@ class Broker:
         """Refuse writes and changes that cannot be taken. What the broker needs itself is no tenant's."""
         if not self.is_open:
             raise ShuttingDown
-        if is_internal(topic):
+        if is_internal(topic) and not is_own:
             raise InternalTopic(topic)
         if self.tenants.accounts and not is_own:
             admit_topic_owner(self, topic)

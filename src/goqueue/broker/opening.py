@@ -6,6 +6,7 @@ from typing import Any
 
 from goqueue.broker.access.audit import AuditLog
 from goqueue.broker.access.warden import Warden
+from goqueue.broker.audit_topic import AuditTopic
 from goqueue.broker.backup.store import BackupStore
 from goqueue.broker.broker import Broker, OpenTopic, remove_folder
 from goqueue.broker.compaction.compacting import keep_compacting
@@ -139,6 +140,11 @@ async def _open_all(broker: Broker) -> None:
     if broker.audit.is_on:
         await broker.audit.open()
         broker.keep(asyncio.get_running_loop().create_task(broker.audit.write_on()))
+        if config.access.audit.has_topic:
+            topic = AuditTopic(broker)
+            await topic.open()
+            broker.audit.on_written, broker.audit.topic = topic.offer, topic
+            broker.keep(asyncio.get_running_loop().create_task(topic.publish_on()))
 
 
 def end_start(broker: Broker) -> None:
@@ -213,7 +219,12 @@ def _put_together(
     identities, client_quotas, group_settings = Identities(), ClientQuotas(), GroupSettingsImage()
     usage_hours = UsageHours(days=config.usage_days)
     audit = AuditLog(config.access.audit, config.node_id, disk=disk, clock=clock, threads=threads)
-    warden = Warden(RuleBook(config.access.super_users, is_on=config.access.is_on), audit)
+    warden = Warden(
+        RuleBook(config.access.super_users, is_on=config.access.is_on),
+        audit,
+        data_sampling=config.access.audit.data_sampling if config.access.audit.is_on else 0,
+        chance=chance.random,
+    )
     running = RunningTime(clock)
     counters = Counters(config.metrics)
     commit_log = CommitLog(

@@ -53,6 +53,8 @@ _ADDRESS_FAILURES = 20
 """So many failures of one address count for nothing beside those of each name: many people share some."""
 SESSION_MS_MAX = 7 * 24 * 3_600 * 1_000
 """Who has shown a token shows one again after a week at the latest, however long it is good."""
+_USE_NOTED_S = 3_600.0
+_USES_MAX = 10_000
 _NAME_NOTED_MAX = 100
 """So much of a made-up name is written down."""
 
@@ -108,6 +110,8 @@ class Authenticator:
         self._process_key = secrets.token_bytes(32)
         self._remembered: OrderedDict[bytes, float] = OrderedDict()
         self._failures: OrderedDict[tuple[str, str | None], tuple[int, float]] = OrderedDict()
+        self._uses: OrderedDict[tuple[str, str, str], float] = OrderedDict()
+        """When it is written down again that somebody has come, with which key and from where."""
         self._checks = asyncio.Semaphore(_CHECKS_AT_ONCE)
         self._waiting = 0
 
@@ -208,6 +212,19 @@ class Authenticator:
     def note_login(self, known: Known, host: str, method: str) -> None:
         """Somebody has been let in: it is written down."""
         self._broker.audit.note(AuditEvent("auth_success", str(known.principal), host, "door", method=method))
+
+    def note_use(self, known: Known, host: str) -> None:
+        """Somebody has shown something good with a request: it is written down once an hour and address."""
+        if not self._broker.audit.is_on:
+            return
+        now_s, place = asyncio.get_running_loop().time(), (str(known.principal), known.key_id, host)
+        if now_s < self._uses.get(place, 0.0):
+            return
+        self._uses[place] = now_s + _USE_NOTED_S
+        self._uses.move_to_end(place)
+        while len(self._uses) > _USES_MAX:
+            self._uses.popitem(last=False)
+        self.note_login(known, host, f"key {known.key_id}" if known.key_id else "HTTP")
 
     def note_failure(self, name: str, host: str, reason: str) -> None:
         """Somebody has not."""

@@ -373,8 +373,15 @@ class AuditConfig:
     """A file that has so much is followed by another."""
     files_max: int = 20
     """So many are kept."""
+    has_topic: bool = True
+    """Whether lines are published in the topic `__audit`, too."""
+    topic_retention_ms: int = 30 * 24 * HOUR_MS
+    """How long the topic keeps them, from when it is made on."""
+    data_sampling: float = 0.0
+    """Which share of reads and writes of messages is written down."""
 
     def __post_init__(self) -> None:
+        require(0 <= self.data_sampling <= 1, "a share is between 0 and 1")
         require(self.file_bytes >= 1024, "a file of the audit log must take at least 1 KiB")
         require(self.files_max > 0, "at least one file of the audit log must be kept")
 

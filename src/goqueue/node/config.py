@@ -238,6 +238,9 @@ def _access(reader: _Reader, *, asks_who: bool) -> AccessConfig:
         is_on=reader(table.AUDIT_ENABLED),
         file_bytes=reader(table.AUDIT_FILE_BYTES),
         files_max=reader(table.AUDIT_FILES),
+        has_topic=reader(table.AUDIT_TOPIC),
+        topic_retention_ms=reader(table.AUDIT_TOPIC_RETENTION_MS),
+        data_sampling=reader(table.AUDIT_DATA_SAMPLING),
     )
     return AccessConfig(
         is_on=reader(table.ACL_ENABLED),

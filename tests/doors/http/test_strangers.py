@@ -14,8 +14,10 @@ from goqueue.broker.access.verbs import add_rules, bind_role, remove_rules
 from goqueue.broker.tenants.verbs import create_tenant
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.write.publish import publish
+from goqueue.edge.authentication import AuthConfig
 from goqueue.edge.http.app import api_document
 from goqueue.edge.http.config import HttpConfig
+from goqueue.edge.listening import Listener, SecurityProtocol
 from goqueue.model.access import AddRules, Binding, BindRole, Operation, RemoveRules, ResourceKind, Role, Rule
 from goqueue.model.commands import Publish
 from goqueue.model.ids import TopicName, TopicPartition
@@ -250,3 +252,14 @@ def test_rules_outlive_a_restart(tmp_path: Path) -> None:
         assert running.client.post("/topics", json={"name": "t"}).status_code == 201
         running.run(remove_rules(running.broker, RemoveRules(rules=[rule])))
         assert running.client.get("/topics/t").status_code == 403
+
+
+def test_who_shows_a_key_is_written_down_once_an_hour(tmp_path: Path) -> None:
+    config = BrokerConfig(access=AccessConfig(is_on=True, audit=AuditConfig(is_on=True)))
+    listener = Listener(name="sasl_plaintext", protocol=SecurityProtocol.SASL_PLAINTEXT)
+    auth = AuthConfig(root_key="a root key that is long enough")
+    with RunningDoor(tmp_path, HttpConfig(), config, listener=listener, auth=auth) as running:
+        for _ in range(3):
+            running.client.get("/topics", headers={"x-api-key": auth.root_key})
+        running.run(running.broker.audit.drain())
+        assert running.broker.audit.written == 1

@@ -8,7 +8,9 @@ is followed by another, and the oldest goes.
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import Protocol
 
 from goqueue.core.access.audit_chain import Chain, last_link
 from goqueue.model.audit import AuditEvent
@@ -22,6 +24,15 @@ QUEUE_MAX = 10_000
 """So many events wait to be written at most; what comes beyond is counted."""
 _PIECE = 500
 _PAUSE_S = 0.2
+
+
+class Published(Protocol):
+    """The lines as a topic."""
+
+    published: int
+    dropped: int
+
+    async def drain(self) -> None: ...
 
 
 class AuditLog:
@@ -40,6 +51,10 @@ class AuditLog:
         self.dropped = 0
         """Events that nobody will read of: the queue was full."""
         self._dropped_told = 0
+        self.on_written: Callable[[Sequence[bytes]], None] = lambda _: None
+        """Hears the lines that are in the files now."""
+        self.topic: Published | None = None
+        """Who publishes them; None: nobody."""
 
     @property
     def is_on(self) -> bool:
@@ -86,32 +101,31 @@ class AuditLog:
 
     async def _drain(self) -> None:
         while self._waiting or self.dropped > self._dropped_told:
-            piece = [self._waiting[at] for at in range(min(len(self._waiting), _PIECE))]
+            taken = min(len(self._waiting), _PIECE)
+            piece = [self._waiting[at] for at in range(taken)]
             dropped = self.dropped
             if dropped > self._dropped_told:
                 left_out = dropped - self._dropped_told
                 event = AuditEvent("audit_dropped", "", "", "audit log", f"{left_out} events were left out")
                 piece.append((self._clock.wall_ms(), event))
-            end = await self._threads.run(self._write, piece)
-            self._chain = end
+            self._chain, lines = await self._threads.run(self._write, piece)
+            self.on_written(lines)
             self.written += len(piece)
             self._dropped_told = dropped
-            for _ in range(min(len(self._waiting), _PIECE)):
+            for _ in range(taken):  # and none of those that have come meanwhile
                 self._waiting.popleft()
 
-    def _write(self, piece: list[tuple[int, AuditEvent]]) -> Chain:
+    def _write(self, piece: list[tuple[int, AuditEvent]]) -> tuple[Chain, list[bytes]]:
         """In a thread: all of a piece, or an error; what a crash tears is cut off when it is opened again."""
         chain = Chain(self._chain.number, self._chain.digest)
         first = chain.number + 1
-        lines = [
-            chain.link(event, time=_written(time_ms), node=self._node) + b"\n" for time_ms, event in piece
-        ]
+        lines = [chain.link(event, time=_written(time_ms), node=self._node) for time_ms, event in piece]
         path = self._path or self._begin_file(first)
         file = self._disk.open(path)
         try:
             size = file.size()
             try:
-                file.append(lines)
+                file.append([line + b"\n" for line in lines])
             except OSError:
                 file.truncate(size)  # it is written once more as a whole
                 raise
@@ -122,7 +136,7 @@ class AuditLog:
         self._path = path if size < self._config.file_bytes else ""
         if not self._path:
             self._remove_old()
-        return chain
+        return chain, lines
 
     def _begin_file(self, first: int) -> str:
         self._disk.make_folder(FOLDER)

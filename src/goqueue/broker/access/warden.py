@@ -5,7 +5,7 @@ for itself, or for another node that has asked already, is asked by nobody. Unti
 nobody is ever named, and a look at an empty variable is all that it costs.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
@@ -29,6 +29,8 @@ _INSTEAD = {
 }
 """Whoever may create in the cluster may create any topic; who may change it, as Kafka's tools, may run it."""
 
+_DATA_EVENTS = {Operation.READ: "data_read", Operation.WRITE: "data_written"}
+
 ASKING: Final[ContextVar[Asking | None]] = ContextVar("asking", default=None)
 """Who asks, where it matters."""
 
@@ -37,6 +39,10 @@ ASKING: Final[ContextVar[Asking | None]] = ContextVar("asking", default=None)
 class Warden:
     book: RuleBook = field(default_factory=RuleBook)
     audit: AuditLog | None = None
+    data_sampling: float = 0
+    """Which share of reads and writes of messages is written down."""
+    chance: Callable[[], float] = float
+    """Numbers from 0 to 1, as the port of chance gives them."""
 
     def demand(self, needs: Iterable[Need]) -> None:
         """Raises NotAllowed unless whoever asks may do all of that."""
@@ -46,14 +52,19 @@ class Warden:
                 if not self._allows(asking, need):
                     self._note_refused(asking, need)
                     raise refusal(asking, need)
+                if self.data_sampling:
+                    self._sample(asking, need)
 
     def denied(self, operation: Operation, topics: Iterable[str | None]) -> dict[TopicName, NotAllowed]:
         """Of topics those with which whoever asks may not do that, and what they hear."""
         asking = ASKING.get()
         if asking is None:
             return {}
-        needs = (Need(operation, ResourceKind.TOPIC, topic) for topic in set(topics) if topic)
+        needs = [Need(operation, ResourceKind.TOPIC, topic) for topic in set(topics) if topic]
         refused = [need for need in needs if not self._allows(asking, need)]
+        if self.data_sampling:
+            for need in set(needs).difference(refused):
+                self._sample(asking, need)
         for need in refused:
             self._note_refused(asking, need)
         return {TopicName(need.name): refusal(asking, need) for need in refused}
@@ -76,6 +87,13 @@ class Warden:
                 audited.event, asking.principal, asking.host, audited.of(command), method=method
             )
             self.audit.note(event)
+
+    def _sample(self, asking: Asking, need: Need) -> None:
+        """Write down some of what is done with messages."""
+        event = _DATA_EVENTS.get(need.operation)
+        is_data = event is not None and need.kind is ResourceKind.TOPIC
+        if is_data and self.audit is not None and self.chance() < self.data_sampling:
+            self.audit.note(AuditEvent(event or "", asking.principal, asking.host, f"topic {need.name}"))
 
     def _note_refused(self, asking: Asking, need: Need) -> None:
         if self.audit is not None:

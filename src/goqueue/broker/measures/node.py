@@ -87,6 +87,14 @@ def _violations(view: View) -> Iterable[Sample]:
     ]
 
 
+def _audit_events(view: View) -> Iterable[Sample]:
+    audit = view.broker.audit
+    counts = {"written": audit.written, "dropped": audit.dropped}
+    if audit.topic is not None:
+        counts |= {"published": audit.topic.published, "unpublished": audit.topic.dropped}
+    return [((outcome,), count) for outcome, count in counts.items()]
+
+
 def _build(view: View) -> Iterable[Sample]:
     return (((goqueue.__version__, platform.python_version(), view.broker.config.node_id), 1),)
 
@@ -354,8 +362,9 @@ NODE: tuple[Family, ...] = (
     counter(
         "goqueue_audit_events_total",
         ("outcome",),
-        "Events for the audit log: written, or dropped because too many came at once.",
-        lambda view: [(("written",), view.broker.audit.written), (("dropped",), view.broker.audit.dropped)],
+        "Events for the audit log: written, or dropped because too many came at once; published in its topic "
+        "too, or unpublished because that took nothing for too long.",
+        _audit_events,
     ),
     gauge(
         "goqueue_workshop_processes",

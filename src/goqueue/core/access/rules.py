@@ -18,6 +18,7 @@ from goqueue.model.access import (
     EVERYBODY,
     EVERYTHING,
     ROLE_PREFIX,
+    THE_CLUSTER,
     Asking,
     Binding,
     Need,
@@ -28,6 +29,7 @@ from goqueue.model.access import (
     Rule,
     RuleFilter,
 )
+from goqueue.model.ids import INTERNAL_PREFIX
 from goqueue.model.tenants import TENANT_SEPARATOR
 
 REMEMBERED_MAX = 50_000
@@ -42,6 +44,7 @@ _IMPLIED = {
     Operation.ALTER_CONFIGS: (Operation.DESCRIBE_CONFIGS,),
 }
 """Whoever may do the first may do these; whoever is denied the first is not denied these."""
+_INTERNAL = Need(Operation.CLUSTER_ACTION, ResourceKind.CLUSTER, THE_CLUSTER)
 Masks = dict[str, list[int]]
 """By host: what is allowed, and what is denied."""
 
@@ -106,6 +109,8 @@ class RuleBook:
             return False
         if not self._is_on or principal in self._admins or Role.ADMIN in roles:
             return True
+        if need.kind is ResourceKind.TOPIC and need.name.startswith(INTERNAL_PREFIX):
+            need = _INTERNAL  # what the broker keeps for itself is for those who run it
         bit, allowed = _BITS[need.operation], 0
         for role in roles:
             allowed |= _mask_of(GRANTS[role].get(need.kind, ()))

@@ -4,13 +4,14 @@ from pathlib import Path
 
 from goqueue.edge.token_claims import SKEW_MS_MAX
 from goqueue.model.access import Role
-from goqueue.node.config_table.setting import INT32_MAX, Setting
+from goqueue.node.config_table.setting import INT32_MAX, INT64_MAX, Setting
 from goqueue.node.config_values import (
     file_path,
     key_set,
     principals,
     role_values,
     root_key,
+    share,
     size,
     switch,
     whole_number,
@@ -47,6 +48,24 @@ AUDIT_FILES: Setting[int] = Setting(
     default="20",
     read=whole_number(least=1, most=100_000),
     help="So many files of the audit log are kept.",
+)
+AUDIT_TOPIC: Setting[bool] = Setting(
+    name="AUDIT_TOPIC",
+    default="true",
+    read=switch,
+    help="Whether lines of the audit log are published in the topic `__audit`, too.",
+)
+AUDIT_TOPIC_RETENTION_MS: Setting[int] = Setting(
+    name="AUDIT_TOPIC_RETENTION_MS",
+    default="2592000000",
+    read=whole_number(least=1, most=INT64_MAX),
+    help="How long the topic `__audit` keeps them (30 days); counts when the topic is made.",
+)
+AUDIT_DATA_SAMPLING: Setting[float] = Setting(
+    name="AUDIT_DATA_SAMPLING",
+    default="0",
+    read=share,
+    help="Which share of reads and writes of messages the audit log tells of, from 0 to 1.",
 )
 ENCRYPTION_KEYS: Setting[tuple[bytes, ...]] = Setting(
     name="ENCRYPTION_KEYS",

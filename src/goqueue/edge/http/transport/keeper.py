@@ -75,6 +75,8 @@ class Keeper:
 
     def _pass(self, known: Known, scope: HTTPScope, receive: Receive, send: Send) -> Awaitable[None]:
         cast(dict[str, Any], scope)[KNOWN] = known
+        if known.principal is not ANONYMOUS:
+            self._authenticator.note_use(known, str((scope["client"] or ("",))[0]))
         return self._app(scope, receive, send)
 
     async def _pass_by_password(
