@@ -124,6 +124,8 @@ class Maker:
             (declared,) = (member for member in get_args(declared) if member is not NoneType)
             nullable = True
         is_null = self._chance.random() < (0.2 if nullable else self._nulls)
+        if nullable and get_origin(declared) is not tuple and one.metadata.get("kafka_type") is None:
+            return b"\xff" if is_null else b"\x01" + self._entity(declared)
         if get_origin(declared) is not tuple:
             return self._value(one, declared, flexible, is_null=is_null)
         if is_null:

@@ -24,12 +24,15 @@ from goqueue.edge.kafka.handlers import (
     groups,
     groups_admin,
     groups_offsets,
+    log_dirs,
     logins,
     offsets,
     producers,
+    quorum,
     reassignments,
     share_fetch,
     share_groups,
+    topic_partitions,
     topics,
     transactions,
     transactions_admin,
@@ -83,6 +86,8 @@ class ApiKey(IntEnum):
     DELETE_ACLS = 31
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
+    ALTER_REPLICA_LOG_DIRS = 34
+    DESCRIBE_LOG_DIRS = 35
     SASL_AUTHENTICATE = 36
     CREATE_PARTITIONS = 37
     DELETE_GROUPS = 42
@@ -95,6 +100,7 @@ class ApiKey(IntEnum):
     ALTER_CLIENT_QUOTAS = 49
     DESCRIBE_USER_SCRAM_CREDENTIALS = 50
     ALTER_USER_SCRAM_CREDENTIALS = 51
+    DESCRIBE_QUORUM = 55
     DESCRIBE_CLUSTER = 60
     DESCRIBE_PRODUCERS = 61
     DESCRIBE_TRANSACTIONS = 65
@@ -102,6 +108,7 @@ class ApiKey(IntEnum):
     CONSUMER_GROUP_HEARTBEAT = 68
     CONSUMER_GROUP_DESCRIBE = 69
     LIST_CONFIG_RESOURCES = 74
+    DESCRIBE_TOPIC_PARTITIONS = 75
     SHARE_GROUP_HEARTBEAT = 76
     SHARE_GROUP_DESCRIBE = 77
     SHARE_FETCH = 78
@@ -233,6 +240,8 @@ _TABLE = (
     _by_schema(ApiKey.DELETE_ACLS, 1, 3, 2, acls.delete_acls),
     _by_schema(ApiKey.DESCRIBE_CONFIGS, 1, 4, 4, configs.describe_configs),
     _by_schema(ApiKey.ALTER_CONFIGS, 0, 2, 2, alter_configs.alter_configs),
+    _by_schema(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2, 2, log_dirs.alter_replica_log_dirs),
+    _by_schema(ApiKey.DESCRIBE_LOG_DIRS, 1, 4, 2, log_dirs.describe_log_dirs),
     _by_schema(ApiKey.SASL_AUTHENTICATE, 0, 2, 2, logins.sasl_authenticate),
     _by_schema(ApiKey.CREATE_PARTITIONS, 0, 3, 2, topics.create_partitions),
     _by_schema(ApiKey.DELETE_GROUPS, 0, 2, 2, groups_admin.delete_groups),
@@ -245,6 +254,7 @@ _TABLE = (
     _by_schema(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1, 1, client_quotas.alter_client_quotas),
     _by_schema(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0, 0, logins.describe_user_scram_credentials),
     _by_schema(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 0, 0, logins.alter_user_scram_credentials),
+    _by_schema(ApiKey.DESCRIBE_QUORUM, 0, 2, 0, quorum.describe_quorum),
     _by_schema(ApiKey.DESCRIBE_CLUSTER, 0, 2, 0, cluster.describe_cluster),
     _by_schema(ApiKey.DESCRIBE_PRODUCERS, 0, 0, 0, producers.describe_producers),
     _by_schema(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, 0, transactions_admin.describe_transactions),
@@ -252,6 +262,7 @@ _TABLE = (
     _by_schema(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, 0, consumer_groups.consumer_group_heartbeat),
     _by_schema(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, 0, consumer_groups.consumer_group_describe),
     _by_schema(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, 0, configs.list_config_resources),
+    _by_schema(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, 0, topic_partitions.describe_topic_partitions),
     _by_schema(ApiKey.SHARE_GROUP_HEARTBEAT, 1, 1, 0, share_groups.share_group_heartbeat),
     _by_schema(ApiKey.SHARE_GROUP_DESCRIBE, 1, 1, 0, share_groups.share_group_describe),
     _by_schema(ApiKey.SHARE_FETCH, 1, 2, 0, share_fetch.share_fetch),

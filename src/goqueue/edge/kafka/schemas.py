@@ -148,6 +148,8 @@ def _decode_array(
 
 def _value_decoder(field: Field[object], declared: object, *, flexible: bool, nullable: bool) -> Decode:
     match field.metadata.get("kafka_type"):
+        case None if nullable:
+            return partial(_decode_if_there, entity=_entity_decoder(cast(type[Entity], declared)))
         case None:
             return _entity_decoder(cast(type[Entity], declared))
         case "string" if nullable:
@@ -160,6 +162,11 @@ def _value_decoder(field: Field[object], declared: object, *, flexible: bool, nu
             return lambda reader: reader.required(reader.bytes_or_null(flexible=flexible))
         case name:
             return _FIXED[name]
+
+
+def _decode_if_there(reader: Reader, *, entity: Decode) -> object:
+    """One that may be left out: a byte says whether it is there."""
+    return None if reader.int8() < 0 else entity(reader)
 
 
 def _milliseconds(reader: Reader) -> timedelta:

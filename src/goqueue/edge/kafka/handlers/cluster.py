@@ -112,7 +112,7 @@ async def metadata(context: Context, request: "MetadataRequest") -> MetadataRepl
     return MetadataReply(
         brokers=_nodes(context),
         cluster_id=broker.cluster_id,
-        controller_id=_controller(context),
+        controller_id=controller_of(context),
         topics=topics,
         cluster_authorized_operations=cluster_operations(context, is_asked=include_cluster),
     )
@@ -203,7 +203,7 @@ async def describe_cluster(context: Context, request: "DescribeClusterRequest") 
     asks_for_brokers = getattr(request, "endpoint_type", _BROKERS_ENDPOINT) == _BROKERS_ENDPOINT
     return DescribeClusterReply(
         cluster_id=broker.cluster_id,
-        controller_id=_controller(context),
+        controller_id=controller_of(context),
         brokers=_nodes(context) if asks_for_brokers else (),
         cluster_authorized_operations=cluster_operations(context, is_asked=include),
         error_code=ErrorCode.none if asks_for_brokers else ErrorCode.mismatched_endpoint_type,
@@ -286,7 +286,8 @@ def node_at(node: NodeId, record: NodeRecord, listener: str) -> Node:
     return Node(node_id=node_number(node), host=host, port=int(port), rack=record.rack or None)
 
 
-def _controller(context: Context) -> int:
+def controller_of(context: Context) -> int:
+    """The number of the node that decides."""
     broker = context.broker
     if not broker.is_one_of_several:
         return broker.node_number
