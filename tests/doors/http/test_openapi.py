@@ -126,6 +126,7 @@ def test_the_document_names_every_operation(running: RunningDoor) -> None:
         ("POST", "/admin/tenants/{tenant_id}/disable"),
         ("GET", "/admin/tenants/{tenant_id}/quotas"),
         ("PUT", "/admin/tenants/{tenant_id}/quotas"),
+        ("GET", "/admin/tenants/{tenant_id}/usage/hours"),
         ("GET", "/admin/tenants/{tenant_id}/usage"),
         ("POST", "/admin/tenants/{tenant_id}/usage/reset"),
         ("GET", "/admin/tenants/{tenant_id}/stats"),
@@ -203,6 +204,29 @@ def test_the_document_names_every_operation(running: RunningDoor) -> None:
         ("GET", "/transactions/stats"),
         ("POST", "/transactions/{transaction}/abort"),
     }
+
+
+def test_every_operation_says_that_it_may_be_refused(running: RunningDoor) -> None:
+    document = running.client.get("/openapi.json").json()
+
+    operations = [
+        (path, method, operation["responses"])
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+        if method != "servers"
+    ]
+    assert [one[:2] for one in operations if not {"401", "403"} <= set(one[2])] == []
+    assert set(document["components"]["securitySchemes"]) == {"bearer", "key", "basic"}
+    assert {} in document["security"]  # where nobody is asked, nothing is shown
+
+
+def test_browsers_are_told_what_they_may_make_of_replies(running: RunningDoor) -> None:
+    for path in ("/topics", "/docs", "/healthz", "/nothing"):
+        headers = running.client.get(path).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["cache-control"] == "no-store"
+    policy = running.client.get("/docs").headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy
 
 
 def test_the_document_is_drawn_when_it_is_asked_for_and_not_on_the_loop(running: RunningDoor) -> None:

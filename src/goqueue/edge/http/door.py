@@ -27,6 +27,8 @@ from goqueue.edge.listening import PLAIN_LISTENER, Listener
 logger = logging.getLogger("goqueue.edge.http")
 
 _DATE_INTERVAL_S = 1.0
+_GUARDS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
+"""No browser takes a value that somebody published for a page, and nobody on the way keeps it for others."""
 
 
 class HttpDoor:
@@ -114,5 +116,5 @@ class HttpDoor:
 
     def _tell_date(self) -> None:
         """Keep the Date header, which is the same for all replies of a second."""
-        self._state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
+        self._state.default_headers = [(b"date", formatdate(usegmt=True).encode()), *_GUARDS]
         self._date = asyncio.get_running_loop().call_later(_DATE_INTERVAL_S, self._tell_date)

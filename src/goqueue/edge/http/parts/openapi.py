@@ -33,6 +33,11 @@ from goqueue.edge.http.errors import ErrorBody
 from goqueue.edge.http.parts.framework import MsgspecLitestar
 
 BYTES = "application/octet-stream"
+_OF_THE_PAGE = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""It is one file that asks its own broker, and stands in no frame of others."""
 _COMPONENTS = "#/components/schemas/"
 
 
@@ -104,12 +109,30 @@ def document(routes: Sequence[HTTPRouteHandler], dependencies: Sequence[str]) ->
     drawn = app.openapi_schema.to_schema()
     _, components = msgspec.json.schema_components(_bodies_of(routes), ref_template=_COMPONENTS + "{name}")
     drawn["components"]["schemas"].update(components)
+    drawn["components"]["securitySchemes"] = _LOCKS
+    drawn["security"] = [{}, *({name: []} for name in _LOCKS)]
     for item in drawn["paths"].values():
         for operation in item.values():
             for parameter in operation.get("parameters", ()):
                 parameter["schema"] = _never_null(parameter["schema"])
+            # Whoever is not known, or may not do it, hears so wherever it is.
+            for status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+                operation["responses"].setdefault(str(status.value), _refusal(status))
     # A body that is shared with the client is generic over how times are told, which is no part of its name.
     return msgspec.json.encode(drawn).replace(b"_str_", b"").replace(b"[str]", b"")
+
+
+_LOCKS = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "A key, or a token of the issuer."},
+    "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+    "basic": {"type": "http", "scheme": "basic", "description": "A user and its password."},
+}
+"""What is shown where a listener asks; where none does, nothing is."""
+
+
+def _refusal(status: HTTPStatus) -> dict[str, object]:
+    schema = {"$ref": _COMPONENTS + ErrorBody.__name__}
+    return {"description": status.phrase, "content": {"application/json": {"schema": schema}}}
 
 
 def _bodies_of(routes: Sequence[HTTPRouteHandler]) -> list[type[msgspec.Struct]]:
@@ -139,4 +162,4 @@ def openapi_route(draw: Callable[[], bytes]) -> HTTPRouteHandler:
 @get("/docs", include_in_schema=False, sync_to_thread=False)
 def docs_route() -> Response[bytes]:
     page = files("goqueue.edge.http").joinpath("docs.html").read_bytes()
-    return Response(page, media_type=MediaType.HTML)
+    return Response(page, media_type=MediaType.HTML, headers={"content-security-policy": _OF_THE_PAGE})
