@@ -43,6 +43,7 @@ class ClusterSite(Site):
     """Where leaders die with what only they had, and leases with them."""
 
     acks_kept: Sequence[str] = ("all",)
+    weather_codes: Sequence[int] = (503, 507)  # one of the disks is filled now and then
     keeps_leases = False
 
     def is_whole(self) -> bool:

@@ -42,6 +42,8 @@ class Site:
     keeps_leases = True
     """Whether a message that is out stays so for the time it was given out for."""
 
+    weather_codes: Sequence[int] = (503,)
+    """What is answered while something is broken on purpose: it may be asked for again."""
     has_dead_letters = True
     """Whether what is rejected is moved to the topic of dead letters."""
 
@@ -102,7 +104,7 @@ class Door:
         if reply.status_code < 300:
             return reply.json()
         told = self._told(reply)
-        if reply.status_code == 503:
+        if reply.status_code in self._site.weather_codes:
             raise Away(f"{told.get('code')}: {told.get('error')}")
         self._site.record.check(
             Kind.UNEXPLAINED, reply.status_code < 500, self._feature, f"{method} {path}: {reply.text[:300]}"
