@@ -286,7 +286,8 @@ class Replicated:
         if self._is_leader:
             self._is_leader = False
             self._refuse_seen(None)
-            self.partition.refuse_waiters(NotLeader(*self.partition.source))
+            # What they wait for is in the log, and may come to count: who sent it on must not do so again.
+            self.partition.refuse_waiters(LeadershipLost(*self.partition.source))
             self._around.roles.leads(self.partition, is_leader=False)
         for timer in self._timers.values():
             timer.cancel()

@@ -590,6 +590,10 @@ class ClusterSimulation:
                     continue
                 number = partition.source.partition
                 shown = dict(messages_of(partition, partition.commit_mark))
+                demand(
+                    len({*shown.values()}) == len(shown),
+                    f"messages of {number} were sent once, and are twice",
+                )
                 for (there, offset), value in kept.items():
                     if there == number:
                         found = shown.get(offset)

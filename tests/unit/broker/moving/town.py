@@ -70,6 +70,22 @@ class Town:
         if membership is not None:
             membership.session.end()  # type: ignore[attr-defined]
 
+    def end_session(self, node: NodeId) -> None:
+        """The store believes no more that a node is there, which lives, and registers anew."""
+        membership = self.nodes[node].membership
+        assert membership is not None
+        membership.session.end()  # type: ignore[attr-defined]
+
+    def cut_off(self, node: NodeId) -> None:
+        """Nothing reaches a node, nor comes from it, until all is healed."""
+        for other in self.nodes:
+            if other != node:
+                self._network.cut(node, other)
+                self._network.cut(other, node)
+
+    def heal(self) -> None:
+        self._network.heal_all()
+
     def broker(self, node: NodeId) -> Broker:
         return self.nodes[node].broker
 
