@@ -97,3 +97,4 @@ def test_a_page_tells_who_leads_and_what_is_not_there(raw: RawClient, new_topic:
     assert (shown.topic_id, shown.error_code) == (topic.topic_id, ErrorCode.none)
     [partition] = shown.partitions
     assert (partition.leader_id, partition.replica_nodes, partition.isr_nodes) == (1, (1,), (1,))
+    assert (partition.eligible_leader_replicas, partition.last_known_elr) == ((), ())

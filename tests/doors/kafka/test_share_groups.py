@@ -385,6 +385,15 @@ def test_share_groups_are_described_and_others_are_not(
     assert missing.error_code is ErrorCode.group_id_not_found
 
 
+def test_share_groups_are_listed_as_what_they_are(raw: RawClient, work: TopicView, group: str) -> None:
+    join(raw, group, "a", work)
+
+    reply = raw.ask(ApiKey.LIST_GROUPS, 5, states_filter=(), types_filter=("share",))
+
+    found = {one.group_id: (one.protocol_type, one.group_type) for one in reply.groups}
+    assert found[group] == ("share", "share")
+
+
 def test_another_subscription_brings_other_partitions(
     raw: RawClient, new_topic: NewTopic, work: TopicView, group: str
 ) -> None:

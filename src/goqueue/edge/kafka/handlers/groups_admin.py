@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from kio.schema.describe_groups.v5.request import DescribeGroupsRequest
     from kio.schema.list_groups.v5.request import ListGroupsRequest
 
+_SHARE = "share"
 _TYPE_OF_KIND = {
     GroupKind.CLASSIC: "classic",
     GroupKind.CONSUMER: "consumer",
     GroupKind.HTTP: "consumer",  # Kafka's tools have no word for them, and show these groups well
-    GroupKind.SHARE: "share",
+    GroupKind.SHARE: _SHARE,
 }
 
 
@@ -130,7 +131,7 @@ async def list_groups(context: Context, request: "ListGroupsRequest") -> ListGro
     found = (
         ListedGroup(
             group_id=group.name,
-            protocol_type=group.protocol_type,
+            protocol_type=_SHARE if group.kind is GroupKind.SHARE else group.protocol_type,
             group_state=group.state.value,
             group_type=_TYPE_OF_KIND[group.kind],
         )

@@ -35,8 +35,9 @@ class DescribedPartition:
     replica_nodes: tuple[int, ...]
     isr_nodes: tuple[int, ...]
     offline_replicas: tuple[int, ...]
-    eligible_leader_replicas: tuple[int, ...] | None = None
-    last_known_elr: tuple[int, ...] | None = None
+    # Only who is in sync may lead. Java's client takes no null for that, though the protocol does.
+    eligible_leader_replicas: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
