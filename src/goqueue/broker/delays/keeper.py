@@ -24,9 +24,9 @@ from goqueue.broker.delays.arming import keep_up_schedules
 from goqueue.broker.delays.batches import batches_due
 from goqueue.broker.delays.deliveries import DELAYED_TOPIC, JOURNAL, Received, note_deliveries
 from goqueue.broker.delays.journal import DelayJournal
-from goqueue.broker.delays.reaching import deliver, forwarding_of, learn
+from goqueue.broker.delays.landings import Landings
+from goqueue.broker.delays.reaching import deliver, forwarding_of
 from goqueue.broker.delays.records import Record, Waiting
-from goqueue.broker.delays.scan import find_deliveries
 from goqueue.broker.delays.stock import FETCH_AHEAD_MS, LOAD_AHEAD_MS, Ready, Stock
 from goqueue.broker.delays.store import DelayStore
 from goqueue.broker.delays.targets import Target
@@ -85,13 +85,13 @@ class DelayKeeper:
         )
         self._store: DelayStore | None = None
         self.stock: Stock
+        self.landings: Landings
         self._upkeep: DelayUpkeep
         self.turns = Turns()
         self.received: dict[TopicPartition, Received] = {}
         """What partitions that this node leads have got, when another node is the keeper."""
         self.changing: dict[int, tuple[Change, asyncio.Future[None]]] = {}
         """Records that are being cancelled or moved: until the disk has it, their target stands still."""
-        self._unblocking = asyncio.Lock()
         self._fire_wanted = asyncio.Event()
         self._stock_wanted = asyncio.Event()
         self._upkeep_wanted = asyncio.Event()
@@ -129,6 +129,7 @@ class DelayKeeper:
     def _resume(self, journal: DelayJournal[DelayStore]) -> None:
         self._store = journal.machine
         self.stock = Stock(journal.machine)
+        self.landings = Landings(self._broker, journal.machine, self.stock)
         self._upkeep = DelayUpkeep(journal.machine)
         self._next_fire_ms = BEGINNING
         self._round = None
@@ -163,12 +164,12 @@ class DelayKeeper:
         store = self.store
         if self._broker.is_one_of_several:
             targets = store.targets.all
-            learnt = await asyncio.gather(*map(self._try_to_learn, targets))
+            learnt = await asyncio.gather(*map(self.landings.try_to_learn, targets))
             for target, is_learnt in zip(targets, learnt, strict=False):
                 target.is_blocked = not is_learnt
         else:
             for target in store.targets.all:
-                await self._try_to_learn(target)
+                await self.landings.try_to_learn(target)
         parts = store.parts()
         counts = await self._broker.threads.run(store.count_pending, parts)
         for target, pending in zip(store.targets.all, counts, strict=False):
@@ -253,21 +254,13 @@ class DelayKeeper:
     def _take_in(self, record: Waiting, offset: int) -> None:
         target = self.store.targets.at(record.topic_id, record.partition)
         if target.noted_offset is None:
-            partition = None if self._broker.is_one_of_several else self.partition_of(target)
+            partition = None if self._broker.is_one_of_several else self.landings.partition_of(target)
             if target.scan_offset == 0 and partition is not None and not partition.is_failed:
                 # Nothing is delivered there before a checkpoint says so: no use in looking before its end.
                 target.scan_offset = partition.log.flushed_offset
             self._stock_wanted.set()
         if self.stock.add(record, offset, target.index) and record.due_ms < self._next_fire_ms:
             self._fire_wanted.set()
-
-    def partition_of(self, target: Target) -> "Partition | None":
-        """Where a target's messages go; None when its topic is gone."""
-        name = self._broker.metadata.names.get(target.topic_id)
-        topic = self._broker.topics.get(name) if name is not None else None
-        if topic is None or target.partition >= len(topic.partitions):
-            return None
-        return topic.partitions[target.partition]
 
     @asynccontextmanager
     async def noted(self, source: TopicPartition) -> AsyncIterator[None]:
@@ -288,13 +281,13 @@ class DelayKeeper:
             return
         target.holds += 1
         try:
-            partition = self.partition_of(target)
+            partition = self.landings.partition_of(target)
             if partition is not None:
                 if self._broker.is_one_of_several:
                     await self._answered(target)
                 elif target.is_blocked:
                     # What it has got is known by its log alone.
-                    await self._unblock(target)
+                    await self.landings.unblock(target)
                 else:
                     committed = partition.committed(partition.log.end_offset)
                     if committed is not None:
@@ -326,7 +319,7 @@ class DelayKeeper:
         if self._round is not None:
             await asyncio.wait([self._round])
         if target.is_blocked:
-            await self._unblock_all(store, [target])
+            await self.landings.unblock_all([target])
         if target.is_blocked or self._store is not store:
             raise CoordinatorLoading("it is not known yet what was delivered")
 
@@ -439,7 +432,7 @@ class DelayKeeper:
             for part, step in _parts(items, parted_ms, commit_mark):
                 end_offset = await deliver(self._broker, store, target, part, step)
                 if end_offset is None:
-                    self._block(target)
+                    self.landings.block(target)
                     return
                 self._note_delivered(store, target, part, step)
                 self._confirm(store, target, step, end_offset)
@@ -459,18 +452,18 @@ class DelayKeeper:
             self._fire_wanted.set()
 
     def _deliver(self, target: Target, items: list[Ready], step: Step) -> None:
-        partition = self.partition_of(target)
+        partition = self.landings.partition_of(target)
         if partition is None:
-            self.forget(target)
+            self.landings.forget(target)
             return
         try:
             base_offset, _ = append_once(partition, batches_due(self._broker, items, step))
             committed = partition.committed(partition.log.end_offset)
         except NotFound:
-            self.forget(target)
+            self.landings.forget(target)
             return
         except GoQueueError:
-            self._block(target)
+            self.landings.block(target)
             return
         self._broker.telemetry.of(partition.source).due(
             base_offset, [item.waiting.number for item in items], self._broker.clock.wall_us()
@@ -493,7 +486,7 @@ class DelayKeeper:
         self, target: Target, step: Step, end_offset: int, committed: "asyncio.Future[None]"
     ) -> None:
         if committed.cancelled() or committed.exception() is not None:
-            self._block(target)
+            self.landings.block(target)
         else:
             self._confirm(self.store, target, step, end_offset)
 
@@ -501,20 +494,6 @@ class DelayKeeper:
         target.confirmed.add(step)
         target.scan_offset = max(target.scan_offset, end_offset)
         store.is_changed = True
-
-    def _block(self, target: Target) -> None:
-        """Its log refuses or has failed: wait until it is well, then see what is in it."""
-        target.is_blocked = True
-        target.blocked_until_ns = self._broker.clock.monotonic_ns() + IDLE_MS * 1_000_000
-
-    def forget(self, target: Target) -> None:
-        """The topic was deleted, and with it what was to come."""
-        if not target.is_gone:
-            target.is_gone = True
-            # What transactions hold counts as cancelled when they end.
-            self.store.totals.dropped += target.pending - self.store.held.count(target.index)
-            target.pending = 0
-            self.store.is_changed = True
 
     # Stocking.
 
@@ -539,106 +518,23 @@ class DelayKeeper:
         now_ns = self._broker.clock.monotonic_ns()
         blocked = [each for each in store.targets.all if each.is_blocked and now_ns >= each.blocked_until_ns]
         if blocked and self._broker.is_one_of_several:
-            await self._unblock_all(store, blocked)
+            await self.landings.unblock_all(blocked)
         else:
             for target in blocked:
-                await self._unblock(target)
+                await self.landings.unblock(target)
         for target in store.targets.all:
-            if not target.is_blocked and not target.is_gone and self.partition_of(target) is None:
-                self.forget(target)
+            if not target.is_blocked and not target.is_gone and self.landings.partition_of(target) is None:
+                self.landings.forget(target)
         await self.stock.load(now_ms)
         await self.stock.fetch(now_ms)
         self._fire_wanted.set()
         if any(target.noted_offset is None for target in store.targets.all):
             if self._broker.is_one_of_several:
-                await self._meet_new(store)
+                await self.landings.meet_new()
             else:
                 await store.checkpoint()
             self._fire_wanted.set()
         keep_up_schedules(self._broker)
-
-    async def _unblock(self, target: Target) -> None:
-        """Look up what a target has got. One at a time: each counts what is pending anew."""
-        async with self._unblocking:
-            if target.is_blocked:
-                await self._look_up(target)
-
-    async def _unblock_all(self, store: DelayStore, blocked: Sequence[Target]) -> None:
-        """The same for several whose leaders are other nodes: they are asked side by side."""
-        async with self._unblocking:
-            learnt = await asyncio.gather(*map(self._try_to_learn, blocked))
-            counts = await self._broker.threads.run(store.count_pending, store.parts())
-            for target, is_learnt in zip(blocked, learnt, strict=True):
-                if is_learnt:
-                    target.pending = 0 if target.is_gone else counts[target.index]
-                    target.is_blocked = False
-            if any(learnt):
-                self.stock.reset()
-
-    async def _meet_new(self, store: DelayStore) -> None:
-        """Targets that have never got anything: the journal says so before they do."""
-        new = [each for each in store.targets.all if each.noted_offset is None and not each.is_gone]
-        met = [
-            target
-            for target, is_met in zip(new, await asyncio.gather(*map(self._try_to_learn, new)), strict=True)
-            if is_met and not target.is_gone
-        ]
-        await store.journal.submit(*map(store.note, met))
-        if any(target.is_blocked for target in met):
-            self.stock.reset()  # what fell due for them meanwhile was passed over
-        for target in met:
-            target.noted_offset = target.told_offset = target.scan_offset
-            target.is_blocked = False
-
-    async def _look_up(self, target: Target) -> None:
-        partition = self.partition_of(target)
-        if partition is None:
-            self.forget(target)
-            target.is_blocked = False
-        elif not partition.is_failed and await self._try_to_learn(target):
-            before = target.pending
-            counts = await self._broker.threads.run(self.store.count_pending, self.store.parts())
-            target.pending += counts[target.index] - before
-            target.is_blocked = False
-            self.stock.reset()
-
-    async def _try_to_learn(self, target: Target) -> bool:
-        """Whether it could be told what has been delivered; if not, the target waits and the others go on."""
-        try:
-            await self._learn(target)
-        except GoQueueError as error:
-            log.warning(
-                "deliveries_unknown topic=%s partition=%d reason=%s", target.topic_id, target.partition, error
-            )
-            self._block(target)
-            return False
-        return True
-
-    async def _learn(self, target: Target) -> None:
-        """Look into a partition's log for what has been delivered to it."""
-        partition = self.partition_of(target)
-        if partition is None:
-            target.is_gone = True
-            return
-        if self._broker.is_one_of_several:
-            await learn(self._broker, self.store, target)
-            return
-        # What is in its log but not safe yet must be one or the other before it is counted.
-        committed = partition.committed(partition.log.end_offset)
-        if committed is not None:
-            await committed
-        partition_log = partition.log
-        target.scan_offset = min(target.scan_offset, partition_log.end_offset)
-        if target.noted_offset is None:
-            target.scan_offset = partition_log.end_offset
-        steps, end_offset = await self._broker.threads.run(
-            find_deliveries, partition_log, target.scan_offset, self.store.journal.end_offset
-        )
-        for step in steps:
-            target.confirmed.add(step)
-        target.scan_offset = end_offset
-        target.delivered = target.confirmed.copy()
-        self.store.is_changed = True
 
     # Keeping up.
 

@@ -42,7 +42,7 @@ def test_what_is_deleted_while_its_partition_comes_back_from_a_failure_does_not_
         await sleep_ms(2_000)
         assert await values(broker) == [b"1000"]
         [target] = broker.delays.store.targets.all
-        broker.delays._block(target)
+        broker.delays.landings.block(target)
         await delete_records(broker, DeleteRecords(target=SOURCE, before_offset=-1))
         assert delay_stats(broker, CountDelayed()).pending == 1
 
