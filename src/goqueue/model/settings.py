@@ -154,6 +154,7 @@ class Limits:
     partitions_per_topic: int = 10_000
     partitions: int = 100_000
     """Of all topics together. Each takes a folder, files and memory, whether it is used or not."""
+    topics: int = 100_000
 
     def __post_init__(self) -> None:
         require(self.message_bytes > 0, "a message must have room for at least a byte")
@@ -161,6 +162,7 @@ class Limits:
         require(self.request_bytes < 2**31, "a request must stay below 2 GiB")
         require(self.partitions_per_topic > 0, "a topic must have room for a partition")
         require(self.partitions > 0, "there must be room for a partition")
+        require(self.topics > 0, "there must be room for a topic")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +177,8 @@ class GroupConfig:
     """Kafka clients that the broker assigns to do not choose their session, nor how often they heartbeat."""
     consumer_heartbeat_ms: int = 5_000
     members_max: int = 2_000
+    groups_max: int = 100_000
+    """So many groups a node keeps: each takes memory, and any client can begin one."""
     """Members of one group, those counted that have been given an id and are still to come back with it."""
     metadata_bytes_max: int = 4 * KiB
     """The text that goes with a committed offset."""
@@ -194,6 +198,7 @@ class GroupConfig:
             "consumers must heartbeat more often than their session ends",
         )
         require(self.members_max > 0, "a group must have room for a member")
+        require(self.groups_max > 0, "there must be room for a group")
         require(self.metadata_bytes_max >= 0, "the room for metadata of an offset must be 0 or more")
         require(self.in_flight_max > 0, "a consumer must be able to have a message out")
         require(self.offsets_retention_ms > 0, "committed offsets must be kept for a while")

@@ -9,6 +9,8 @@ from goqueue.broker.storage.partition import Partition
 from goqueue.broker.storage.state_journal import StateJournal
 from goqueue.core.delivery.deliveries import Deliveries
 from goqueue.core.groups.groups import GroupRecord, Groups
+from goqueue.model.delivery import REDRIVE_GROUP_PREFIX
+from goqueue.model.errors import TooManyGroups
 from goqueue.model.ids import TopicName
 from goqueue.model.names import checked_group_name
 from goqueue.model.ports import Clock
@@ -51,6 +53,7 @@ class GroupJournals(JournalSet[GroupJournal]):
             resume=lambda journal: journal.groups.resume(now_ns=clock.monotonic_ns()),
         )
         self._running = running
+        self._groups_max = config.groups_max
 
     def spare_leases(self, journal: GroupJournal) -> None:
         """What another coordinator gave out until a time of its clock is not taken back too early."""
@@ -63,8 +66,14 @@ class GroupJournals(JournalSet[GroupJournal]):
         journal = self.find(group)
         return None if journal is None else journal.groups.get(group)
 
+    def _admit_one_more(self) -> None:
+        if sum(len(journal.groups) for journal in self) >= self._groups_max:
+            raise TooManyGroups(f"there are {self._groups_max} consumer groups here, and may be no more")
+
     async def ensure(self, name: str) -> GroupJournal:
         """The journal of a group, opened now if it is the first there."""
         if self.record(name) is None:
             checked_group_name(name)
+            if not name.startswith(REDRIVE_GROUP_PREFIX):  # the broker's own are as many as topics
+                self._admit_one_more()
         return await super().ensure(name)

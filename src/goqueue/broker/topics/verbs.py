@@ -24,6 +24,7 @@ from goqueue.model.errors import (
     InvalidReplication,
     InvalidSetting,
     OffsetOutOfRange,
+    TooManyTopics,
     TopicExists,
     TopicNotFound,
 )
@@ -81,6 +82,8 @@ async def _create_topic(broker: Broker, name: TopicName, command: CreateTopic) -
     if not command.is_own:
         admit_partitions(broker, name, partitions)
         _check_space(broker, partitions)
+        if len(broker.topic_counts) >= broker.config.limits.topics:
+            raise TooManyTopics(f"there are {broker.config.limits.topics} topics, and may be no more")
     if command.settings.get(MIN_INSYNC) is not None:
         _check_min_insync(settings, _copies(broker, command))
     if command.replicas and broker.shared_topics is not None:

@@ -96,6 +96,9 @@ class Groups:
         self.ended = Rebalances()
         """Rebalances of groups that are no more."""
 
+    def __len__(self) -> int:
+        return len(self._groups)
+
     def __iter__(self) -> Iterator[GroupRecord]:
         return iter(self._groups.values())
 

@@ -97,6 +97,8 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.TopicSuspended: ErrorCode.topic_authorization_failed,
     errors.GroupSuspended: ErrorCode.group_authorization_failed,
     errors.QuotaExceeded: ErrorCode.policy_violation,
+    errors.TooManyTopics: ErrorCode.policy_violation,
+    errors.TooManyGroups: ErrorCode.policy_violation,
     errors.StorageQuotaExceeded: ErrorCode.policy_violation,
     errors.SystemTenant: ErrorCode.unknown_server_error,  # nor have tenants
     # The caller's view is out of date.

@@ -64,6 +64,12 @@ class GroupFull(Busy):
     code = "group_full"
 
 
+class TooManyGroups(Busy):
+    """The node has as many consumer groups as it may have: delete some, or have the limit raised."""
+
+    code = "too_many_groups"
+
+
 class UnknownMember(Fenced):
     """The group has no such member (any more): join it anew."""
 

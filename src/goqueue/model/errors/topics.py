@@ -54,6 +54,12 @@ class PartitionNotFound(NotFound):
         self.partition = partition
 
 
+class TooManyTopics(Busy):
+    """There are as many topics as there may be: delete some, or have the limit raised."""
+
+    code = "too_many_topics"
+
+
 class TopicExists(Busy):
     """A topic of that name is there already (or is just being deleted)."""
 

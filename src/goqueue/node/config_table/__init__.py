@@ -66,6 +66,8 @@ SETTINGS: tuple[Setting[object], ...] = (
     JSON_BYTES,
     TOPIC_PARTITIONS_MAX,
     PARTITIONS_MAX,
+    TOPICS_MAX,
+    GROUPS_MAX,
     ACL_ENABLED,
     ACL_SUPER_USERS,
     AUDIT_ENABLED,

@@ -46,6 +46,12 @@ GROUP_MEMBERS_MAX: Setting[int] = Setting(
     read=whole_number(least=1, most=INT32_MAX),
     help="The most members a consumer group may have.",
 )
+GROUPS_MAX: Setting[int] = Setting(
+    name="LIMITS_GROUPS",
+    default="100000",
+    read=whole_number(least=1, most=INT32_MAX),
+    help="The most consumer groups that a node keeps.",
+)
 OFFSET_METADATA_BYTES: Setting[int] = Setting(
     name="GROUPS_OFFSET_METADATA_BYTES",
     default="4KiB",

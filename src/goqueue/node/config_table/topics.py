@@ -34,6 +34,12 @@ PARTITIONS_MAX: Setting[int] = Setting(
     read=whole_number(least=1, most=INT32_MAX),
     help="The most partitions that all topics may have together.",
 )
+TOPICS_MAX: Setting[int] = Setting(
+    name="LIMITS_TOPICS",
+    default="100000",
+    read=whole_number(least=1, most=INT32_MAX),
+    help="The most topics that there may be.",
+)
 AUTO_CREATE: Setting[bool] = Setting(
     name="TOPICS_AUTO_CREATE",
     default="true",
