@@ -18,6 +18,7 @@ import psutil
 from bench import (
     codec_rows,
     commit_rows,
+    compaction_rows,
     delays,
     disk_rows,
     fairness_rows,
@@ -100,6 +101,7 @@ def groups(folder: Path, gigabytes: float) -> dict[str, Callable[[], list[Row]]]
         "codec": lambda: [*codec_rows.decoding(), *codec_rows.encoding()],
         "peers": peer_rows.rows,
         "replication": replication_rows.rows,
+        "compaction": lambda: compaction_rows.compacting(folder),
         "delays": lambda: delays.delays(folder),
         "metrics": lambda: [metrics_rows.counting(), *metrics_rows.scraping(folder / "m")],
         "schemas": lambda: schema_rows.checking(folder),

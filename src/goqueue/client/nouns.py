@@ -80,6 +80,7 @@ class Topics(Noun):
     partitions = carried(topics.partitions)
     alter = carried(topics.alter)
     add_partitions = carried(topics.add_partitions)
+    compact = carried(topics.compact)
     accept_loss = carried(topics.accept_loss)
     delete = carried(topics.delete)
 
@@ -91,6 +92,7 @@ class AsyncTopics(AsyncNoun):
     partitions = awaited(topics.partitions)
     alter = awaited(topics.alter)
     add_partitions = awaited(topics.add_partitions)
+    compact = awaited(topics.compact)
     accept_loss = awaited(topics.accept_loss)
     delete = awaited(topics.delete)
 

@@ -10,6 +10,7 @@ the new one where that begins (frames never go across such a border), so the log
 from collections.abc import Sequence
 from contextlib import suppress
 from errno import ENOSPC
+from typing import NamedTuple
 
 from goqueue.log.active_segment import ActiveSegment
 from goqueue.log.sealed_segment import SealedSegment, remove_segment
@@ -24,6 +25,13 @@ from goqueue.records.layout import read_header
 
 DRAFT_SUFFIX = ".cleaned"
 _SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX)
+
+
+class Swap(NamedTuple):
+    """Neighbours, and the finished draft that is to take their place."""
+
+    old: Sequence[SealedSegment]
+    new: SealedSegment
 
 
 class Draft(ActiveSegment):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from errno import ENOSPC
 
 from goqueue.log.commit_rounds import Piece
+from goqueue.log.draft import Swap, put_in_place
 from goqueue.log.sealed_segment import SealedSegment
 from goqueue.log.snapshot import Snapshot, save_snapshot
 from goqueue.model.ports import Disk, File
@@ -27,6 +28,8 @@ class Flush:
     """Indexes of aborted transactions that the new recovery point will vouch for."""
     removed: Sequence[SealedSegment] = ()
     """Segments that the snapshot's start offset gives up; their files go once it is safe."""
+    swap: Swap | None = None
+    """A segment that compaction has written anew, of whose old places the snapshot does not speak."""
     end_offset: int
 
     @property
@@ -61,6 +64,8 @@ class Flush:
             segment.remove()
         if self.removed:
             self.disk.sync_folder(self.folder)
+        if self.swap is not None:
+            put_in_place(self.swap.new)
 
 
 def _sync_indexes(segment: SealedSegment) -> None:

@@ -14,7 +14,7 @@ from goqueue.log.aborted_index import AbortedIndex
 from goqueue.log.active_segment import ActiveSegment
 from goqueue.log.commit_rounds import NO_TOPIC
 from goqueue.log.damage import Damage
-from goqueue.log.draft import put_in_place
+from goqueue.log.draft import Swap
 from goqueue.log.file_shelf import FileShelf
 from goqueue.log.flush import Flush
 from goqueue.log.look_up import ReadOne, TimeLookUp, newest_time, split
@@ -81,6 +81,7 @@ class PartitionLog:
         self._unlogged = Unlogged()
         self._empty_base = recovered.safe_offset
         self._snapshot_of: tuple[int, int] | None = None
+        self._swap: Swap | None = None
         # A crash may have brought back segments that were given up; the next recovery point removes them.
         self.move_start(self.start_offset)
         self.damage = recovered.damage
@@ -449,19 +450,26 @@ class PartitionLog:
         is_told = header.record_count and not header.attributes & DELETE_HORIZON
         return header.first_timestamp_ms if is_told else found.max_timestamp_ms
 
-    def swap(self, old: Sequence[SealedSegment], new: SealedSegment) -> bool:
-        """Let a finished draft take the place of sealed segments; False: they are not all there any more.
+    def plan_swap(self, swap: Swap | None) -> None:
+        """Let a finished draft take the place of sealed segments with the next recovery point; None: do not.
 
-        Those who read from the old ones go on undisturbed: they are pinned. Behind it `remove_replaced`.
+        That it was done is seen by the segments. Those who read from the old ones go on undisturbed: they are
+        pinned. Behind it `remove_replaced`.
         """
-        if self.damage is not None or not set(old) <= set(self._segments.all):
-            return False
-        put_in_place(new)
-        self._segments.replace(old, new)
-        self._reader.forget(old)
-        if len(old) > 1:
-            self.aborted.move()
-        return True
+        self._swap = swap
+
+    def _take_swap(self) -> Swap | None:
+        """What is to be swapped now, if it is all there."""
+        swap, self._swap = self._swap, None
+        return swap if swap is not None and set(swap.old) <= set(self._segments.all) else None
+
+    def _note_swapped(self, swap: Swap) -> None:
+        # Where retention has taken one of them meanwhile, the new file goes with it, by its name.
+        if set(swap.old) <= set(self._segments.all):
+            self._segments.replace(swap.old, swap.new)
+            self._reader.forget(swap.old)
+            if len(swap.old) > 1:
+                self.aborted.move()
 
     def roll(self) -> None:
         """Seal the segment being written, if it holds anything, and begin another."""
@@ -494,6 +502,7 @@ class PartitionLog:
             snapshot=snapshot,
             aborted_files=self.aborted.unsaved(segments.bases) if with_snapshot else {},
             removed=segments.removed if with_snapshot else [],
+            swap=self._take_swap() if with_snapshot else None,
             end_offset=self.end_offset,
         )
         segments.folder_changed = False
@@ -527,6 +536,8 @@ class PartitionLog:
         self.flushed_offset = max(self.flushed_offset, flush.end_offset)
         if not flush.pieces:
             self._synced_offset = max(self._synced_offset, flush.end_offset)
+        if is_snapshot_saved and flush.swap is not None:
+            self._note_swapped(flush.swap)
         if not is_snapshot_saved:
             self._snapshot_of = None
             self._segments.removed = [*flush.removed, *self._segments.removed]

@@ -201,6 +201,28 @@ class DeleteRecords:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompactPartition:
+    """Compact all of a partition that may be compacted, now."""
+
+    target: TopicPartition
+    dry_run: bool = False
+    """Only tell what would go."""
+
+    @property
+    def place(self) -> TopicPartition:
+        return self.target
+
+
+class PartitionCompacted(NamedTuple):
+    """What compaction has removed of a partition, or would remove."""
+
+    records_before: int
+    records_after: int
+    dirty_ratio: float
+    """How much of it no round had seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptLoss:
     """Let a damaged partition go on without what is lost."""
 

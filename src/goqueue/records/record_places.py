@@ -10,18 +10,19 @@ from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from goqueue.model.errors import InvalidRecord, KeyRequired
 from goqueue.records.batch import plain_batch
 from goqueue.records.layout import HEADER_BYTES, BatchHeader
-from goqueue.records.varints import Bools, Bytes, Int64s, read_varints
+from goqueue.records.varints import Bools, Bytes, Int64s, read_varints, skip_varints
 from goqueue.records.walk import find_records
 
 IMAGE_BYTES = 32
 _KEY_BYTES_MAX = IMAGE_BYTES - 1
 _LONG = 0xFF
+_NO_VALUE = 1
+"""The length -1 as it is written."""
 _PAD = bytes(IMAGE_BYTES)
 Words = NDArray[np.uint64]
 
@@ -71,15 +72,14 @@ def find_keys(places: RecordPlaces) -> RecordKeys:
     """The keys of records. Raises InvalidRecord."""
     raw, ends = places.raw, places.ends
     try:
-        _, position = read_varints(raw, places.bodies + 1)
-        _, position = read_varints(raw, position)
+        position = skip_varints(raw, skip_varints(raw, places.bodies + 1))
         lengths, starts = read_varints(raw, position)
         if ((lengths < -1) | (lengths > ends - starts)).any():
             raise InvalidRecord("a record has a key beyond its end")
-        value_lengths, _ = read_varints(raw, starts + np.maximum(lengths, 0))
+        is_tombstone = raw.take(starts + np.maximum(lengths, 0)) == _NO_VALUE
     except IndexError as error:
         raise InvalidRecord("the records of a batch are cut off by its end") from error
-    return RecordKeys(starts, lengths, value_lengths < 0)
+    return RecordKeys(starts, lengths, is_tombstone)
 
 
 def require_keys(batches: Sequence[tuple[BatchHeader, memoryview]]) -> None:
@@ -89,11 +89,11 @@ def require_keys(batches: Sequence[tuple[BatchHeader, memoryview]]) -> None:
         raise KeyRequired(record_index=int(missing[0]))
 
 
-def counts_up(places: RecordPlaces, first: int, end: int) -> bool:
-    """Whether the records of a batch say of themselves that they are the first, the second and so on."""
-    _, position = read_varints(places.raw, places.bodies[first:end] + 1)
+def counts_up(places: RecordPlaces, first: int, kept: Int64s) -> bool:
+    """Whether some records of a batch say of themselves which of its records they are."""
+    position = skip_varints(places.raw, places.bodies[kept + first] + 1)
     deltas, _ = read_varints(places.raw, position)
-    return bool((deltas == np.arange(end - first)).all())
+    return bool((deltas == kept).all())
 
 
 def key_images(raw: Bytes, keys: RecordKeys, *, secret: bytes) -> Words:
@@ -102,10 +102,12 @@ def key_images(raw: Bytes, keys: RecordKeys, *, secret: bytes) -> Words:
     Short keys are there byte for byte, with their length. Of a longer one it is 248 bits of a BLAKE2b that
     only this process could compute, so that nobody can look for two that are alike.
     """
-    images = sliding_window_view(raw, IMAGE_BYTES)[keys.starts]
+    # As numpy's own view of windows, which takes ten times as long to make.
+    windows: Bytes = np.ndarray((len(raw) - IMAGE_BYTES + 1, IMAGE_BYTES), np.uint8, raw.data, 0, (1, 1))
+    images = windows[keys.starts]
     lengths = keys.lengths
     words = images.view(np.uint64)
-    words &= _MASKS[np.clip(lengths, 0, _KEY_BYTES_MAX)]
+    words &= _MASKS.take(np.clip(lengths, 0, _KEY_BYTES_MAX), axis=0)
     images[:, -1] = np.minimum(lengths, _LONG)
     for at in np.flatnonzero(lengths > _KEY_BYTES_MAX).tolist():
         start = int(keys.starts[at])

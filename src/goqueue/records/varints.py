@@ -43,6 +43,16 @@ def read_varints(raw: Bytes, positions: Int64s) -> tuple[Int64s, Int64s]:
     return (longer >> 1).view(np.int64) ^ -(longer & 1).view(np.int64), after
 
 
+def skip_varints(raw: Bytes, positions: Int64s) -> Int64s:
+    """The positions behind the numbers that begin at each position."""
+    after = positions + 1
+    goes_on = raw.take(positions) >= _MORE
+    while goes_on.any():
+        after += goes_on
+        goes_on &= raw.take(after - 1) >= _MORE
+    return after
+
+
 def _unfold(folded: NDArray[np.int8] | NDArray[np.int16]) -> Int64s:
     """Signed numbers of unsigned ones that leave the sign bit free."""
     return ((folded >> 1) ^ -(folded & 1)).astype(np.int64)

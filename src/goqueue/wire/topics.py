@@ -60,6 +60,24 @@ class PartitionsAdded(Struct, frozen=True):
     partitions_added: list[int]
 
 
+class CompactedPartition(Struct, frozen=True):
+    """What compaction has removed of a partition, or why it has not."""
+
+    partition: int
+    records_before: int = 0
+    records_after: int = 0
+    records_removed: int = 0
+    dirty_ratio: float = 0.0
+    error: str | None = None
+
+
+class TopicCompacted(Struct, frozen=True):
+    success: bool
+    topic: str
+    dry_run: bool
+    results: list[CompactedPartition]
+
+
 class LossAccepted(Struct, frozen=True):
     """What a damaged partition has lost, and where it begins and goes on."""
 

@@ -112,6 +112,7 @@ def test_the_document_names_every_operation(running: RunningDoor) -> None:
         ("DELETE", "/topics/{topic}/schedules/{name}"),
         ("POST", "/topics/{topic}/schedules/{name}/pause"),
         ("POST", "/topics/{topic}/schedules/{name}/resume"),
+        ("POST", "/admin/topics/{topic}/compact"),
         ("POST", "/admin/topics/{topic}/partitions"),
         ("POST", "/admin/topics/{topic}/partitions/{partition}/accept-loss"),
         ("GET", "/admin/topics/{topic}/scaling-status"),

@@ -453,6 +453,12 @@ CASES: list[Case] = [
         True,
     ),
     (topics.add_partitions("t", 5), "POST /admin/topics/t/partitions", {"count": 5}, ONCE),
+    (
+        topics.compact("t", partitions=[1], dry_run=True),
+        "POST /admin/topics/t/compact",
+        {"partitions": [1], "dry_run": True},
+        True,
+    ),
     (topics.delete("t"), "DELETE /topics/t", None, ONCE),
     (
         topics.accept_loss("t", 1, end_offset=0),

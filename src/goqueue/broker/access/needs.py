@@ -271,6 +271,7 @@ NEEDS: Mapping[type, Needs] = {
     topics.DescribeGrowth: _SEES_TOPIC,
     topics.DescribeCopy: _source(Operation.DESCRIBE),
     topics.DeleteRecords: _source(Operation.DELETE, "target"),
+    topics.CompactPartition: _source(Operation.ALTER, "target"),
     topics.AcceptLoss: _RUNS_CLUSTER,
     topics.ListTopics: _nothing,
     topics.FindTopic: _nothing,

@@ -1,10 +1,9 @@
-"""Compacting a partition: look whether it is due, show a round what is new, write its segments anew, swap
-them.
+"""Compacting a partition: is it due? Show a round what is new, write its segments anew, and swap them.
 
-Reading and writing is done in threads, in short steps at a set rate; the swap of a segment is a step on the
-loop, in which nobody can have changed the log. A round that meets something else on its way (the partition
-was opened anew, retention has taken a segment, the disk is full) is given up: what it has swapped by then is
-well as it is.
+Reading and writing is done in threads, in short steps at a set rate. A segment is swapped with a recovery
+point, by the flusher: so neither retention nor a cut comes between, and the loop waits for no disk. A round
+that meets something else on its way (the partition was opened anew, retention has taken a segment, the disk
+is full) is given up: what it has swapped by then is well as it is.
 """
 
 import asyncio
@@ -13,17 +12,18 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.compaction.rewriting import Noting, Rewriting, Step, Uncleanable
+from goqueue.broker.compaction.rewriting import Judging, Noting, Rewriting, Step, Uncleanable
 from goqueue.broker.slices import Slices
 from goqueue.broker.storage.partition import Partition
 from goqueue.core.compaction.due import CleanMark, Due, SegmentFacts, grouped, look
 from goqueue.core.compaction.key_map import KEY_BYTES
 from goqueue.core.compaction.round import Basis, CompactionRound
 from goqueue.log.clean_mark import StoredMark, load_clean_mark, save_clean_mark
-from goqueue.log.draft import let_go_old_points, remove_draft, remove_replaced
+from goqueue.log.draft import Swap, let_go_old_points, remove_draft, remove_replaced
 from goqueue.log.partition_log import PartitionLog
 from goqueue.log.sealed_segment import SealedSegment
 from goqueue.model.errors import GoQueueError
+from goqueue.model.topics import PartitionCompacted
 
 log = logging.getLogger(__name__)
 
@@ -41,14 +41,6 @@ class Looked(NamedTuple):
     segments: Sequence[SealedSegment]
     mark: CleanMark
     due: Due
-
-
-class Compacted(NamedTuple):
-    """What a round has done."""
-
-    records_before: int
-    records_after: int
-    dirty_ratio: float
 
 
 class _Unchanged(Exception):
@@ -132,14 +124,19 @@ def _facts(segments: Sequence[SealedSegment]) -> list[SegmentFacts]:
     ]
 
 
-async def compact(broker: Broker, partition: Partition, looked: Looked) -> Compacted | None:
-    """One round over what may be compacted of a partition; None: it was given up."""
+async def compact(
+    broker: Broker, partition: Partition, looked: Looked, *, dry_run: bool = False
+) -> PartitionCompacted | None:
+    """One round over what may be compacted of a partition; None: it was given up.
+
+    `dry_run`: nothing is written, and it only tells what would stay.
+    """
     source = partition.source
     if source in broker.compaction.at_work:
         return None
     broker.compaction.at_work.add(source)
     try:
-        return await _compact(broker, partition, looked)
+        return await _compact(broker, partition, looked, dry_run)
     except _GivenUp:
         return None
     except Uncleanable as problem:
@@ -151,20 +148,20 @@ async def compact(broker: Broker, partition: Partition, looked: Looked) -> Compa
         broker.compaction.at_work.discard(source)
 
 
-async def _compact(broker: Broker, partition: Partition, looked: Looked) -> Compacted:
+async def _compact(broker: Broker, partition: Partition, looked: Looked, dry_run: bool) -> PartitionCompacted:
     found, mark, due = looked.log, looked.mark, looked.due
     segments = looked.segments[: due.segment_count]
     if not segments:
-        return Compacted(0, 0, due.dirty_ratio)
+        return PartitionCompacted(0, 0, due.dirty_ratio)
     round_ = _begin_round(broker, partition, looked)
-    # A recovery point that speaks of places in these segments would speak of wrong ones.
-    await partition.save_recovery_point()
-    _require_same(partition, found)
-    if not await broker.threads.run(let_go_old_points, found.disk, found.folder, segments[-1].base_offset):
-        raise _GivenUp
+    if not dry_run:
+        await _let_go_points(broker, partition, found, segments[-1].base_offset)
     dirty = [segment for segment in segments if segment.end_offset > mark.end_offset]
     await _step_through(broker, partition, found, Noting(round_, dirty, mark.end_offset).step, round_)
     judged = [segment for segment in segments if segment.base_offset < round_.end_offset]
+    if dry_run:
+        await _step_through(broker, partition, found, Judging(round_, judged).step, round_)
+        return PartitionCompacted(round_.records_before, round_.records_after, due.dirty_ratio)
     facts = await broker.threads.run(_facts, judged)
     for group in grouped(facts, segment_bytes=found.settings.segment_bytes):
         await _rewrite(broker, partition, found, round_, judged[group.start : group.stop])
@@ -180,7 +177,15 @@ async def _compact(broker: Broker, partition: Partition, looked: Looked) -> Comp
         round_.records_before,
         round_.records_after,
     )
-    return Compacted(round_.records_before, round_.records_after, due.dirty_ratio)
+    return PartitionCompacted(round_.records_before, round_.records_after, due.dirty_ratio)
+
+
+async def _let_go_points(broker: Broker, partition: Partition, found: PartitionLog, last_base: int) -> None:
+    """A recovery point that speaks of places in segments up to one would speak of wrong ones."""
+    await partition.save_recovery_point()
+    _require_same(partition, found)
+    if not await broker.threads.run(let_go_old_points, found.disk, found.folder, last_base):
+        raise _GivenUp
 
 
 def _begin_round(broker: Broker, partition: Partition, looked: Looked) -> CompactionRound:
@@ -223,9 +228,12 @@ async def _rewrite(
         new = await broker.threads.run(rewriting.draft.finish)
         await broker.threads.run(_pin, segments)
         _require_same(partition, found)
-        if not found.swap(segments, new):
+        found.plan_swap(Swap(segments, new))
+        await partition.save_recovery_point()
+        if partition.log is not found or new not in found.sealed_segments:
             raise _GivenUp
     except (OSError, GoQueueError, Uncleanable, _GivenUp, _Unchanged) as error:
+        found.plan_swap(None)
         for segment in segments:
             segment.unpin()
         await broker.threads.run(_give_up, rewriting)

@@ -15,6 +15,7 @@ from goqueue.broker.backup import verbs as backups
 from goqueue.broker.backup.store import KeptBackup
 from goqueue.broker.backup.taking import take_share
 from goqueue.broker.broker import Broker
+from goqueue.broker.compaction.verbs import compact_partition
 from goqueue.broker.delays import deliveries, schedules
 from goqueue.broker.delays import verbs as delayed
 from goqueue.broker.delays.keeping import keep_delayed
@@ -148,6 +149,7 @@ _TOPICS: Mapping[type, Passed] = {
     topic.DescribeTopic: Passed(topics.describe_topic, topic.TopicView, gathering.describe_by_leaders),
     topic.ListTopics: Passed(topics.list_topics, list[topic.TopicView], gathering.list_by_leaders),
     topic.DeleteRecords: Passed(topics.delete_records, int),
+    topic.CompactPartition: Passed(compact_partition, topic.PartitionCompacted),
     topic.AcceptLoss: _once(accept_loss, topic.LossAccepted),
     topic.CatchUp: Passed(catch_up, None),
     DescribeCopies: Passed(describe_copies, CopiesView),

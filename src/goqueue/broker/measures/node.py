@@ -278,7 +278,7 @@ NODE: tuple[Family, ...] = (
         one(lambda view: view.broker.compaction.read_bytes),
     ),
     counter(
-        "goqueue_storage_compaction_freed_bytes_total",
+        "goqueue_storage_compaction_bytes_reclaimed_total",
         (),
         "By how much compaction has made segments smaller.",
         one(lambda view: view.broker.compaction.freed_bytes),

@@ -142,6 +142,33 @@ def add_partitions(
     show_done(invocation(context).output, text, added)
 
 
+@app.command("compact")
+def compact(
+    context: typer.Context,
+    name: Topic,
+    partition: Annotated[
+        list[int] | None, typer.Option("--partition", min=0, help="Only this one; may be given again.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would go.")] = False,
+    now: Annotated[bool, typer.Option("--now", help="Do not ask.")] = False,
+) -> None:
+    """Compact a topic now, instead of when it is due."""
+    if not dry_run:
+        confirm(f"Of each key of {name} only the newest message will stay.", is_forced=now)
+    with connect(context) as queue:
+        done = queue.topics.compact(name, partitions=partition or None, dry_run=dry_run)
+    show_rows(invocation(context).output, done.results, _COMPACTED)
+    if not done.success:
+        raise typer.Exit(1)
+
+
+_COMPACTED: Columns = {
+    "PARTITION": "partition",
+    "BEFORE": "records_before",
+    "AFTER": "records_after",
+    "REMOVED": "records_removed",
+    "ERROR": "error",
+}
 _FIELDS: Columns = {
     "Name": "name",
     "Partitions": "partitions",

@@ -1,13 +1,13 @@
 """Topics: create, list, describe, grow and delete them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 
 from goqueue.client.call import Call, Reply, body_of, json_of, path
 from goqueue.wire import topics as wire_topics
-from goqueue.wire.topics import LossAccepted, PartitionPlace, TopicAltered, TopicList
+from goqueue.wire.topics import LossAccepted, PartitionPlace, TopicAltered, TopicCompacted, TopicList
 from goqueue.wire.topics import PartitionsAdded as PartitionsAdded
 
 _EXISTS = 409
@@ -96,6 +96,18 @@ def add_partitions(name: str, count: int) -> Call[PartitionsAdded]:
 def delete(name: str) -> Call[None]:
     """Delete a topic and all it holds."""
     return Call(method="DELETE", path=path("topics", name), decode=lambda reply: None, is_repeatable=False)
+
+
+def compact(
+    name: str, *, partitions: Sequence[int] | None = None, dry_run: bool = False
+) -> Call[TopicCompacted]:
+    """Compact a topic now, all of its partitions or some; with `dry_run` only tell what would go."""
+    return Call(
+        method="POST",
+        path=path("admin", "topics", name, "compact"),
+        body=body_of(partitions=None if partitions is None else list(partitions), dry_run=dry_run),
+        decode=json_of(TopicCompacted),
+    )
 
 
 def accept_loss(name: str, partition: int, *, end_offset: int | None = None) -> Call[LossAccepted]:

@@ -104,7 +104,7 @@ class CompactionRound:
         first, count = self._noted, len(places.starts)
         self._noted += count
         if self._noted > len(self._flags):
-            self._flags.resize(max(self._noted, len(self._flags) * 5 // 4), refcheck=False)
+            self._flags.resize(max(self._noted, len(self._flags) * 33 // 32), refcheck=False)
         flags = self._flags[first : self._noted]
         flags[keys.is_tombstone] = _TOMBSTONE
         has_key = keys.lengths >= 0
@@ -113,8 +113,10 @@ class CompactionRound:
             # One batch has more keys than there may be. To pass it over would let what it deletes live again.
             self._map = KeyMap(count, factors=self._factors)
         images = key_images(places.raw, keys, secret=self._secret)
-        numbers = np.arange(first, self._noted)
-        outdated = self._map.offer(images[has_key], numbers[has_key])
+        numbers = np.arange(first, self._noted, dtype=np.uint32)
+        if not has_key.all():
+            images, numbers = images[has_key], numbers[has_key]
+        outdated = self._map.offer(images, numbers)
         self._flags[outdated] |= _OUTDATED
 
     def judge(self, batches: Sequence[Batch]) -> list[memoryview | None]:
@@ -195,7 +197,7 @@ class CompactionRound:
         if count == header.record_count and new_horizon_ms is None:
             return body
         is_dense = header.record_count == header.last_offset_delta + 1
-        if is_dense and not counts_up(places, first, first + header.record_count):
+        if is_dense and not counts_up(places, first, np.flatnonzero(is_kept)):
             # What records say of their offsets came from outside. It did not count as long as none was
             # missing.
             gone = set(np.flatnonzero(~is_kept).tolist())

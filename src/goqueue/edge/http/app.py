@@ -34,7 +34,7 @@ from goqueue.edge.http.queue import dead_letters, polling, settling
 from goqueue.edge.http.queue import stats as queue_stats
 from goqueue.edge.http.schemas import routes as schemas
 from goqueue.edge.http.tenants import routes as tenants
-from goqueue.edge.http.topics import damage, scaling
+from goqueue.edge.http.topics import compaction, damage, scaling
 from goqueue.edge.http.topics import routes as topics
 from goqueue.edge.http.tracing import routes as traces
 from goqueue.edge.http.transactions import routes as transactions
@@ -50,6 +50,7 @@ _HEALTH_ROUTES = [*health.ROUTES, *cluster.ROUTES, *metrics.ROUTES]
 _NAMED_ROUTES = [
     *topics.ROUTES,
     *scaling.ROUTES,
+    *compaction.ROUTES,
     *damage.ROUTES,
     *messages.ROUTES,
     *reading.ROUTES,

@@ -178,6 +178,7 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.StorageFailed: ErrorCode.kafka_storage_error,
     errors.StorageFull: ErrorCode.kafka_storage_error,
     errors.PartitionDamaged: ErrorCode.kafka_storage_error,
+    errors.CompactionRefused: ErrorCode.kafka_storage_error,  # only HTTP asks for it
     errors.CommitLogDamaged: ErrorCode.unknown_server_error,  # nobody is served then
     errors.JournalDamaged: ErrorCode.unknown_server_error,  # nobody is served then
     errors.NotDamaged: ErrorCode.unknown_server_error,

@@ -64,6 +64,17 @@ class PartitionDamaged(Unavailable):
         self.partition = partition
 
 
+class CompactionRefused(Unavailable):
+    """A partition cannot be compacted now."""
+
+    code = "compaction_refused"
+
+    def __init__(self, topic: str, partition: int, reason: str) -> None:
+        super().__init__(f"{topic}/{partition} is not compacted: {reason}")
+        self.topic = topic
+        self.partition = partition
+
+
 class JournalDamaged(Corrupt):
     """A journal of the broker has lost something: without it the broker would break its word."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from goqueue.broker.broker import Broker
-from goqueue.broker.compaction.compacting import Compacted, compact, look_at
+from goqueue.broker.compaction.compacting import compact, look_at
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.write.publish import publish
@@ -11,7 +11,7 @@ from goqueue.log.reading import from_disk
 from goqueue.model.commands import Placed, Publish
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Message, StoredMessage
-from goqueue.model.topics import CreateTopic
+from goqueue.model.topics import CreateTopic, PartitionCompacted
 from goqueue.records.batch import open_batch
 from goqueue.records.control import is_control
 from goqueue.records.layout import read_header
@@ -37,7 +37,7 @@ async def put(broker: Broker, *pairs: tuple[bytes, bytes | None]) -> list[int]:
     return offsets
 
 
-async def compact_now(broker: Broker) -> Compacted | None:
+async def compact_now(broker: Broker) -> PartitionCompacted | None:
     """Seal what is there, and compact all of it."""
     partition = broker.partition(CARS_0)
     partition.log.roll()
