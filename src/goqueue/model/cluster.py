@@ -83,6 +83,8 @@ class NodeRecord:
     http: str = ""
     kafka_listeners: Mapping[str, str] = field(default_factory=dict)
     """Where each of its listeners for Kafka's clients is reached, by name, where it has several."""
+    http_listeners: Mapping[str, str] = field(default_factory=dict)
+    """The same of its listeners for HTTP."""
     secret_mark: str = ""
     """By this others see whether it knows the same secret; empty: it does not say."""
     told_ms: int = 0
@@ -91,6 +93,10 @@ class NodeRecord:
     def kafka_at(self, listener: str) -> str:
         """Where clients of a listener reach it; empty: not at all."""
         return self.kafka_listeners.get(listener, "") if self.kafka_listeners else self.kafka
+
+    def http_at(self, listener: str) -> str:
+        """The same over HTTP."""
+        return self.http_listeners.get(listener, "") if self.http_listeners else self.http
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -144,16 +144,18 @@ class ClusterNode:
         """
         assert self._member is not None, "it is prepared first"
         peer_door = await self._open_door()
-        listeners = {opened.listener: _told(opened) for opened in doors if opened.name == "kafka"}
-        http = next((_told(opened) for opened in doors if opened.name == "http"), "")
+        listeners, http = _listeners(doors, "kafka"), _listeners(doors, "http")
+        if http and self._config.http_advertised is not None:
+            http[next(iter(http))] = str(self._config.http_advertised)
         record = NodeRecord(
             folder_id=self._me.folder_id,
             rack=self._config.rack,
             version=goqueue.__version__,
             peer=str(self._config.peer_advertised or _told(peer_door)),
             kafka=next(iter(listeners.values()), ""),
-            http=str(self._config.http_advertised or http),
+            http=next(iter(http.values()), ""),
             kafka_listeners=listeners if len(listeners) > 1 else {},
+            http_listeners=http if len(http) > 1 else {},
             secret_mark=secret_mark(self._config.secret, self._me.cluster_id),
         )
         await self._member.enter(record)
@@ -175,6 +177,11 @@ class ClusterNode:
         await self.cut_off()
         if self._member is not None:
             await self._member.close()
+
+
+def _listeners(doors: Sequence[OpenDoor], name: str) -> dict[str, str]:
+    """Where each listener of a door is reached, by its name."""
+    return {opened.listener: _told(opened) for opened in doors if opened.name == name}
 
 
 async def _is_refused(host: str, port: int, wait_s: float) -> bool:

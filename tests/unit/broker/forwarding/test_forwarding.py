@@ -336,7 +336,7 @@ def test_whoever_asks_may_be_told_which_other_node_answered(tmp_path: Path) -> N
     async def work(two: Two) -> None:
         two.lead({0: A, 1: B, 2: A, 3: B})
         two.a.metadata.nodes[B] = NodeRecord(folder_id="f", http="b.example:8080")
-        note = open_note()
+        note = open_note("plaintext")
         await at_home(two.a, read_messages, ReadMessages(source=TopicPartition(ORDERS, 0)))
         assert note == set(), "it was this node"
         asking = asyncio.ensure_future(
@@ -344,6 +344,23 @@ def test_whoever_asks_may_be_told_which_other_node_answered(tmp_path: Path) -> N
         )
         await asking
         assert note == {"b.example:8080"}, "also when a task has asked"
+
+    walk(tmp_path, work)
+
+
+def test_whoever_came_through_a_listener_is_told_of_those_of_its_name(tmp_path: Path) -> None:
+    async def work(two: Two) -> None:
+        two.lead({0: A, 1: B, 2: A, 3: B})
+        addresses = {"inside": "10.0.0.2:8080", "outside": "b.example:8443"}
+        two.a.metadata.nodes[B] = NodeRecord(folder_id="f", http="10.0.0.2:8080", http_listeners=addresses)
+        for listener, told in (
+            ("outside", {"b.example:8443"}),
+            ("inside", {"10.0.0.2:8080"}),
+            ("other", set()),
+        ):
+            note = open_note(listener)
+            await at_home(two.a, read_messages, ReadMessages(source=TopicPartition(ORDERS, 1)))
+            assert note == told
 
     walk(tmp_path, work)
 

@@ -3,7 +3,8 @@
 from collections import Counter
 from typing import Annotated
 
-from litestar import get
+from litestar import Request, get
+from litestar.datastructures import State
 from litestar.di import NamedDependency
 from litestar.params import PathParameter
 
@@ -13,6 +14,7 @@ from goqueue.broker.slices import Slices
 from goqueue.broker.topics.verbs import describe_copy
 from goqueue.core.cluster.metadata import Metadata
 from goqueue.edge.http.parts.openapi import RootOnly, errors
+from goqueue.edge.http.transport.keeper import listener_in
 from goqueue.model.access import Operation
 from goqueue.model.cluster import NodeId, NodeState, PartitionRecord
 from goqueue.model.ids import TopicPartition
@@ -22,6 +24,7 @@ from goqueue.wire.cluster import ClusterHealth, ClusterNode, ClusterState, Local
 _TAGS = ["health"]
 _DEAD = "dead"
 _RETIRED = "retired"
+_Asked = Request[object, object, State]
 
 
 @get(
@@ -31,9 +34,9 @@ _RETIRED = "retired"
     tags=_TAGS,
     operation_class=RootOnly,
 )
-async def cluster_state_route(broker: NamedDependency[Broker]) -> ClusterState:
+async def cluster_state_route(broker: NamedDependency[Broker], request: _Asked) -> ClusterState:
     broker.warden.demand([cluster_need(Operation.DESCRIBE)])
-    return await _state(broker)
+    return await _state(broker, listener_in(request.scope))
 
 
 @get(
@@ -43,9 +46,9 @@ async def cluster_state_route(broker: NamedDependency[Broker]) -> ClusterState:
     tags=_TAGS,
     operation_class=RootOnly,
 )
-async def cluster_health_route(broker: NamedDependency[Broker]) -> ClusterHealth:
+async def cluster_health_route(broker: NamedDependency[Broker], request: _Asked) -> ClusterHealth:
     broker.warden.demand([cluster_need(Operation.DESCRIBE)])
-    state = await _state(broker)
+    state = await _state(broker, listener_in(request.scope))
     nodes = [node for node in state.nodes if node.status != _RETIRED]
     healthy = sum(node.status == NodeState.READY for node in nodes)
     problems = _problems(broker, state, len(nodes) - healthy)
@@ -86,6 +89,7 @@ def _problems(broker: Broker, state: ClusterState, absent: int) -> list[str]:
 )
 async def partition_info_route(
     broker: NamedDependency[Broker],
+    request: _Asked,
     topic: Annotated[str, PathParameter(description="The topic's name.")],
     partition: Annotated[int, PathParameter(description="The partition's number.")],
 ) -> PartitionInfo:
@@ -103,7 +107,7 @@ async def partition_info_route(
         replicas=list(record.replicas) if several else [here],
         isr=list(record.isr) if several else [here],
         version=record.epoch,
-        leader_address="" if leader is None else leader.http,
+        leader_address="" if leader is None else leader.http_at(listener_in(request.scope)),
         local_replica=None if copy is None else _local(copy),
     )
 
@@ -113,7 +117,8 @@ def _local(copy: CopyView) -> LocalReplica:
     return LocalReplica(role, copy.end_offset, copy.commit_mark, copy.epoch)
 
 
-async def _state(broker: Broker) -> ClusterState:
+async def _state(broker: Broker, listener: str) -> ClusterState:
+    """Nodes are told of as whoever came through that listener reaches them over HTTP."""
     image, here = broker.metadata, broker.config.node_id
     leads: Counter[str] = Counter()
     holds: Counter[str] = Counter()
@@ -134,7 +139,9 @@ async def _state(broker: Broker) -> ClusterState:
         await Slices(broker.clock).each(records, count)
         partitions = len(records)
         controller = image.controller or ""
-        nodes = [_node(image, node, leads, holds) for node in sorted({*image.members, *image.nodes})]
+        nodes = [
+            _node(image, node, listener, leads, holds) for node in sorted({*image.members, *image.nodes})
+        ]
     else:
         # The one node there is has everything, and decides.
         partitions = leads[here] = holds[here] = sum(broker.topic_counts.values())
@@ -154,7 +161,9 @@ async def _state(broker: Broker) -> ClusterState:
     )
 
 
-def _node(image: Metadata, node: NodeId, leads: Counter[str], holds: Counter[str]) -> ClusterNode:
+def _node(
+    image: Metadata, node: NodeId, listener: str, leads: Counter[str], holds: Counter[str]
+) -> ClusterNode:
     record = image.nodes.get(node)
     is_controller = image.controller == node
     member = image.members.get(node)
@@ -168,7 +177,7 @@ def _node(image: Metadata, node: NodeId, leads: Counter[str], holds: Counter[str
         node,
         record.state,
         is_controller,
-        record.http,
+        record.http_at(listener),
         record.kafka,
         record.peer,
         record.rack,

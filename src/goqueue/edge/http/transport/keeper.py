@@ -116,6 +116,12 @@ class Keeper:
         return None
 
 
+def listener_in(scope: Scope) -> str:
+    """The name of the listener through which a request came."""
+    listener: Listener = cast(dict[str, Any], scope)[LISTENER]
+    return listener.name
+
+
 def known_in(scope: Scope) -> Known:
     """Who asks, by what was shown, or else by a certificate; nobody, where nobody is asked."""
     extra = cast(dict[str, Any], scope)

@@ -8,6 +8,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from goqueue.broker.forwarding.hints import open_note
+from goqueue.edge.http.transport.keeper import listener_in
 
 HEADER = b"goqueue-leader"
 
@@ -22,7 +23,7 @@ class LeaderHints:
         if scope["type"] != ScopeType.HTTP:
             await self._app(scope, receive, send)
             return
-        answered_by = open_note()
+        answered_by = open_note(listener_in(scope))
 
         async def tell(message: Message) -> None:
             if message["type"] == "http.response.start" and len(answered_by) == 1:
