@@ -16,17 +16,15 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from goqueue.broker.appending import append_once
 from goqueue.broker.delays.arming import keep_up_schedules
-from goqueue.broker.delays.batches import batches_due
 from goqueue.broker.delays.deliveries import DELAYED_TOPIC, JOURNAL, Received, note_deliveries
 from goqueue.broker.delays.journal import DelayJournal
 from goqueue.broker.delays.landings import Landings
-from goqueue.broker.delays.reaching import deliver, forwarding_of
+from goqueue.broker.delays.reaching import forwarding_of
 from goqueue.broker.delays.records import Record, Waiting
+from goqueue.broker.delays.rounds import Rounds
 from goqueue.broker.delays.stock import FETCH_AHEAD_MS, LOAD_AHEAD_MS, Ready, Stock
 from goqueue.broker.delays.store import DelayStore
 from goqueue.broker.delays.targets import Target
@@ -35,10 +33,9 @@ from goqueue.broker.delays.upkeep import DelayUpkeep
 from goqueue.broker.storage.journal import Journal, Submitted
 from goqueue.broker.storage.journal_set import JournalSet
 from goqueue.broker.to_the_end import to_the_end
-from goqueue.core.delays.delivered import Step
 from goqueue.core.delays.near import BEGINNING
 from goqueue.model.delays import NoteDeliveries
-from goqueue.model.errors import CoordinatorLoading, GoQueueError, NotFound, StorageFailed, StorageFull
+from goqueue.model.errors import CoordinatorLoading, GoQueueError, StorageFailed, StorageFull
 from goqueue.model.ids import TopicName, TopicPartition
 
 if TYPE_CHECKING:  # the broker opens and keeps its delays through this module
@@ -86,6 +83,7 @@ class DelayKeeper:
         self._store: DelayStore | None = None
         self.stock: Stock
         self.landings: Landings
+        self._rounds: Rounds
         self._upkeep: DelayUpkeep
         self.turns = Turns()
         self.received: dict[TopicPartition, Received] = {}
@@ -96,10 +94,6 @@ class DelayKeeper:
         self._stock_wanted = asyncio.Event()
         self._upkeep_wanted = asyncio.Event()
         self._next_fire_ms = BEGINNING
-        self._round: asyncio.Task[None] | None = None
-        """Leaders of partitions have been asked to append, and not all have answered."""
-        self._sent_out: frozenset[int] = frozenset()
-        """The messages of that round."""
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -131,8 +125,8 @@ class DelayKeeper:
         self.stock = Stock(journal.machine)
         self.landings = Landings(self._broker, journal.machine, self.stock)
         self._upkeep = DelayUpkeep(journal.machine)
+        self._rounds = Rounds(self._broker, journal.machine, self.landings, self._fire_wanted.set)
         self._next_fire_ms = BEGINNING
-        self._round = None
         if self._broker.is_one_of_several:
             for target in journal.machine.targets.all:
                 # Until its leader has told what it got from the keeper before.
@@ -150,11 +144,10 @@ class DelayKeeper:
         """Another node is, or nobody. What was appended and not answered, the next keeper finds."""
         self.journals.let_go(number)
         tasks, self._tasks = self._tasks, []
-        if self._round is not None:
-            tasks.append(self._round)
         for task in tasks:
             task.cancel()
-        self._round = None
+        if self._store is not None:
+            self._rounds.cancel()
         self._store = None
         self.turns.forget_heard()
         self.changing.clear()
@@ -306,8 +299,8 @@ class DelayKeeper:
 
         Raises CoordinatorLoading where its partition has not told yet.
         """
-        if self._round is not None and offset in self._sent_out:
-            await asyncio.wait([self._round])
+        if self._rounds.has_out(offset):
+            await self._rounds.over()
             return False
         if target.is_blocked and self._broker.is_one_of_several:
             raise CoordinatorLoading("it is not known yet whether the message was delivered")
@@ -315,11 +308,10 @@ class DelayKeeper:
 
     async def _answered(self, target: Target) -> None:
         """Return when it is known what a partition of another node has got, which gets no more meanwhile."""
-        store = self.store
-        if self._round is not None:
-            await asyncio.wait([self._round])
+        store, landings = self.store, self.landings
+        await self._rounds.over()
         if target.is_blocked:
-            await self.landings.unblock_all([target])
+            await landings.unblock_all([target])
         if target.is_blocked or self._store is not store:
             raise CoordinatorLoading("it is not known yet what was delivered")
 
@@ -352,7 +344,7 @@ class DelayKeeper:
         A partition tells by steps what it has got: everything due by a time, of what lay before an offset of
         `__delayed`. What is taken here must fit such a step, which is why some messages are put back.
         """
-        if self._round is not None:
+        if self._rounds.is_under_way:
             return IDLE_MS  # its end is told
         now_ms = self._broker.clock.wall_ms()
         store, stock = self.store, self.stock
@@ -364,7 +356,7 @@ class DelayKeeper:
         while (item := stock.take(now_ms)) is not None:
             if count >= self._broker.config.delays.round_max or size >= ROUND_BYTES:
                 # The loop is held no longer. Others of this due time may have been taken already: a step that
-                # names it would vouch for this one too, so they get a step of their own (`_deliver_parts`).
+                # names it would vouch for this one too, so they get a step of their own (`Rounds`).
                 parted_ms = item.due_ms
                 later.append(item)
                 break
@@ -387,11 +379,7 @@ class DelayKeeper:
                 size += len(item.waiting.message.value or b"")
         for item in later:
             stock.put_back(item)
-        if self._broker.is_one_of_several:
-            self._send_out(store, taken, parted_ms, commit_mark)
-        else:
-            for index, items in taken.items():
-                self._deliver_parts(store.targets.all[index], items, parted_ms, commit_mark)
+        self._rounds.begin(taken, parted_ms, commit_mark)
         if any(item.offset >= commit_mark for item in later):
             self._hurry()
         is_busy = bool(count or later)
@@ -410,90 +398,6 @@ class DelayKeeper:
         committed = self.store.journal.submit().committed()
         if committed is not None:
             committed.add_done_callback(lambda _: self._fire_wanted.set())
-
-    def _deliver_parts(
-        self, target: Target, items: list[Ready], parted_ms: int | None, commit_mark: int
-    ) -> None:
-        for part, step in _parts(items, parted_ms, commit_mark):
-            if not target.is_blocked:
-                self._deliver(target, part, step)
-
-    def _send_out(
-        self, store: DelayStore, taken: Mapping[int, list[Ready]], parted_ms: int | None, commit_mark: int
-    ) -> None:
-        """Have the leaders of partitions append; no more is sent before all of them have answered.
-
-        What a leader refuses, or does not answer in time, is looked up before that partition gets more.
-        """
-        if not taken:
-            return
-
-        async def send(target: Target, items: list[Ready]) -> None:
-            for part, step in _parts(items, parted_ms, commit_mark):
-                end_offset = await deliver(self._broker, store, target, part, step)
-                if end_offset is None:
-                    self.landings.block(target)
-                    return
-                self._note_delivered(store, target, part, step)
-                self._confirm(store, target, step, end_offset)
-
-        async def send_all() -> None:
-            sending = (send(store.targets.all[index], items) for index, items in taken.items())
-            await asyncio.gather(*sending)
-
-        self._sent_out = frozenset(item.offset for items in taken.values() for item in items)
-        self._round = asyncio.get_running_loop().create_task(send_all())
-        self._broker.keep(self._round)
-        self._round.add_done_callback(self._end_round)
-
-    def _end_round(self, task: "asyncio.Task[None]") -> None:
-        if self._round is task:
-            self._round = None
-            self._fire_wanted.set()
-
-    def _deliver(self, target: Target, items: list[Ready], step: Step) -> None:
-        partition = self.landings.partition_of(target)
-        if partition is None:
-            self.landings.forget(target)
-            return
-        try:
-            base_offset, _ = append_once(partition, batches_due(self._broker, items, step))
-            committed = partition.committed(partition.log.end_offset)
-        except NotFound:
-            self.landings.forget(target)
-            return
-        except GoQueueError:
-            self.landings.block(target)
-            return
-        self._broker.telemetry.of(partition.source).due(
-            base_offset, [item.waiting.number for item in items], self._broker.clock.wall_us()
-        )
-        self._note_delivered(self.store, target, items, step)
-        end_offset = partition.log.end_offset
-        if committed is None:
-            self._confirm(self.store, target, step, end_offset)
-        else:
-            committed.add_done_callback(partial(self._confirm_or_block, target, step, end_offset))
-
-    def _note_delivered(self, store: DelayStore, target: Target, items: list[Ready], step: Step) -> None:
-        target.delivered.add(step)
-        target.pending -= len(items)
-        for item in items:
-            if item.waiting.number != item.offset:
-                store.moved.pop(item.waiting.number, None)
-
-    def _confirm_or_block(
-        self, target: Target, step: Step, end_offset: int, committed: "asyncio.Future[None]"
-    ) -> None:
-        if committed.cancelled() or committed.exception() is not None:
-            self.landings.block(target)
-        else:
-            self._confirm(self.store, target, step, end_offset)
-
-    def _confirm(self, store: DelayStore, target: Target, step: Step, end_offset: int) -> None:
-        target.confirmed.add(step)
-        target.scan_offset = max(target.scan_offset, end_offset)
-        store.is_changed = True
 
     # Stocking.
 
@@ -583,14 +487,6 @@ class DelayKeeper:
             if committed is not None:
                 await to_the_end(committed)
         return bool(chosen)
-
-
-def _parts(items: list[Ready], parted_ms: int | None, commit_mark: int) -> list[tuple[list[Ready], Step]]:
-    """What goes to one partition. Messages of one due time that do not all go now make their own step."""
-    parted = [item for item in items if item.due_ms == parted_ms]
-    whole = items[: len(items) - len(parted)]
-    parts = [(whole, Step(whole[-1].due_ms, commit_mark))] if whole else []
-    return [*parts, (parted, Step(parted[-1].due_ms, parted[-1].offset + 1))] if parted else parts
 
 
 async def _pause(event: asyncio.Event, wait_ms: int) -> None:
