@@ -2,7 +2,7 @@
 # package registry is enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run cluster stubs test check lint format imports types docs walks demo sim fuzz storm etcd chaos soak bench bench-cluster bench-spark soak-spark clean
+.PHONY: help setup run cluster stubs test check lint format imports types docs walks demo sim fuzz storm etcd chaos test-clients soak bench bench-cluster bench-spark soak-spark clean
 
 SHELL := /bin/sh
 VENV := .venv
@@ -37,6 +37,9 @@ demo: $(VENV)/.ready-spark ## See a broker, two pipelines and an Iceberg table a
 test: $(VENV)/.ready-dev ## Run all tests, real processes and clients included
 	$(BIN)/python -m pytest -n $(WORKERS) --dist $(DIST) -rs --ignore=$(SPARK_TESTS) $(ARGS)
 	$(BIN)/python -m pytest -rs $(SPARK_TESTS) $(ARGS) || [ $$? -eq 5 ] # 5: ARGS left no test to run
+
+test-clients: $(VENV)/.ready-dev ## Run Kafka's Java client and its command-line tools against a broker: needs a JDK and Maven
+	$(BIN)/python -m pytest -rs tests/integration/test_java.py tests/doors/kafka/test_locked_clients.py $(ARGS)
 
 check: lint ## Run the linters and the fast tests: the minute before a commit
 	$(BIN)/python -m pytest -n $(WORKERS) --dist $(DIST) -rs -m "not slow" -p no:schemathesis --hypothesis-profile=check $(ARGS)

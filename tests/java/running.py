@@ -8,6 +8,7 @@ import functools
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,18 @@ _PROGRAM_S = 90
 
 def run_java(source: str, *arguments: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
     """Run a source below this folder to its end. `options` are for the machine, not for the program."""
-    machine = ("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", _class_path())
+    return _run([*options, str(FOLDER / source), *arguments])
+
+
+def run_tool(tool: str, *arguments: str, lines: str = "") -> subprocess.CompletedProcess[str]:
+    """Run one of Kafka's command-line tools, by its class, on lines that it reads."""
+    return _run([tool, *arguments], lines)
+
+
+def _run(arguments: Sequence[str], lines: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*machine, *options, FOLDER / source, *arguments],
+        ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", _class_path(), *arguments],
+        input=lines,
         capture_output=True,
         text=True,
         timeout=_PROGRAM_S,

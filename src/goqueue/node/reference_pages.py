@@ -101,6 +101,26 @@ def errors_page() -> str:
     return "\n".join(lines)
 
 
+_TRIED = (
+    "By `make test-clients`, with Kafka 4.1.0's client and tools; last run on 2026-11-16.",
+    "",
+    "| what | |",
+    "| --- | --- |",
+    "| producer: idempotent, all five codecs | passes |",
+    "| consumer: `group.protocol=classic` and `consumer` | passes |",
+    "| transactions: commit, abort, offsets of a group, read committed | passes |",
+    "| share consumer | passes |",
+    "| admin client: topics, partitions, records, groups, settings, log dirs, quorum | passes |",
+    "| `kafka-topics`, `kafka-configs`, `kafka-get-offsets`, `kafka-delete-records` | passes |",
+    "| `kafka-log-dirs`, `kafka-metadata-quorum`, `kafka-broker-api-versions` | passes |",
+    "| `kafka-console-producer`, `-consumer`, `-share-consumer`, `kafka-producer-perf-test` | passes |",
+    "| `kafka-consumer-groups` with `--reset-offsets`, `kafka-groups` | passes |",
+    "| `kafka-share-groups --state`, `kafka-transactions list`, `kafka-leader-election` | passes |",
+    "| `kafka-share-groups --describe` of offsets, `--reset-offsets` | not served |",
+    "| Streams groups (KIP-1071), client metrics (KIP-714) | not served |",
+)
+
+
 def kafka_page() -> str:
     """The requests and topic settings that Kafka clients find, and what is different from Kafka."""
     lines = [
@@ -108,7 +128,7 @@ def kafka_page() -> str:
         "# For Kafka clients",
         "",
         "Point a client's `bootstrap.servers` at the Kafka door (`127.0.0.1:9092` by default). Tried with "
-        "librdkafka (confluent-kafka, kcat), aiokafka and kafka-python.",
+        "librdkafka (confluent-kafka, kcat), aiokafka, kafka-python and Java.",
         "",
         "| request | versions |",
         "| --- | --- |",
@@ -174,6 +194,7 @@ def kafka_page() -> str:
         f"| `{view.name}` | `{view.default}` | {view.documentation} |"
         for view in view_settings(defaults, defaults=defaults)
     ]
+    lines += ["", "## Tried with Java", "", *_TRIED]
     lines += [
         "",
         "## Settings of a group",
