@@ -198,6 +198,28 @@ def test_a_tenants_developer_works_within_the_names_of_the_tenant(other: Running
     assert client.get("/metrics").status_code == 403
 
 
+def test_a_commit_of_several_topics_keeps_those_that_may_be_read_and_tells_of_the_others(
+    other: RunningDoor,
+) -> None:
+    for name in ("mine", "theirs"):
+        other.run(create_topic(other.broker, CreateTopic(name=name)))
+    rights = [(ResourceKind.GROUP, "readers"), (ResourceKind.TOPIC, "mine")]
+    rules = [Rule(principal=ANYBODY, kind=kind, name=name, operation=Operation.READ) for kind, name in rights]
+    other.run(add_rules(other.broker, AddRules(rules=rules)))
+
+    both = {"offsets": {"mine": {"0": 0}, "theirs": {"0": 0}}}
+    kept = other.client.post("/groups/readers/offsets", json=both)
+    refused = other.client.post("/groups/readers/offsets", json={"offsets": {"theirs": {"0": 0}}})
+    none = other.client.post("/groups/others/offsets", json={"offsets": {"mine": {"0": 0}}})
+
+    assert kept.status_code == 200
+    assert kept.json()["offsets"] == {"mine": {"0": 0}}
+    told = [(each["topic"], each["code"]) for each in kept.json()["errors"]]
+    assert told == [("theirs", "topic_not_allowed")]
+    assert (refused.status_code, refused.json()["code"]) == (403, "topic_not_allowed")
+    assert (none.status_code, none.json()["code"]) == (403, "group_not_allowed")
+
+
 def test_rules_are_written_with_stars_and_taken_back(other: RunningDoor) -> None:
     admin = Binding(principal=ANYBODY, role=Role.ADMIN)
     other.run(bind_role(other.broker, BindRole(binding=admin)))

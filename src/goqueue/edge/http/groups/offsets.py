@@ -8,6 +8,7 @@ from litestar.di import NamedDependency
 from litestar.params import QueryParameter, RawBody
 from msgspec.structs import replace
 
+from goqueue.broker.access.needs import group_need
 from goqueue.broker.broker import Broker
 from goqueue.broker.forwarding.at_home import at_home, seen_at_home
 from goqueue.broker.groups.offsets import Refusals, commit_offsets, fetch_offsets
@@ -28,6 +29,7 @@ from goqueue.edge.http.groups.routes import TAGS, GroupInPath
 from goqueue.edge.http.parts.decoding import decode
 from goqueue.edge.http.parts.openapi import errors, takes
 from goqueue.edge.http.parts.times import format_time, parse_time_or_ms
+from goqueue.model.access import Operation
 from goqueue.model.commands import Spot
 from goqueue.model.errors import (
     GroupNotFound,
@@ -50,7 +52,8 @@ _SPOTS = {"earliest": Spot.EARLIEST, "latest": Spot.LATEST}
     status_code=200,
     operation_id="commitOffsets",
     summary="Keep how far a member has read; the reply waits for the disk",
-    description="What is unknown is told in errors; a partition that is not the member's is a 403.",
+    description="What is unknown, or of a topic that whoever asks may not read, is told in errors, and the "
+    "rest is kept; a partition that is not the member's is a 403.",
     tags=TAGS,
     operation_class=takes(CommitOffsetsBody),
     responses=errors(400, 403, 404, 409, 413, 503, 507),
@@ -157,8 +160,14 @@ def reset_of(group: str, body: ResetOffsetsBody) -> ResetOffsets:
 
 async def _commit(broker: Broker, who: Membership, offsets: dict[TopicPartition, int]) -> Refusals:
     rows: dict[TopicName, list[OffsetRow]] = {}
+    broker.warden.demand([group_need(Operation.READ, who.group)])
+    denied = broker.warden.denied(Operation.READ, (target.topic for target in offsets))
+    refused: Refusals = {target: denied[target.topic] for target in offsets if target.topic in denied}
+    if refused and len(refused) == len(offsets):
+        return refused
     for (topic, partition), offset in offsets.items():
-        rows.setdefault(topic, []).append((partition, offset, -1, ""))
+        if topic not in denied:
+            rows.setdefault(topic, []).append((partition, offset, -1, ""))
     try:
         command = CommitOffsets(who, [TopicCommit(*entry) for entry in rows.items()])
         refusals = await at_home(broker, commit_offsets, command)
@@ -170,7 +179,7 @@ async def _commit(broker: Broker, who: Membership, offsets: dict[TopicPartition,
     for refusal in refusals.values():
         if isinstance(refusal, NotPartitionOwner):
             raise refusal
-    return refusals
+    return {**refused, **refusals}
 
 
 def _generation_of(body: CommitOffsetsBody) -> int:
