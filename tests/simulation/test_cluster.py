@@ -18,6 +18,7 @@ from goqueue.core.cluster.rules import ALL_RULES
 from goqueue.core.compaction.due import look
 from goqueue.log import partition_log
 from goqueue.model.cluster import PartitionRecord
+from goqueue.model.errors import NotLeader
 from goqueue.model.group_commands import JoinAssigned
 from goqueue.model.groups import Sharing
 from goqueue.testing.whole import cluster_owners, cluster_simulation
@@ -41,6 +42,14 @@ def test_brokers_without_a_rule_are_caught(rule: str, monkeypatch: pytest.Monkey
     careless = partial(Replica, rules=replace(ALL_RULES, **{rule: False}))
     monkeypatch.setattr(replicated, "Replica", careless)
     with pytest.raises(Violation):
+        for seed in range(1, 40):
+            simulate_cluster(seed, 150)
+
+
+def test_a_leader_that_denies_what_it_has_written_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has passed it on sends it again."""
+    monkeypatch.setattr(replicated, "LeadershipLost", NotLeader)
+    with pytest.raises(Violation, match="were sent once, and are twice"):
         for seed in range(1, 40):
             simulate_cluster(seed, 150)
 
