@@ -118,27 +118,22 @@ class CommitLog:
 
     def check(self) -> None:
         """Raises CommitLogDamaged when a round is missing that is no torn end. Changes nothing."""
-        due = None
-        for number, rounds in self._scan():
-            if due not in (None, rounds.first_round):
-                raise CommitLogDamaged(_path(number), f"round {due} is missing")
-            if rounds.is_damaged:
-                raise CommitLogDamaged(_path(number), f"round {rounds.end_round} is missing")
-            due = rounds.end_round
+        _check(self._scan())
 
     def open(self, *, is_damage_accepted: bool = False) -> None:
         """See what an earlier life has left. Raises CommitLogDamaged.
 
         Nothing of it is used again before `cut`. New rounds go to a new file.
         """
+        files = list(self._scan())
         if not is_damage_accepted:
-            self.check()
+            _check(files)
         self._found = {}
         self.is_new = COMMIT_FOLDER not in self._disk.list("")
         if self.is_new:
             return
         rounds = None
-        for number, rounds in self._scan():
+        for number, rounds in files:
             self._numbers.append(number)
             self._next_round = rounds.end_round
             for piece in rounds.pieces:
@@ -378,6 +373,17 @@ class CommitLog:
             return memoryview(file.read(0, file.size()))
         finally:
             file.close()
+
+
+def _check(files: Iterable[tuple[int, FoundRounds]]) -> None:
+    """Raises CommitLogDamaged when a round is missing that is no torn end."""
+    due = None
+    for number, rounds in files:
+        if due not in (None, rounds.first_round):
+            raise CommitLogDamaged(_path(number), f"round {due} is missing")
+        if rounds.is_damaged:
+            raise CommitLogDamaged(_path(number), f"round {rounds.end_round} is missing")
+        due = rounds.end_round
 
 
 def is_commit_file(name: str) -> bool:

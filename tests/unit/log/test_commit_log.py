@@ -10,6 +10,7 @@ from goqueue.log.commit_rounds import NO_TOPIC, Piece
 from goqueue.log.redo import redo
 from goqueue.log.snapshot import begin_at
 from goqueue.model.errors import CommitLogDamaged
+from goqueue.model.ports import File
 from goqueue.testing.world.disk import SimulatedDisk
 
 FOLDER = "logs/orders/0"
@@ -63,6 +64,26 @@ def test_a_round_costs_one_sync_whatever_the_number_of_partitions(
     log.commit([piece(b"%d" % number, folder=f"logs/orders/{number}") for number in range(300)])
 
     assert synced == [f"{COMMIT_FOLDER}/{1:020d}"]
+
+
+def test_a_start_reads_each_file_once(disk: SimulatedDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = opened(disk)
+    for number in range(6):
+        log.commit([piece(b"x" * 900, end_offset=number + 1)])
+    files = log.paths
+    assert len(files) > 1
+    opened_again: list[str] = []
+    open_existing = disk.open_existing
+
+    def noted(path: str) -> File:
+        opened_again.append(path)
+        return open_existing(path)
+
+    monkeypatch.setattr(disk, "open_existing", noted)
+
+    opened(disk)
+
+    assert opened_again == files
 
 
 @pytest.mark.parametrize("change_count", range(12))
