@@ -12,6 +12,7 @@ from uuid import UUID
 from goqueue.broker.access.audit import AuditLog
 from goqueue.broker.access.warden import Warden
 from goqueue.broker.backup.store import BackupStore
+from goqueue.broker.backup.whole.state import WholeBackups
 from goqueue.broker.compaction.state import Compaction
 from goqueue.broker.delays.keeper import DelayKeeper
 from goqueue.broker.groups.coordinator import Coordinator
@@ -192,6 +193,7 @@ class Broker:
     telemetry: Telemetry = field(init=False)
     """Listens to the walk: what it hears goes to the counters and to the traces."""
     backups: BackupStore
+    whole_backups: WholeBackups
     delays: DelayKeeper = field(init=False)
     started_ms: int
     topics: dict[TopicName, OpenTopic] = field(default_factory=dict)

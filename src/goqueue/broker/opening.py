@@ -8,6 +8,9 @@ from goqueue.broker.access.audit import AuditLog
 from goqueue.broker.access.warden import Warden
 from goqueue.broker.audit_topic import AuditTopic
 from goqueue.broker.backup.store import BackupStore
+from goqueue.broker.backup.whole.catalogue import Catalogue
+from goqueue.broker.backup.whole.disk_objects import WHOLE_FOLDER, DiskObjects
+from goqueue.broker.backup.whole.state import WholeBackups
 from goqueue.broker.broker import Broker, OpenTopic, remove_folder
 from goqueue.broker.compaction.compacting import keep_compacting
 from goqueue.broker.delays.deliveries import JOURNAL as DELAY_JOURNAL
@@ -66,10 +69,12 @@ async def open_broker(
     reserve: Reserve | None = None,
     shared: Store | None = None,
     sealer: Sealer | None = None,
+    backup_disk: Disk | None = None,
 ) -> Broker:
     """Open a data folder: the journal first, then every partition it speaks of.
 
     `shared`: what is agreed is kept there, since this node is one of several. `sealer`: for backups.
+    `backup_disk`: where whole ones go, if not to the broker's own.
     """
     broker = _put_together(
         config,
@@ -81,6 +86,7 @@ async def open_broker(
         reserve or Reserve(disk, threads, size_bytes=0),
         shared,
         sealer,
+        backup_disk,
     )
     await threads.run(broker.commit_log.open)
     if broker.journal is not None:
@@ -212,6 +218,7 @@ def _put_together(
     reserve: Reserve,
     shared: Store | None,
     sealer: Sealer | None,
+    backup_disk: Disk | None,
 ) -> Broker:
     """A broker with all its rooms, which has read nothing yet."""
     metadata = Metadata(config.node_id)
@@ -252,6 +259,7 @@ def _put_together(
         partition.counters = counters.topic(topic)
         return partition
 
+    objects = DiskObjects(disk, WHOLE_FOLDER) if backup_disk is None else DiskObjects(backup_disk)
     own = StoreJournal(journal_partition(METADATA_TOPIC)) if shared is None else None
     store = shared or own
     assert store is not None
@@ -291,6 +299,7 @@ def _put_together(
         ),
         counters=counters,
         backups=BackupStore(disk, sealer),
+        whole_backups=WholeBackups(Catalogue(objects, sealer)),
         started_ms=clock.wall_ms(),
     )
     group_journals = GroupJournals(

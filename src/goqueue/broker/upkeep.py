@@ -4,6 +4,7 @@ import asyncio
 import logging
 from contextlib import nullcontext
 
+from goqueue.broker.backup.whole.verbs import keep_up_backups
 from goqueue.broker.broker import Broker
 from goqueue.broker.groups.upkeep import expire_offsets
 from goqueue.broker.queue.upkeep import keep_up_deliveries
@@ -30,6 +31,7 @@ async def keep_up(broker: Broker) -> None:
             ("schemas", _shorten_registry),
             ("sinks", keep_up_sinks),
             ("transactions", keep_up_transactions),
+            ("backups", keep_up_backups),
         ):
             try:
                 await work(broker)

@@ -287,6 +287,9 @@ class Backups(Noun):
     upload = carried(backups.upload)
     delete = carried(backups.delete)
     restore = carried(backups.restore)
+    begin_whole = carried(backups.begin_whole)
+    list_whole = carried(backups.list_whole)
+    delete_whole = carried(backups.delete_whole)
 
 
 class AsyncBackups(AsyncNoun):
@@ -297,6 +300,9 @@ class AsyncBackups(AsyncNoun):
     upload = awaited(backups.upload)
     delete = awaited(backups.delete)
     restore = awaited(backups.restore)
+    begin_whole = awaited(backups.begin_whole)
+    list_whole = awaited(backups.list_whole)
+    delete_whole = awaited(backups.delete_whole)
 
 
 class Access(Noun):

@@ -116,6 +116,9 @@ class Disk(Protocol):
     def read_whole(self, path: str) -> bytes | None:
         """The bytes of a small file, or None when it is absent."""
 
+    def fingerprint(self, path: str) -> str:
+        """Another text when a file has other bytes, or is another one. Raises FileNotFoundError."""
+
     def rename(self, source: str, target: str) -> None: ...
 
     def remove(self, path: str) -> None:
@@ -123,6 +126,18 @@ class Disk(Protocol):
 
     def remove_tree(self, folder: str) -> None:
         """Remove a folder and all below it; nothing happens when it is absent, or a file."""
+
+    def keep_removed(self, folder: str) -> None:
+        """From now on whatever is removed, renamed or replaced stays in this folder: see `removed`."""
+
+    def removed(self) -> Mapping[str, str]:
+        """By path, where the file stays that was the first to go from it since.
+
+        Raises OSError when one has gone and could not be kept.
+        """
+
+    def forget_removed(self) -> None:
+        """Nobody needs what is kept any more: it goes."""
 
     def space(self) -> DiskSpace:
         """How full the disk is that the root lies on."""
@@ -176,7 +191,23 @@ class Workshop(Protocol):
         """
 
 
-SEALED = b"GQS1"
+class Objects(Protocol):
+    """Where copies go that outlive the node: named bytes, whole or not at all. Called in threads; OSError."""
+
+    def put(self, name: str, data: Buffer) -> None:
+        """Keep it durably. Names are words with `/` between."""
+
+    def get(self, name: str) -> bytes | None:
+        """None: there is no such object."""
+
+    def names(self) -> list[str]:
+        """All there are, in order."""
+
+    def remove(self, name: str) -> None:
+        """Nothing happens when it is absent."""
+
+
+SEALED = b"GQE1"
 """How sealed bytes begin, whatever the key."""
 
 

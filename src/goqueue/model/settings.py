@@ -448,9 +448,13 @@ class BrokerConfig:
     compaction_memory_bytes: int = 128 * MiB
     """For the keys of one round; where they do not fit there are several."""
     backup_count_max: int = 7
+    """So many backups of each kind are kept; a new one takes the place of the oldest."""
+    backup_bytes_per_s: int = 256 * MiB
+    """A whole backup reads at most so much."""
+    backup_interval_ms: int = 0
+    """How often a whole backup is begun; 0: only when it is asked for."""
     usage_days: int = 35
     """What tenants have used by hour is kept for so many days."""
-    """So many backups of metadata are kept; a new one takes the place of the oldest."""
 
     def __post_init__(self) -> None:
         require(
@@ -470,3 +474,5 @@ class BrokerConfig:
         require(self.sink_expiry_ms > 0, "the sink expiry must be above 0")
         require(self.usage_days > 0, "what tenants use must be kept for a day at least")
         require(self.backup_count_max > 0, "a backup must be kept at least until the next")
+        require(self.backup_bytes_per_s > 0, "the rate of backups must be above 0")
+        require(self.backup_interval_ms >= 0, "the time between backups cannot be below 0")

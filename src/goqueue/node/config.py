@@ -88,6 +88,8 @@ class NodeConfig:
     tokens: TokenWish | None
     """None: no tokens are taken."""
     encryption: EncryptionConfig
+    backup_folder: Path | None
+    """Where whole backups go; None: into the data folder."""
     trace_export: TraceExportConfig
     cluster: ClusterConfig | None = None
     """None: this node is alone."""
@@ -178,6 +180,7 @@ def _build(reader: _Reader) -> NodeConfig:
         trace_export=_trace_export(reader),
         auth=AuthConfig(root_key=reader(table.API_ROOT_KEY), session_ms=reader(table.AUTH_SESSION_MS)),
         tokens=read_tokens(reader, asks_who=any(listener.protocol.asks_who for listener in listeners)),
+        backup_folder=reader(table.BACKUP_FOLDER),
         encryption=reader.built(
             lambda: EncryptionConfig(reader(table.ENCRYPTION_KEYS), reader(table.ENCRYPTION_KEY_FILE)),
             EncryptionConfig(),
@@ -227,6 +230,8 @@ def _broker(reader: _Reader, *, asks_who: bool) -> BrokerConfig:
             sink_expiry_ms=reader(table.SINK_EXPIRY_MS),
             backup_count_max=reader(table.BACKUP_COUNT_MAX),
             usage_days=reader(table.USAGE_DAYS),
+            backup_bytes_per_s=reader(table.BACKUP_BYTES_PER_S),
+            backup_interval_ms=reader(table.BACKUP_INTERVAL_MS),
         ),
         BrokerConfig(),
         told_at=table.DEFAULT_PARTITIONS,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from goqueue.model.ports import Buffer, DiskSpace
+from goqueue.node.kept_files import KeptFiles
 
 _BUFFERS_MAX = os.sysconf("SC_IOV_MAX")
 _FILE_MODE = 0o600
@@ -115,6 +116,7 @@ class FolderDisk:
         self._root = Path(root)
         self._root_path = str(self._root)
         self._root.mkdir(parents=True, exist_ok=True, mode=_FOLDER_MODE)
+        self._kept: KeptFiles | None = None
 
     def open(self, path: str) -> DiskFile:
         return DiskFile(self._root / path, create=True)
@@ -160,6 +162,8 @@ class FolderDisk:
             _sync_data(descriptor)
         finally:
             os.close(descriptor)
+        if self._kept is not None:
+            self._kept.keep(path)
         draft.replace(target)
         _sync_folder(target.parent)
 
@@ -170,20 +174,44 @@ class FolderDisk:
         except FileNotFoundError:
             return None
 
+    def fingerprint(self, path: str) -> str:
+        facts = os.stat(self._path(path))  # noqa: PTH116
+        return f"{facts.st_dev}-{facts.st_ino}-{facts.st_size}-{facts.st_mtime_ns}"
+
     def rename(self, source: str, target: str) -> None:
+        if self._kept is not None:
+            self._kept.keep_tree(source)
+            self._kept.keep(target)
         (self._root / source).rename(self._root / target)
 
     def remove(self, path: str) -> None:
+        if self._kept is not None:
+            self._kept.keep(path)
         (self._root / path).unlink(missing_ok=True)
 
     def remove_tree(self, folder: str) -> None:
         path = self._root / folder
         if path.is_dir():
+            if self._kept is not None:
+                self._kept.keep_tree(folder)
             shutil.rmtree(path, ignore_errors=False)
 
     def _path(self, path: str) -> str:
         """Where it lies, for what is done to each of very many partitions: a `Path` takes longer to make."""
         return f"{self._root_path}/{path}"
+
+    def keep_removed(self, folder: str) -> None:
+        self.remove_tree(folder)
+        self.make_folder(folder)
+        self._kept = KeptFiles(self._root, folder)
+
+    def removed(self) -> dict[str, str]:
+        return {} if self._kept is None else self._kept.names()
+
+    def forget_removed(self) -> None:
+        if self._kept is not None:
+            folder, self._kept = self._kept.folder, None
+            self.remove_tree(folder)
 
     def space(self) -> DiskSpace:
         # As `df` counts: what is kept for root is neither used nor free.

@@ -1,6 +1,6 @@
 """Sealing with AES-256-GCM: what leaves the node for a disk that others may read.
 
-    GQS1 | the key's name, 8 bytes | nonce, 12 bytes | what is hidden, and its tag
+    GQE1 | the key's name, 8 bytes | nonce, 12 bytes | what is hidden, and its tag
 
 The key is named by the beginning of its digest, so that the right one of several is taken: the first seals,
 all open, and that is how keys are changed. Nonces are drawn at random; a key is good for far more backups

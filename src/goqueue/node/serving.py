@@ -158,6 +158,7 @@ async def _opened_broker(
             reserve=reserve,
             shared=shared,
             sealer=key_ring(config.encryption),
+            backup_disk=None if config.backup_folder is None else FolderDisk(config.backup_folder),
         )
     logger.info(
         "broker_opened",

@@ -86,3 +86,26 @@ class BackupRestored(Struct, frozen=True):
     schemas_restored: int
     tenants_restored: int
     skipped: list[str]
+
+
+class WholeBackup(Struct, Generic[Time], frozen=True):
+    """A whole backup, or one that is being made. Sizes are those of the files, before they are encrypted."""
+
+    backup_id: str
+    state: str
+    """running, done or failed"""
+    timestamp: Time
+    """The moment that it is of."""
+    partitions: int
+    size_bytes: int
+    new_bytes: int
+    """What had to be written, beyond what earlier backups had."""
+    total_bytes: int
+    """While it runs: how much there is to do."""
+    failure: str = ""
+
+
+class WholeBackupList(Struct, Generic[Time], frozen=True):
+    """The newest first; before them the one that is being made, or failed last."""
+
+    backups: list[WholeBackup[Time]]

@@ -111,6 +111,9 @@ CASES: list[Case] = [
     (backups.download("b"), "GET /admin/backup/b/metadata", None, True),
     (backups.upload("b", b'{"a": 1}'), "PUT /admin/backup/b", {"a": 1}, ONCE),
     (backups.delete("b"), "DELETE /admin/backup/b", None, ONCE),
+    (backups.begin_whole(), "POST /admin/backup/whole", None, ONCE),
+    (backups.list_whole(), "GET /admin/backup/whole", None, True),
+    (backups.delete_whole("b"), "DELETE /admin/backup/whole/b", None, ONCE),
     (
         backups.restore("b", skip_existing=True, data_follows=True),
         "POST /admin/backup/b/restore",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from goqueue.model import access as rights
-from goqueue.model import backups, client_quotas, group_settings, moving, topics
+from goqueue.model import backups, client_quotas, group_settings, moving, topics, whole_backups
 from goqueue.model import group_commands as groups
 from goqueue.model import identity_commands as identity
 from goqueue.model import schema_commands as schemas
@@ -77,6 +77,8 @@ AUDITED: Mapping[type, Audited] = {
     backups.RestoreBackup: _named("backup_restored", "backup", "backup_id"),
     backups.FetchBackup: _named("backup_read", "backup", "backup_id"),
     backups.DeleteBackup: _named("backup_deleted", "backup", "backup_id"),
+    whole_backups.BeginWholeBackup: Audited("backup_created", lambda command: "node"),
+    whole_backups.DeleteWholeBackup: _named("backup_deleted", "backup", "backup_id"),
     identity.CreateUser: _named("user_created", "user", "name"),
     identity.ChangePassword: _named("password_changed", "user", "name"),
     identity.AlterScram: _named("password_changed", "user", "name"),

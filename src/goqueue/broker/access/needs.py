@@ -21,6 +21,7 @@ from goqueue.model import (
     sinks,
     telemetry,
     topics,
+    whole_backups,
 )
 from goqueue.model import group_commands as groups
 from goqueue.model import identity_commands as identity
@@ -392,6 +393,9 @@ NEEDS: Mapping[type, Needs] = {
     backups.FetchBackup: _RUNS_CLUSTER,
     backups.BringBackup: _RUNS_CLUSTER,
     backups.DeleteBackup: _RUNS_CLUSTER,
+    whole_backups.BeginWholeBackup: _RUNS_CLUSTER,
+    whole_backups.ListWholeBackups: _RUNS_CLUSTER,
+    whole_backups.DeleteWholeBackup: _RUNS_CLUSTER,
     tenants.CreateTenant: _RUNS_CLUSTER,
     tenants.ChangeTenant: _RUNS_CLUSTER,
     tenants.DeleteTenant: _RUNS_CLUSTER,

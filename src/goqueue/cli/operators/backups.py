@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from goqueue.cli.operators.call import connect
+from goqueue.cli.operators.whole_backups import list_whole, make_whole, recover, verify
 from goqueue.cli.parts.exit_codes import WrongCommand
 from goqueue.cli.parts.frame import Output, invocation, noun
 from goqueue.cli.parts.output import (
@@ -23,6 +24,7 @@ from goqueue.cli.parts.output import (
 app = noun("Keep what a broker knows of topics, groups and schemas, and bring it back.")
 
 BackupId = Annotated[str, typer.Argument(metavar="ID", help="The backup, by its id.")]
+Whole = Annotated[bool, typer.Option("--whole", help="Of whole backups.")]
 _ID = re.compile(r"\d{4}-\d\d-\d\d-\d{6}(-\d+)?", re.ASCII)
 _COLUMNS: Columns = {
     "BACKUP ID": "backup_id",
@@ -54,8 +56,12 @@ def create(
     offsets: Annotated[bool, typer.Option(help="The offsets of consumer groups.")] = True,
     schemas: Annotated[bool, typer.Option(help="Schemas with their ids, and how they must fit.")] = True,
     config: Annotated[bool, typer.Option(help="The broker's settings, to be looked at.")] = True,
+    whole: Annotated[bool, typer.Option("--whole", help="All that the node holds, messages too.")] = False,
 ) -> None:
-    """Make a backup on the broker's disk. Messages are not in it."""
+    """Make a backup of what the broker knows, on its disk; with --whole of all, where its settings say."""
+    if whole:
+        make_whole(context)
+        return
     with connect(context) as queue:
         created = queue.backups.create(topics=topics, offsets=offsets, schemas=schemas, config=config)
     stats = created.stats
@@ -67,8 +73,11 @@ def create(
 
 
 @app.command("list")
-def list_backups(context: typer.Context) -> None:
+def list_backups(context: typer.Context, whole: Whole = False) -> None:
     """List the backups, the newest first."""
+    if whole:
+        list_whole(context)
+        return
     with connect(context) as queue:
         rows = queue.backups.list()
     show_rows(invocation(context).output, rows, _COLUMNS, empty="there is no backup")
@@ -96,10 +105,10 @@ def get(context: typer.Context, backup_id: BackupId) -> None:
 
 
 @app.command("delete")
-def delete(context: typer.Context, backup_id: BackupId) -> None:
+def delete(context: typer.Context, backup_id: BackupId, whole: Whole = False) -> None:
     """Delete a backup."""
     with connect(context) as queue:
-        queue.backups.delete(backup_id)
+        (queue.backups.delete_whole if whole else queue.backups.delete)(backup_id)
     show_done(
         invocation(context).output,
         f"backup {backup_id} is deleted",
@@ -174,6 +183,10 @@ def upload(
         uploaded = queue.backups.upload(found, file.read_bytes())
     text = f"backup {found} is there; bring it back with `goqueue-admin backup restore {found}`"
     show_done(invocation(context).output, text, uploaded)
+
+
+app.command("verify")(verify)
+app.command("recover")(recover)
 
 
 def _id_in(file: Path) -> str:

@@ -9,6 +9,7 @@ from goqueue.wire.backups import BackupRestored
 Backup = wire.Backup[datetime]
 BackupCreated = wire.BackupCreated[datetime]
 BackupListed = wire.BackupListed[datetime]
+WholeBackup = wire.WholeBackup[datetime]
 
 
 def create(
@@ -80,3 +81,19 @@ def restore(
         decode=json_of(BackupRestored),
         body=body_of(skip_existing=skip_existing, data_follows=data_follows),
     )
+
+
+def begin_whole() -> Call[WholeBackup]:
+    """Begin to copy all that the node holds, as of now: see `list_whole` for how far it is."""
+    return Call(method="POST", path="/admin/backup/whole", decode=json_of(WholeBackup), is_repeatable=False)
+
+
+def list_whole() -> Call[list[WholeBackup]]:
+    """All whole backups, the newest first; before them the one that is being made, or failed last."""
+    decode = json_of(wire.WholeBackupList[datetime])
+    return Call(method="GET", path="/admin/backup/whole", decode=lambda reply: decode(reply).backups)
+
+
+def delete_whole(backup_id: str) -> Call[None]:
+    """Delete a whole backup, with what no other refers to."""
+    return Call(method="DELETE", path=path("admin", "backup", "whole", backup_id), decode=lambda _: None)

@@ -12,6 +12,7 @@ from goqueue.broker.broker import Broker
 from goqueue.edge.authentication import Authenticator
 from goqueue.edge.http.access import routes as access
 from goqueue.edge.http.backup import routes as backups
+from goqueue.edge.http.backup import whole as whole_backups
 from goqueue.edge.http.bulk import batches, frames, offsets, sinks
 from goqueue.edge.http.config import HttpConfig
 from goqueue.edge.http.delays import delayed, schedules
@@ -74,6 +75,7 @@ _NAMED_ROUTES = [
     *tenants.ROUTES,
     *identities.ROUTES,
     *backups.ROUTES,
+    *whole_backups.ROUTES,
     *reassignments.ROUTES,
     *nodes.ROUTES,
     *access.ROUTES,

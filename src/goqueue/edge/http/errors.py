@@ -20,6 +20,7 @@ from goqueue.edge.http.transport.request_ids import request_id_of
 from goqueue.edge.http.transport.slashes import shown_path
 from goqueue.model.errors import (
     BackupExists,
+    BackupUnderWay,
     Busy,
     Corrupt,
     Denied,
@@ -83,6 +84,7 @@ STATUS_OF: dict[type[GoQueueError], HTTPStatus] = {
     TopicExists: HTTPStatus.CONFLICT,
     ScheduleExists: HTTPStatus.CONFLICT,
     BackupExists: HTTPStatus.CONFLICT,
+    BackupUnderWay: HTTPStatus.CONFLICT,
     RestoreConflict: HTTPStatus.CONFLICT,
     ReassignmentInProgress: HTTPStatus.CONFLICT,
     GroupNotEmpty: HTTPStatus.CONFLICT,

@@ -148,6 +148,7 @@ KAFKA_CODE_BY_ERROR: dict[type[errors.GoQueueError], ErrorCode] = {
     errors.RateExceeded: ErrorCode.throttling_quota_exceeded,
     errors.TooManyConnections: ErrorCode.throttling_quota_exceeded,
     errors.BackupExists: ErrorCode.unknown_server_error,
+    errors.BackupUnderWay: ErrorCode.unknown_server_error,
     errors.RestoreConflict: ErrorCode.unknown_server_error,
     errors.Unavailable: ErrorCode.leader_not_available,
     errors.Unknown: ErrorCode.request_timed_out,

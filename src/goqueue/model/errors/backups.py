@@ -25,6 +25,12 @@ class BackupExists(Busy):
         self.backup_id = backup_id
 
 
+class BackupUnderWay(Busy):
+    """A whole backup is being made: there is one at a time."""
+
+    code = "backup_under_way"
+
+
 class RestoreConflict(Busy):
     """A backup speaks of things that are here already and are different. Nothing was changed."""
 

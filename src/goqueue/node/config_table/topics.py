@@ -1,7 +1,10 @@
 """Settings of topics and their messages: limits, defaults, sinks, backups, tenants."""
 
+from pathlib import Path
+
+from goqueue.model.settings import KiB
 from goqueue.node.config_table.setting import INT32_MAX, INT64_MAX, Setting
-from goqueue.node.config_values import size, switch, whole_number
+from goqueue.node.config_values import file_path, size, switch, whole_number
 
 MESSAGE_BYTES: Setting[int] = Setting(
     name="LIMITS_MESSAGE_BYTES",
@@ -74,5 +77,23 @@ BACKUP_COUNT_MAX: Setting[int] = Setting(
     name="BACKUP_COUNT_MAX",
     default="7",
     read=whole_number(least=1, most=100_000),
-    help="How many backups of metadata are kept; a new one takes the place of the oldest.",
+    help="How many backups of each kind are kept; a new one takes the place of the oldest.",
+)
+BACKUP_FOLDER: Setting[Path | None] = Setting(
+    name="BACKUP_FOLDER",
+    default="",
+    read=file_path,
+    help="Where whole backups go: a folder on another disk. Empty: into `backups/whole` of the data folder.",
+)
+BACKUP_BYTES_PER_S: Setting[int] = Setting(
+    name="BACKUP_BYTES_PER_S",
+    default="256MiB",
+    read=size(least=64 * KiB, most=INT64_MAX),
+    help="How much a whole backup reads a second at most.",
+)
+BACKUP_INTERVAL_MS: Setting[int] = Setting(
+    name="BACKUP_INTERVAL_MS",
+    default="0",
+    read=whole_number(least=0, most=INT64_MAX),
+    help="How often a whole backup is begun; 0: only when somebody asks for it.",
 )

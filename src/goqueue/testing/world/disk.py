@@ -10,6 +10,8 @@ import errno
 from collections.abc import Sequence
 from random import Random
 
+from crc32c import crc32c
+
 from goqueue.model.ports import Buffer, Disk, DiskSpace, File, PlacedFile
 from goqueue.testing.world.faults import Faults, failure
 from goqueue.testing.world.folder import Folder
@@ -28,6 +30,9 @@ class SimulatedDisk(Disk):
         self.root = root or Folder()
         self.is_dead = False
         self.faults = Faults()
+        self._keeping = ""
+        """The folder in which what is removed stays; empty: it goes."""
+        self._kept: dict[str, str] = {}
 
     # What the log and the broker call.
 
@@ -78,6 +83,7 @@ class SimulatedDisk(Disk):
         if not stored.append([data], room=self.room()):
             raise failure(errno.ENOSPC, path)
         stored.sync()
+        self._keep(path)
         folder.put(name, stored)
         self.faults.meet_change()
         folder.sync()
@@ -88,6 +94,11 @@ class SimulatedDisk(Disk):
         found = self._find(path)
         return bytes(found.content) if isinstance(found, StoredBytes) else None
 
+    def fingerprint(self, path: str) -> str:
+        self.check_alive()
+        content = self.stored(path).content
+        return f"{len(content)}-{crc32c(content)}"
+
     def rename(self, source: str, target: str) -> None:
         folder, source_name = self._folder_of(source)
         target_folder, target_name = self._folder_of(target)
@@ -96,6 +107,8 @@ class SimulatedDisk(Disk):
         if source_name not in folder.entries:
             raise failure(errno.ENOENT, source)
         self.faults.meet_change()
+        for path in (*self._files_below(source), target):
+            self._keep(path)
         folder.rename(source_name, target_name)
 
     def remove(self, path: str) -> None:
@@ -103,6 +116,7 @@ class SimulatedDisk(Disk):
         if isinstance(self._find(path), StoredBytes):
             folder, name = self._folder_of(path)
             self.faults.meet_change()
+            self._keep(path)
             folder.drop(name)
 
     def remove_tree(self, folder: str) -> None:
@@ -111,9 +125,25 @@ class SimulatedDisk(Disk):
             return
         parent, name = self._folder_of(folder)
         self.faults.meet_change()
+        for path in self._files_below(folder):
+            self._keep(path)
         _empty(parent.entries[name])
         parent.drop(name)
         self.faults.forget(folder)
+
+    def keep_removed(self, folder: str) -> None:
+        self.remove_tree(folder)
+        self.make_folder(folder)
+        self._keeping, self._kept = folder, {}
+
+    def removed(self) -> dict[str, str]:
+        self.check_alive()
+        return dict(self._kept)
+
+    def forget_removed(self) -> None:
+        folder, self._keeping = self._keeping, ""
+        if folder:
+            self.remove_tree(folder)
 
     def space(self) -> DiskSpace:
         self.check_alive()
@@ -155,6 +185,19 @@ class SimulatedDisk(Disk):
         """Bytes that can still be written; None without bound."""
         capacity_bytes = self.faults.capacity_bytes
         return None if capacity_bytes is None else max(0, capacity_bytes - self._used_bytes())
+
+    def _keep(self, path: str) -> None:
+        """It goes from this path: give it another one, if somebody wants it."""
+        found = self._find(path)
+        is_wanted = self._keeping and path not in self._kept and not path.startswith(f"{self._keeping}/")
+        if is_wanted and isinstance(found, StoredBytes):
+            self._kept[path] = f"{self._keeping}/{len(self._kept):06}"
+            folder, name = self._folder_of(self._kept[path])
+            folder.put(name, found)
+
+    def _files_below(self, path: str) -> builtins.list[str]:
+        found = self._find(path)
+        return [f"{path}/{name}" for name, _ in found.files()] if isinstance(found, Folder) else [path]
 
     def _succeed(self, root: Folder) -> "SimulatedDisk":
         self.check_alive()
