@@ -1,5 +1,7 @@
 """Backups over HTTP: every field is filled, and a restore tells what it did."""
 
+import time
+
 import httpx
 import pytest
 
@@ -114,3 +116,22 @@ def test_a_name_that_is_no_id_reaches_no_other_file(client: httpx.Client) -> Non
         assert client.get(f"/admin/backup/{name}").status_code == 404
         assert client.get(f"/admin/backup/{name}/metadata").status_code == 404
         assert client.put(f"/admin/backup/{name}", content=b"{}").status_code == 400
+
+
+def test_a_whole_backup_is_begun_watched_and_deleted(furnished: httpx.Client) -> None:
+    begun = furnished.post("/admin/backup/whole")
+    assert begun.status_code == 202
+    backup_id = begun.json()["backup_id"]
+
+    deadline_s = time.monotonic() + 20
+    while (listed := furnished.get("/admin/backup/whole").json()["backups"])[0]["state"] == "running":
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+    [backup] = listed
+    assert backup["backup_id"] == backup_id
+    assert backup["state"] == "done"
+    assert 0 < backup["new_bytes"] <= backup["size_bytes"]
+
+    assert furnished.delete(f"/admin/backup/whole/{backup_id}").json()["success"]
+    assert furnished.delete(f"/admin/backup/whole/{backup_id}").status_code == 404
+    assert furnished.get("/admin/backup/whole").json() == {"backups": []}

@@ -149,6 +149,7 @@ def test_the_document_names_every_operation(running: RunningDoor) -> None:
         ("GET", "/admin/backup/{backup_id}/metadata"),
         ("POST", "/admin/backup/{backup_id}/restore"),
         ("POST", "/admin/backup/whole"),
+        ("GET", "/admin/tenants/{tenant_id}/usage/hours"),
         ("GET", "/admin/backup/whole"),
         ("DELETE", "/admin/backup/whole/{backup_id}"),
         ("POST", "/producers/init"),

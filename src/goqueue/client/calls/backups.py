@@ -96,4 +96,9 @@ def list_whole() -> Call[list[WholeBackup]]:
 
 def delete_whole(backup_id: str) -> Call[None]:
     """Delete a whole backup, with what no other refers to."""
-    return Call(method="DELETE", path=path("admin", "backup", "whole", backup_id), decode=lambda _: None)
+    return Call(
+        method="DELETE",
+        path=path("admin", "backup", "whole", backup_id),
+        decode=lambda _: None,
+        is_repeatable=False,
+    )
