@@ -214,7 +214,8 @@ def change_settings(
             noted.pop(name, None)
             if value is not None:
                 _check_noted(name, value)
-                noted[name] = value.strip()
+                if value.strip() != _NOTED[name].default:
+                    noted[name] = value.strip()
             continue
         if name in _FIXED:
             if value not in (None, _FIXED[name][0]):
