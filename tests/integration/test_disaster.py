@@ -63,7 +63,7 @@ def read_all(broker: RunningBroker, topic: str, isolation: str) -> list[str]:
     found: list[str] = []
     try:
         while (message := consumer.poll(20)) is not None and not message.error():
-            found.append(str(message.value(), "utf-8"))
+            found.append((message.value() or b"").decode())
     finally:
         consumer.close()
     return found
