@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
+from goqueue.broker.storage.data_folder import STAGES_FOLDER
 from goqueue.model.errors import Corrupt, StageNotFound
 from goqueue.model.ids import TopicPartition
 from goqueue.model.names import PLAIN_NAME_PATTERN
@@ -21,7 +22,6 @@ from goqueue.model.settings import MiB
 from goqueue.records.entries import read_entries
 from goqueue.records.layout import read_header
 
-STAGES_FOLDER = "stages"
 _STAGE_SUFFIX = ".stage"
 _DRAFT_SUFFIX = ".draft"
 _DRAFT = re.compile(r"[0-9]+\.draft")

@@ -13,6 +13,7 @@ from goqueue.model.ports import Disk
 
 LOGS_FOLDER = "logs"
 DELAYS_FOLDER = "delays"
+STAGES_FOLDER = "stages"
 CHECKPOINT_FILE = "checkpoint"
 
 

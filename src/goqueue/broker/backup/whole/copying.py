@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from crc32c import crc32c
 
 from goqueue.broker.backup.whole.catalogue import Catalogue
-from goqueue.broker.sinks.stages import STAGES_FOLDER
-from goqueue.broker.storage.data_folder import DELAYS_FOLDER
+from goqueue.broker.storage.data_folder import DELAYS_FOLDER, STAGES_FOLDER
 from goqueue.model.ports import Disk, File
 from goqueue.model.settings import KiB, MiB
 from goqueue.model.whole_backups import VERSION, CopiedFile, Extent, Manifest, PartitionCut
