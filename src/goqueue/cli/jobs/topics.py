@@ -133,6 +133,16 @@ def mirror(
     topic: Topic,
     to: Annotated[str, typer.Option("--to", help="Addresses of the other broker's HTTP door.")],
     name: Annotated[str, typer.Option("--as", help="The topic's name there; default: the same.")] = "",
+    ca_file: Annotated[
+        Path | None, typer.Option("--to-ca-file", help="Who vouches for the other broker at https://.")
+    ] = None,
+    cert_file: Annotated[
+        Path | None, typer.Option("--to-cert-file", help="The certificate to show there.")
+    ] = None,
+    key_file: Annotated[Path | None, typer.Option("--to-key-file", help="Its key.")] = None,
+    api_key_file: Annotated[
+        Path | None, typer.Option("--to-api-key-file", help="A file with the API key to show there.")
+    ] = None,
     manifest: Manifest = None,
     piece_bytes: PieceBytes = PIECE,
     bootstrap: Bootstrap = "",
@@ -145,15 +155,27 @@ def mirror(
         from goqueue.spark.source.options import source_options
 
         path = manifest_path(manifest, "mirror", topic)
+        locks = locks_of(ca_file, cert_file, key_file, api_key_file)
         job = MirrorJob(
             topic=topic,
             source=source_options(source_of(context, bootstrap, topic), is_streaming=False),
-            target=sink_options({"bootstrap": to, "topic": name or topic}, is_streaming=False),
+            target=sink_options({"bootstrap": to, "topic": name or topic, **locks}, is_streaming=False),
             manifest=path,
             item_bytes=parse_size(piece_bytes),
         )
         job.run(spark, planned=progress.planned, told=progress.told)
         sum_up(context, "mirror", progress, path)
+
+
+def locks_of(
+    ca_file: Path | None = None,
+    cert_file: Path | None = None,
+    key_file: Path | None = None,
+    api_key_file: Path | None = None,
+) -> dict[str, str]:
+    """Spark's options for those files that are named."""
+    named = {"caFile": ca_file, "certFile": cert_file, "keyFile": key_file, "apiKeyFile": api_key_file}
+    return {option: str(file.resolve()) for option, file in named.items() if file is not None}
 
 
 def verify(
