@@ -94,7 +94,10 @@ def test_share_groups_are_set_read_and_shown(broker: RunningBroker) -> None:
         broker, f"{TOOLS}consumer.group.ShareGroupCommand", "--describe", "--group", "sharers", "--state"
     )
 
+    offsets = tool(broker, f"{TOOLS}consumer.group.ShareGroupCommand", "--describe", "--group", "sharers")
+
     assert "share.auto.offset.reset=earliest" in settings
+    assert ["sharers", "shared", "0", "3"] in [line.split()[:4] for line in offsets.splitlines()], offsets
     assert printed.split()[:3] == ["a", "b", "c"]
     assert "Empty" in state
 

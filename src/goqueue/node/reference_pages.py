@@ -116,7 +116,7 @@ _TRIED = (
     "| `kafka-console-producer`, `-consumer`, `-share-consumer`, `kafka-producer-perf-test` | passes |",
     "| `kafka-consumer-groups` with `--reset-offsets`, `kafka-groups` | passes |",
     "| `kafka-share-groups --state`, `kafka-transactions list`, `kafka-leader-election` | passes |",
-    "| `kafka-share-groups --describe` of offsets, `--reset-offsets` | not served |",
+    "| `kafka-share-groups --reset-offsets`, `--delete-offsets` | not served |",
     "| Streams groups (KIP-1071), client metrics (KIP-714) | not served |",
 )
 

@@ -385,6 +385,29 @@ def test_share_groups_are_described_and_others_are_not(
     assert missing.error_code is ErrorCode.group_id_not_found
 
 
+@versions(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS)
+def test_it_is_told_up_to_where_a_share_group_has_settled(
+    raw: RawClient, work: TopicView, group: str, version: int
+) -> None:
+    join(raw, group, "a", work)
+    fetch(raw, group, "a", OPEN, work)
+    fetch(raw, group, "a", 1, work, {(0, 3): (ACCEPT,)})
+
+    def asked(name: str, partitions: tuple[int, ...] | None) -> Any:
+        topics = None
+        if partitions is not None:
+            topics = (SimpleNamespace(topic_name=work.name, partitions=partitions),)
+        wanted = SimpleNamespace(group_id=name, topics=topics)
+        return raw.ask(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, version, groups=(wanted,)).groups[0]
+
+    for found in (asked(group, None), asked(group, (0,))):
+        assert (found.group_id, found.error_code) == (group, ErrorCode.none)
+        [topic] = found.topics
+        assert (topic.topic_name, topic.topic_id) == (work.name, work.topic_id)
+        assert [(one.partition_index, one.start_offset) for one in topic.partitions] == [(0, 4)]
+    assert asked("never-was", (0,)).topics[0].partitions[0].start_offset == -1
+
+
 def test_share_groups_are_listed_as_what_they_are(raw: RawClient, work: TopicView, group: str) -> None:
     join(raw, group, "a", work)
 

@@ -32,6 +32,7 @@ from goqueue.edge.kafka.handlers import (
     reassignments,
     share_fetch,
     share_groups,
+    share_offsets,
     topic_partitions,
     topics,
     transactions,
@@ -113,6 +114,7 @@ class ApiKey(IntEnum):
     SHARE_GROUP_DESCRIBE = 77
     SHARE_FETCH = 78
     SHARE_ACKNOWLEDGE = 79
+    DESCRIBE_SHARE_GROUP_OFFSETS = 90
 
 
 class Api(NamedTuple):
@@ -267,6 +269,7 @@ _TABLE = (
     _by_schema(ApiKey.SHARE_GROUP_DESCRIBE, 1, 1, 0, share_groups.share_group_describe),
     _by_schema(ApiKey.SHARE_FETCH, 1, 2, 0, share_fetch.share_fetch),
     _by_schema(ApiKey.SHARE_ACKNOWLEDGE, 1, 2, 0, share_fetch.share_acknowledge),
+    _by_schema(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, 0, 1, 0, share_offsets.describe_share_group_offsets),
 )
 APIS: dict[int, Api] = {api.key: api for api in _TABLE}
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
@@ -63,12 +64,12 @@ async def offset_fetch(context: Context, request: "OffsetFetchRequest") -> Offse
     stable: bool = getattr(request, "require_stable", False)
     groups: tuple[OffsetFetchRequestGroup, ...] | None = getattr(request, "groups", None)
     if groups is None:
-        found = await _committed(context, request.group_id, request.topics, stable=stable)
+        found = await committed_of(context, request.group_id, request.topics, stable=stable)
         return OffsetFetchReply(topics=found.topics, error_code=found.error_code)
     return OffsetFetchReply(
         groups=tuple(
             [
-                await _committed(context, group.group_id, group.topics, _speaker(group), stable=stable)
+                await committed_of(context, group.group_id, group.topics, _speaker(group), stable=stable)
                 for group in once(groups, lambda group: group.group_id)
             ]
         )
@@ -81,14 +82,15 @@ def _speaker(group: "OffsetFetchRequestGroup") -> Membership | None:
     return Membership(group.group_id, member_id, epoch) if member_id and epoch >= 0 else None
 
 
-async def _committed(
+async def committed_of(
     context: Context,
     group: str,
-    topics: "Sequence[OffsetFetchRequestTopic] | Sequence[OffsetFetchRequestTopics] | None",
+    topics: "Sequence[OffsetFetchRequestTopic | OffsetFetchRequestTopics | SimpleNamespace] | None",
     who: Membership | None = None,
     *,
     stable: bool,
 ) -> CommittedGroup:
+    """What a group has committed of some topics, or of all."""
     wanted = None if topics is None else [(TopicName(t.name), t.partition_indexes) for t in topics]
     warden = context.broker.warden
     denied = warden.denied(Operation.DESCRIBE, (topic for topic, _ in wanted or ()))
