@@ -79,11 +79,15 @@ def _of_tenants(field: str) -> Callable[[View], Iterable[Sample]]:
     return lambda view: [((tenant,), value(account)) for tenant, account in _accounts(view)]
 
 
+_NOT_YET = dict.fromkeys(("publish_rate", "consume_rate", "storage", "connections"), 0)
+"""What is refused most often is told of before it has happened: who watches sees the first time, too."""
+
+
 def _violations(view: View) -> Iterable[Sample]:
     return [
         ((tenant, quota), count)
         for tenant, account in _accounts(view)
-        for quota, count in account.violations.items()
+        for quota, count in {**_NOT_YET, **account.violations}.items()
     ]
 
 
