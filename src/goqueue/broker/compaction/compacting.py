@@ -134,7 +134,7 @@ async def compact(
     source = partition.source
     if source in broker.compaction.at_work:
         return None
-    broker.compaction.at_work.add(source)
+    ended = broker.compaction.at_work[source] = asyncio.Event()
     try:
         return await _compact(broker, partition, looked, dry_run)
     except _GivenUp:
@@ -145,7 +145,8 @@ async def compact(
         return None
     finally:
         broker.compaction.keys_bytes = 0
-        broker.compaction.at_work.discard(source)
+        del broker.compaction.at_work[source]
+        ended.set()
 
 
 async def _compact(broker: Broker, partition: Partition, looked: Looked, dry_run: bool) -> PartitionCompacted:

@@ -1,5 +1,6 @@
 """What the broker knows of compaction: what was done since it started, and what cannot be compacted."""
 
+import asyncio
 from dataclasses import dataclass, field
 
 from goqueue.log.partition_log import PartitionLog
@@ -16,7 +17,8 @@ class Compaction:
     """What the round at work takes for its keys."""
     uncleanable: dict[TopicPartition, tuple[PartitionLog, str]] = field(default_factory=dict)
     """Partitions with something in them that cannot be read, and what: until they are opened anew."""
-    at_work: set[TopicPartition] = field(default_factory=set)
+    at_work: dict[TopicPartition, asyncio.Event] = field(default_factory=dict)
+    """Partitions that are compacted now, and what tells when that is over."""
 
     def why_not(self, source: TopicPartition, log: PartitionLog) -> str | None:
         """Why a partition is not compacted; None: it can be."""

@@ -24,14 +24,18 @@ async def compact_partition(broker: Broker, command: CompactPartition) -> Partit
     before = removed = 0
     ratio = None
     while True:
+        while (ended := broker.compaction.at_work.get(command.target)) is not None:
+            await ended.wait()  # it was due, or somebody else has asked
         looked = await look_at(broker, partition)
         if looked is None:
             reason = broker.compaction.why_not(partition.source, partition.log)
             raise CompactionRefused(*command.target, reason or "its log is being opened anew")
         done = await compact(broker, partition, looked, dry_run=command.dry_run)
+        if done is None and command.target in broker.compaction.at_work:
+            continue  # another round came first
         if done is None:
             reason = broker.compaction.why_not(partition.source, partition.log)
-            raise CompactionRefused(*command.target, reason or "it is compacted just now")
+            raise CompactionRefused(*command.target, reason or "its log has changed meanwhile")
         before = before or done.records_before
         removed += done.records_before - done.records_after
         ratio = looked.due.dirty_ratio if ratio is None else ratio

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from goqueue.broker.compaction.compacting import compact_all, look_at
+from goqueue.broker.compaction.verbs import compact_partition
 from goqueue.broker.topics.verbs import alter_settings
 from goqueue.broker.upkeep import keep_up_partition
 from goqueue.broker.write.append import append
@@ -17,7 +18,7 @@ from goqueue.log.reading import from_disk
 from goqueue.model.commands import Append, Publish
 from goqueue.model.errors import KeyRequired
 from goqueue.model.messages import Acks, Message
-from goqueue.model.topics import AlterSettings, SettingChange
+from goqueue.model.topics import AlterSettings, CompactPartition, SettingChange
 from goqueue.node.disk import FolderDisk
 from goqueue.records.batch import encode
 from goqueue.records.layout import read_header, stamp_producer
@@ -195,5 +196,18 @@ def test_keys_that_do_not_fit_into_memory_take_more_rounds(tmp_path: Path) -> No
             assert broker.compaction.rounds > 2
             assert table(partition) == dict(pairs)
             assert len(stored(partition)) == len(dict(pairs))
+
+    asyncio.run(walk())
+
+
+def test_who_asks_for_compaction_while_it_is_at_work_waits_for_it(tmp_path: Path) -> None:
+    async def walk() -> None:
+        async with running(FolderDisk(tmp_path)) as broker:
+            partition = await make_cars(broker)
+            await put(broker, *PAIRS)
+            ask = CompactPartition(target=CARS_0)
+            answers = await asyncio.gather(*(compact_partition(broker, ask) for _ in range(3)))
+            assert sorted(answer.records_before - answer.records_after for answer in answers) == [0, 0, 53]
+            assert table(partition) == dict(PAIRS)
 
     asyncio.run(walk())
