@@ -117,12 +117,13 @@ def test_list_offsets_finds_the_ends_and_times(raw: RawClient, new_topic: NewTop
         assert partition.error_code is ErrorCode.none
         return int(partition.offset)
 
-    assert [offset(timestamp) for timestamp in (-2, -1, RECENT_MS + 1, -3, -4, -5, RECENT_MS + 3)] == [
+    assert [offset(timestamp) for timestamp in (-2, -1, RECENT_MS + 1, -3, -4, -5, -6, RECENT_MS + 3)] == [
         0,
         3,
         1,
         2,
         0,
+        -1,
         -1,
         -1,
     ]

@@ -214,7 +214,7 @@ _MANY_ITEMS = 1_000
 _TABLE = (
     Api(ApiKey.PRODUCE, 0, 13, produce.FIRST_FLEXIBLE, None),
     Api(ApiKey.FETCH, 4, 18, fetch.FIRST_FLEXIBLE, fetch.fetch),
-    _by_schema(ApiKey.LIST_OFFSETS, 1, 10, 6, offsets.list_offsets),
+    _by_schema(ApiKey.LIST_OFFSETS, 1, 11, 6, offsets.list_offsets),
     _by_schema(ApiKey.METADATA, 0, 13, 9, cluster.metadata),
     Api(ApiKey.OFFSET_COMMIT, 2, 9, offset_commit.FIRST_FLEXIBLE, offset_commit.offset_commit),
     _by_schema(ApiKey.OFFSET_FETCH, 1, 9, 6, groups_offsets.offset_fetch),

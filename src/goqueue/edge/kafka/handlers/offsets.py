@@ -37,7 +37,8 @@ _SPOT_BY_TIMESTAMP = {
     -3: Spot.MAX_TIMESTAMP,
     -4: Spot.EARLIEST,  # the earliest on local disks: there are no others
 }
-_LATEST_TIERED = -5
+_TIERED = frozenset({-5, -6})
+"""The latest in tiered storage, and the earliest on its way there: there is no such storage, and so none."""
 _NO_EPOCH = -1
 _READ_COMMITTED = 1
 
@@ -108,7 +109,7 @@ async def _find(
 ) -> FoundOffset:
     spot = wanted.timestamp if wanted.timestamp >= 0 else _SPOT_BY_TIMESTAMP.get(wanted.timestamp)
     epoch: int = getattr(wanted, "current_leader_epoch", _NO_EPOCH)
-    if wanted.timestamp == _LATEST_TIERED:
+    if wanted.timestamp in _TIERED:
         # There are no tiers; but whoever asks is told if the partition is not there, or no longer as it was.
         await here(broker, find_offset, FindOffset(source=source, spot=Spot.EARLIEST, leader_epoch=epoch))
         return FoundOffset(-1)
