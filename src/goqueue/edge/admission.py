@@ -22,9 +22,15 @@ class ConnectionLimits:
         require(self.per_address_max > 0, "an address must have room for a connection")
 
 
+STRANGERS_PER_ADDRESS_MAX = 500
+"""Connections of one address that have not said who they are: each may take its time, so they are few."""
+
+
 class Refusal(Enum):
     FULL = "full"
     ADDRESS_FULL = "address_full"
+    STRANGERS_FULL = "strangers_full"
+    """Too many of the address have not said yet who they are."""
 
 
 class Admission:
@@ -37,17 +43,28 @@ class Admission:
         for refusal in Refusal:
             refused[door, refusal.value] += 0  # what has not happened yet is told, too
         self._open: Counter[str] = Counter()
+        self._strangers: Counter[str] = Counter()
         self.count = 0
 
-    def enter(self, address: str) -> Refusal | None:
-        """Let one more in; what stands against it, if something does."""
+    def enter(self, address: str, *, is_stranger: bool = False) -> Refusal | None:
+        """Let one more in; what stands against it, if something does. A stranger is one until `know`."""
         if self.count >= self._limits.connections_max:
             return self._refuse(Refusal.FULL)
         if self._open[address] >= self._limits.per_address_max:
             return self._refuse(Refusal.ADDRESS_FULL)
+        if is_stranger:
+            if self._strangers[address] >= STRANGERS_PER_ADDRESS_MAX:
+                return self._refuse(Refusal.STRANGERS_FULL)
+            self._strangers[address] += 1
         self._open[address] += 1
         self.count += 1
         return None
+
+    def know(self, address: str) -> None:
+        """A stranger that was let in has said who it is, or is gone."""
+        self._strangers[address] -= 1
+        if not self._strangers[address]:
+            del self._strangers[address]
 
     def leave(self, address: str) -> None:
         """One that was let in is gone."""

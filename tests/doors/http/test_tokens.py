@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from goqueue.edge.authentication import AuthConfig
+from goqueue.edge.authentication import AuthConfig, Authenticator
 from goqueue.edge.listening import Listener, SecurityProtocol
 from goqueue.edge.token_claims import TokenConfig
 from goqueue.model.access import Role
@@ -66,6 +66,25 @@ def test_what_is_neither_a_key_nor_a_token_is_refused(client: httpx.Client) -> N
     for secret in ("gq_" + "0" * 64, "a.b", "not a key", "x" * 40_000):
         reply = client.get("/topics", headers=bearer(secret))
         assert reply.status_code == 401 and "key is not good" in reply.text
+
+
+def test_whoever_shows_bad_keys_and_tokens_waits_longer_each_time(
+    client: httpx.Client, signer: Signer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed: list[tuple[str, str]] = []
+
+    async def note(authenticator: Authenticator, name: str, host: str, reason: str) -> None:
+        failed.append((name, reason))
+
+    monkeypatch.setattr(Authenticator, "delay_failure", note)
+    client.get("/topics", headers=bearer("gq_" + "0" * 64))
+    client.get("/topics", headers=bearer(signer.token(lasts_s=-100)))
+    client.get("/topics", auth=("alice", "wrong"))
+    client.get("/topics", headers=bearer(signer.token()))
+    client.get("/topics")  # who shows nothing guesses nothing
+
+    assert [name for name, _ in failed] == ["", "", "alice"]
+    assert "ended" in failed[1][1]
 
 
 def test_a_claim_makes_an_administrator_where_a_setting_says_so(client: httpx.Client, signer: Signer) -> None:

@@ -222,6 +222,27 @@ def test_a_stranger_has_little_time(opened: OpenAsking, monkeypatch: pytest.Monk
         assert is_hung_up(raw)
 
 
+def test_strangers_of_one_address_are_few_and_who_logs_in_makes_room(
+    opened: OpenAsking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("goqueue.edge.admission.STRANGERS_PER_ADDRESS_MAX", 2)
+    door = opened(IN_THE_CLEAR)
+
+    with RawClient(door.port) as first, RawClient(door.port) as second:
+        for raw in (first, second):
+            raw.ask(ApiKey.API_VERSIONS, 0)
+        with RawClient(door.port) as third:
+            assert is_hung_up(third)
+        assert log_in(first, plain()).error_code is ErrorCode.none
+        assert log_in(first, plain()).error_code is ErrorCode.none  # once more makes no more room
+        with RawClient(door.port) as fourth, RawClient(door.port) as fifth:
+            fourth.ask(ApiKey.API_VERSIONS, 0)
+            assert is_hung_up(fifth)
+        assert first.ask(ApiKey.METADATA, 12, **requests.metadata()).brokers
+    with RawClient(door.port) as last:
+        assert log_in(last, plain()).error_code is ErrorCode.none
+
+
 def test_mechanisms_that_are_not_served_are_named(opened: OpenAsking) -> None:
     door = opened(IN_THE_CLEAR)
 

@@ -49,6 +49,9 @@ class Lobby:
             port=1,
         )
 
+    def know(self, client: KafkaProtocol) -> None:
+        """Nobody is asked here."""
+
     def leave(self, client: KafkaProtocol) -> None:
         self.left.append(client)
 

@@ -40,6 +40,8 @@ class KafkaDoor:
         self._share_sessions = ShareSessions()
         self.log = LimitedLog(logger)
         self._clients: set[KafkaProtocol] = set()
+        self._strangers: set[KafkaProtocol] = set()
+        """Those of them that are asked who they are, and have not said it."""
         self._admission = Admission(config.connections, "kafka", broker.counters.connections_refused)
         self._servers: list[asyncio.Server] = []
         self._is_stopping = False
@@ -101,10 +103,19 @@ class KafkaDoor:
         """Let one more in; why not, if there is no room for it."""
         if self._is_stopping:
             return "stopping"
-        if (refusal := self._admission.enter(client.address)) is not None:
+        is_stranger = client.sasl is not None
+        if (refusal := self._admission.enter(client.address, is_stranger=is_stranger)) is not None:
             return refusal.value
         self._clients.add(client)
+        if is_stranger:
+            self._strangers.add(client)
         return None
+
+    def know(self, client: KafkaProtocol) -> None:
+        """A client has said who it is, or never will."""
+        if client in self._strangers:
+            self._strangers.remove(client)
+            self._admission.know(client.address)
 
     def context_for(
         self, transport: asyncio.Transport, listener: Listener, reached: tuple[str, int]
@@ -147,6 +158,7 @@ class KafkaDoor:
 
     def leave(self, client: KafkaProtocol) -> None:
         """A client is gone."""
+        self.know(client)
         if client in self._clients:
             self._clients.remove(client)
             self._admission.leave(client.address)
@@ -191,6 +203,10 @@ class Entrance:
     def context_for(self, transport: asyncio.Transport) -> Context:
         """What this client's requests may look at."""
         return self._door.context_for(transport, self._listener, (self._reached_at(transport), self.port))
+
+    def know(self, client: KafkaProtocol) -> None:
+        """A client has said who it is."""
+        self._door.know(client)
 
     def leave(self, client: KafkaProtocol) -> None:
         """A client is gone."""

@@ -40,6 +40,9 @@ class Lobby(Protocol):
     def context_for(self, transport: asyncio.Transport) -> Context:
         """What this client's requests may look at."""
 
+    def know(self, client: "KafkaProtocol") -> None:
+        """A client has said who it is."""
+
     def leave(self, client: "KafkaProtocol") -> None: ...
 
 
@@ -181,6 +184,7 @@ class KafkaProtocol(asyncio.BufferedProtocol):
     def trust(self) -> None:
         self._request_bytes_max = self._known_bytes_max
         self._end_login()
+        self._lobby.know(self)
 
     def report(self, error: BaseException, fields: Mapping[str, object]) -> None:
         self._lobby.log.write(logging.ERROR, "kafka_request_failed", fields, error=error)
