@@ -211,3 +211,22 @@ def test_who_asks_for_compaction_while_it_is_at_work_waits_for_it(tmp_path: Path
             assert table(partition) == dict(PAIRS)
 
     asyncio.run(walk())
+
+
+def test_a_compacted_log_opens_whole_when_its_newest_recovery_point_is_torn(tmp_path: Path) -> None:
+    async def walk() -> None:
+        folder = tmp_path / "logs" / CARS / "0"
+        async with running(FolderDisk(tmp_path)) as broker:
+            partition = await make_cars(broker)
+            await put(broker, *PAIRS[:15])
+            await partition.save_recovery_point()
+            await put(broker, *PAIRS[15:18])
+            await compact_now(broker)
+        points = sorted(folder.glob("*.snapshot"))
+        points[-1].write_bytes(b"torn")
+        async with running(FolderDisk(tmp_path)) as broker:
+            partition = broker.partition(CARS_0)
+            assert partition.damage is None
+            assert table(partition) == dict(PAIRS[:18])
+
+    asyncio.run(walk())
