@@ -23,7 +23,7 @@ from goqueue.broker.storage.data_folder import LOGS_FOLDER
 from goqueue.broker.storage.partition import Partition
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.write.publish import publish
-from goqueue.core.cluster.values import PARTS, decode_part, parsed_part_key, part_key
+from goqueue.core.cluster.values import ORDERS, PARTS, decode_part, parsed_part_key, part_key
 from goqueue.log.reading import from_disk
 from goqueue.model.cluster import NodeId, PartitionRecord
 from goqueue.model.commands import Placed, Publish, Published
@@ -56,6 +56,8 @@ TOPIC = TopicName("orders")
 PARTITIONS = 2
 START_S = 60
 DISK_COPIES_MIN = 3
+DISK_LOST_S = 2 * SESSION_MS / 1_000
+"""For so long at most a node is believed to have what it has lost."""
 """Only of so many copies one may be lost with its disk, whatever happens to another meanwhile."""
 HEAL_S = 120
 STOP_S = 60
@@ -146,6 +148,8 @@ class ClusterSimulation:
         self._is_compacted = Random(f"compacted {seed}").random() < COMPACTED_SHARE
         self._power_cuts = 0
         self._spoilt: set[tuple[NodeId, int]] = set()
+        self._orders_from_s = 0.0
+        """When partitions may be moved: not while one is believed to count whose disk is gone."""
         """Partitions on nodes whose disks had a sync fail: only of these may bytes be bad, for a turn."""
 
     def run(self) -> Counter[str]:
@@ -215,7 +219,7 @@ class ClusterSimulation:
                 await self._stop_cleanly(node)
             case "own":
                 self._owners.act()
-            case "order":
+            case "order" if asyncio.get_running_loop().time() >= self._orders_from_s:
                 self._operators.act()
             case "start" if node in self._wanted() and node not in self._nodes:
                 self._start(node)
@@ -319,11 +323,13 @@ class ClusterSimulation:
         """Only one at a time, and when all others have everything: more than that is not promised.
 
         Nor is it where there are two copies, one of which is believed to count until its session ends: should
-        the other lose its own meanwhile, nobody knows any more that it has everything.
+        the other lose its own meanwhile, nobody knows any more that it has everything. So nothing is moved
+        to fewer copies either, just then.
         """
         are_all_there = {ready.node for ready in self._ready()} >= set(self._wanted())
         can_spare_one = are_all_there and self._records() and self._are_all_in_sync(DISK_COPIES_MIN)
-        if node in self._nodes and can_spare_one:
+        if node in self._nodes and can_spare_one and not self._store.peek(ORDERS):
+            self._orders_from_s = asyncio.get_running_loop().time() + DISK_LOST_S
             self._stop(node, has_power=False)
             self._note(f"new disk for {node}")
             self.counts["new disk"] += 1
