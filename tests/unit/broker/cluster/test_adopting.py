@@ -13,7 +13,6 @@ from goqueue.broker.member.adopting import adopt
 from goqueue.broker.opening import close_broker, open_broker
 from goqueue.broker.read.read import read_messages
 from goqueue.broker.topics.verbs import create_topic
-from goqueue.broker.transactions.verbs import end_transaction
 from goqueue.broker.write.publish import publish
 from goqueue.model.cluster import NodeId
 from goqueue.model.commands import Publish, ReadMessages
@@ -23,7 +22,6 @@ from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Message
 from goqueue.model.settings import BrokerConfig
 from goqueue.model.topics import CreateTopic
-from goqueue.model.transaction_commands import EndTransaction
 from goqueue.model.transactions import Marker
 from goqueue.testing.world.clock import SimulatedClock
 from goqueue.testing.world.disk import SimulatedDisk
@@ -122,10 +120,7 @@ def _are_copied(nodes: Several) -> bool:
 
 
 async def commit(nodes: Several, writer: Writer) -> None:
-    command = EndTransaction(
-        transactional_id=WRITER, producer=writer.producer, marker=Marker.COMMIT, until_complete=True
-    )
-    await nodes.run(next(reversed(nodes.nodes)), end_transaction, command)
+    await nodes.end(next(reversed(nodes.nodes)), WRITER, writer.producer, Marker.COMMIT)
 
 
 async def ended(nodes: Several) -> None:

@@ -13,7 +13,7 @@ from goqueue.broker.delays.verbs import delay_stats
 from goqueue.broker.producers import init_producer
 from goqueue.broker.read.read import read_messages
 from goqueue.broker.transactions.hanging import LOOK_INTERVAL_S
-from goqueue.broker.transactions.verbs import end_transaction, init_transactional
+from goqueue.broker.transactions.verbs import init_transactional
 from goqueue.broker.write.append import append_when_checked
 from goqueue.broker.write.kept_batches import find_marks, keep_batches
 from goqueue.broker.write.publish_once import publish_once
@@ -30,7 +30,7 @@ from goqueue.model.delays import (
 from goqueue.model.errors import Fenced, InvalidTransactionState, OutOfSequence
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks, Message
-from goqueue.model.transaction_commands import EndTransaction, InitProducer, PublishOnce, TakeProducerId
+from goqueue.model.transaction_commands import InitProducer, PublishOnce, TakeProducerId
 from goqueue.model.transactions import Marker, ProducerEpoch, PublishedOnce
 from goqueue.records.batch import encode
 from goqueue.records.layout import stamp_producer
@@ -219,10 +219,7 @@ class Writer:
         await self._nodes.begin(leader, put(self._nodes.nodes[leader].broker))
 
     async def end(self, marker: Marker) -> None:
-        command = EndTransaction(
-            transactional_id=WRITER, producer=self.producer, marker=marker, until_complete=True
-        )
-        await self._nodes.run(next(iter(self._nodes.nodes)), end_transaction, command)
+        await self._nodes.end(next(iter(self._nodes.nodes)), WRITER, self.producer, marker)
 
 
 async def new_writer(nodes: Several) -> Writer:

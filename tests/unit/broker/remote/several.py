@@ -15,16 +15,20 @@ from goqueue.broker.queue.settle import settle
 from goqueue.broker.remote.partition import RemotePartition
 from goqueue.broker.storage.journal_set import journal_number
 from goqueue.broker.topics.verbs import create_topic
+from goqueue.broker.transactions.verbs import end_transaction
 from goqueue.broker.write.publish import publish
 from goqueue.model.cluster import NodeId
 from goqueue.model.commands import Placed, Publish
 from goqueue.model.delivery import Action, Poll, Receipt, Settle, SettleOutcome
+from goqueue.model.errors import TransactionBusy
 from goqueue.model.group_commands import JoinAssigned
 from goqueue.model.groups import Sharing
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.messages import Message
 from goqueue.model.settings import BrokerConfig
 from goqueue.model.topics import CreateTopic
+from goqueue.model.transaction_commands import EndTransaction
+from goqueue.model.transactions import Marker, ProducerEpoch
 from goqueue.testing.whole.cluster_node import SESSION_MS, ClusterNode
 from goqueue.testing.world.clock import SimulatedClock
 from goqueue.testing.world.disk import SimulatedDisk
@@ -36,6 +40,7 @@ T = TypeVar("T")
 ORDERS = TopicName("orders")
 GROUP = "workers"
 START_S = ANSWER_S = 60
+AGAIN_S = 0.05
 
 
 class Several:
@@ -138,6 +143,18 @@ class Several:
         messages = [Message(value.encode(), partition=number) for value in values]
         placed = await self.run(name, publish, Publish(topic=ORDERS, messages=messages))
         assert all(isinstance(one, Placed) for one in placed), placed
+
+    async def end(self, name: NodeId, transactional_id: str, producer: ProducerEpoch, marker: Marker) -> None:
+        """End a transaction; ask again while it is carried to a place that is just being taken over."""
+        command = EndTransaction(
+            transactional_id=transactional_id, producer=producer, marker=marker, until_complete=True
+        )
+        async with asyncio.timeout(ANSWER_S):
+            while True:
+                try:
+                    return await self.run(name, end_transaction, command)
+                except TransactionBusy:
+                    await asyncio.sleep(AGAIN_S)
 
 
 class Member:

@@ -33,24 +33,26 @@ def test_the_leader_gets_leases_from_the_coordinator_and_reads_the_bytes_itself(
         name = world.coordinator(group)
         joining = ShareHeartbeat(group=group, member_id="ann", epoch=0, topics=[ORDERS])
         await world.begin(name, share_heartbeat(world.nodes[name].broker, joining))
-        await world.put("a", "b", "c")
         who = Membership(group, "ann", -1)
         await world.run(leader, know_member, KnowMember(who))
         with pytest.raises(UnknownMember):
             await world.run(leader, know_member, KnowMember(Membership("nobody", "ann", -1)))
 
+        await world.put("before")
+        assert await world.run(leader, acquire, taking(group)) == []  # a share group begins with what comes
+        await world.put("a", "b", "c")
         [part] = await world.run(leader, acquire, taking(group))
 
-        assert (part.source, part.offsets, part.delivery_counts) == (SOURCE, [0, 1, 2], {})
+        assert (part.source, part.offsets, part.delivery_counts) == (SOURCE, [1, 2, 3], {})
         broker = world.nodes[leader].broker
         [body] = await world.begin(leader, batches_of(broker, ReadBatches(SOURCE, part.offsets)))
         assert [message.value for message in open_batch(body, 2)] == [b"a", b"b", b"c"]
 
-        await world.run(leader, settle_runs, SettleRuns(who, SOURCE, [(0, 2)], Action.ACK))
+        await world.run(leader, settle_runs, SettleRuns(who, SOURCE, [(1, 3)], Action.ACK))
         with pytest.raises(RecordNotHeld):
-            await world.run(leader, settle_runs, SettleRuns(who, SOURCE, [(0, 2)], Action.ACK))
+            await world.run(leader, settle_runs, SettleRuns(who, SOURCE, [(1, 3)], Action.ACK))
         await world.run(leader, release_all, ReleaseAll(who, [SOURCE]))
         [again] = await world.run(leader, acquire, taking(group))
-        assert (again.offsets, again.delivery_counts) == ([2], {2: 2})
+        assert (again.offsets, again.delivery_counts) == ([3], {3: 2})
 
     several(story)

@@ -7,12 +7,12 @@ import pytest
 from goqueue.broker.queue.auto_commit import commit_polled
 from goqueue.broker.storage.journal_set import journal_number
 from goqueue.broker.transactions.journal import TRANSACTIONS_TOPIC
-from goqueue.broker.transactions.verbs import add_receipts, end_transaction, init_transactional
+from goqueue.broker.transactions.verbs import add_receipts, init_transactional
 from goqueue.model.cluster import NodeId
 from goqueue.model.delivery import Action, CommitPolled
 from goqueue.model.errors import AlreadySettled
 from goqueue.model.groups import NO_GENERATION, Membership
-from goqueue.model.transaction_commands import AddReceiptsToTransaction, EndTransaction, InitProducer
+from goqueue.model.transaction_commands import AddReceiptsToTransaction, InitProducer
 from goqueue.model.transactions import Marker, ProducerEpoch
 from tests.unit.broker.remote.several import Member, Several, several, values
 
@@ -41,8 +41,7 @@ async def add(nodes: Several, name: NodeId, producer: ProducerEpoch, taken: list
 
 
 async def end(nodes: Several, name: NodeId, producer: ProducerEpoch, marker: Marker) -> None:
-    command = EndTransaction(transactional_id=WRITER, producer=producer, marker=marker, until_complete=True)
-    await nodes.run(name, end_transaction, command)
+    await nodes.end(name, WRITER, producer, marker)
 
 
 def test_a_message_is_hidden_until_the_commit_and_never_comes_again_whoever_dies() -> None:
