@@ -2,7 +2,7 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from goqueue.broker.broker import Broker
@@ -63,21 +63,38 @@ def named_by(broker: Broker, nonce: int) -> tuple[GroupJournal, Delivery, int] |
 
 
 def delivery_of(broker: Broker, journal: GroupJournal, group: str, source: TopicPartition) -> Delivery:
-    """A group's delivery from a partition, which may begin here: at its committed offset, or the start."""
+    """A group's delivery from a partition, which may begin here: see `_beginning`.
+
+    Whoever tells somebody what it finds there waits for `begun_for_good` first.
+    """
     topic_id = broker.metadata.topic(source.topic).topic_id
     known = journal.deliveries.find(group, source)
     if known is not None and known.topic_id == topic_id:
         return known
     record = journal.groups.get(group)
     row = None if record is None else record.offsets.of(source.topic, topic_id).get(source.partition)
-    floor = _beginning(broker, group, source) if row is None else row[1]
+    floor, is_late = _beginning(broker, group, source) if row is None else (row[1], False)
     number = broker.chance.getrandbits(_DELIVERY_BITS)
     while journal.deliveries.numbered(number) is not None:
         number = broker.chance.getrandbits(_DELIVERY_BITS)
-    journal.submit(DeliveryKept(number, group, source.topic, topic_id, source.partition, floor))
+    kept = journal.submit(DeliveryKept(number, group, source.topic, topic_id, source.partition, floor))
     begun = journal.deliveries.numbered(number)
     assert begun is not None, "a delivery that was just kept is there"
+    if is_late:
+        broker.queue.beginnings[begun] = kept
     return begun
+
+
+async def begun_for_good(broker: Broker, deliveries: Iterable[Delivery]) -> None:
+    """Return when nothing takes back that deliveries have begun with what comes.
+
+    Else they would begin anew behind all that has come since their group was told that it waits for it.
+    """
+    beginnings = broker.queue.beginnings
+    for delivery in deliveries:
+        if (kept := beginnings.get(delivery)) is not None:
+            await kept
+            beginnings.pop(delivery, None)
 
 
 def is_share_group(broker: Broker, group: str) -> bool:
@@ -86,13 +103,13 @@ def is_share_group(broker: Broker, group: str) -> bool:
     return terms is not None and terms.kind is GroupKind.SHARE
 
 
-def _beginning(broker: Broker, group: str, source: TopicPartition) -> int:
-    """Where a group begins that has had nothing of a partition."""
+def _beginning(broker: Broker, group: str, source: TopicPartition) -> tuple[int, bool]:
+    """Where a group begins that has had nothing of a partition, and whether that is with what comes."""
     partition = broker.readable(source)
     is_late = broker.group_settings.of(group).share_offset_reset is OffsetReset.LATEST
     if is_late and is_share_group(broker, group):
-        return partition.last_stable_offset
-    return partition.log.start_offset
+        return partition.last_stable_offset, True
+    return partition.log.start_offset, False
 
 
 def policy_of(broker: Broker, delivery: Delivery) -> RetryPolicy:

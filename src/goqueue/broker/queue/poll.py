@@ -16,6 +16,7 @@ from goqueue.broker.queue.age import settle_too_old
 from goqueue.broker.queue.dead_letters import start_moves
 from goqueue.broker.queue.delivery import (
     advance,
+    begun_for_good,
     delivery_of,
     new_nonce,
     pass_over,
@@ -159,6 +160,8 @@ async def _take(
             deliveries.append(delivery)
         except GoQueueError as error:
             failure = error  # the other partitions may be well
+    if broker.queue.beginnings:
+        await begun_for_good(broker, deliveries)
     for delivery in deliveries:
         if slices.is_over:
             await slices.pause()

@@ -8,6 +8,7 @@ from operator import itemgetter
 from weakref import WeakKeyDictionary
 
 from goqueue.broker.read.cache import OpenedBatch, OpenedBatches
+from goqueue.broker.storage.journal import Submitted
 from goqueue.broker.storage.waiters import ReadWaiter, tell_in_turn
 from goqueue.core.delivery.delivery import Delivery
 from goqueue.core.delivery.lane_turns import LANE_COUNT
@@ -62,6 +63,8 @@ class QueueState:
         """Out of their compression; messages are made a window at a time."""
         self.changes: Counter[str] = Counter()
         """How often the polls of a group were woken: one that was reading meanwhile looks again."""
+        self.beginnings: WeakKeyDictionary[Delivery, Submitted] = WeakKeyDictionary()
+        """Deliveries that have begun with what comes, until nothing takes that back."""
         self._polls: dict[str, dict[ReadWaiter, str]] = {}
         self._samples: deque[tuple[int, tuple[int, ...]]] = deque(maxlen=_SAMPLES)
         self._move_locks: WeakKeyDictionary[Delivery, asyncio.Lock] = WeakKeyDictionary()
