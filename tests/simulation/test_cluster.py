@@ -95,8 +95,8 @@ def test_a_move_that_does_not_wait_for_who_comes_is_caught(monkeypatch: pytest.M
 def test_folders_that_stay_though_nobody_wants_them_are_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def leave_them(*_: object) -> None:
-        return
+    async def leave_them(*_: object) -> bool:
+        return True
 
     monkeypatch.setattr(Folders, "sweep", leave_them)
     with pytest.raises(Violation, match="folders stay"):

@@ -43,7 +43,7 @@ def test_an_unknown_route_is_answered_in_json(client: httpx.Client, path: str) -
     ("method", "path", "allowed"),
     [
         ("PUT", "/topics", {"GET", "POST", "OPTIONS"}),
-        ("PATCH", "/topics/orders", {"GET", "DELETE", "OPTIONS"}),
+        ("PUT", "/topics/orders", {"GET", "PATCH", "DELETE", "OPTIONS"}),
         ("GET", "/topics/orders/messages", {"POST", "OPTIONS"}),
         ("POST", "/health", {"GET", "OPTIONS"}),
         ("DELETE", "/v1/topics", {"GET", "POST", "OPTIONS"}),

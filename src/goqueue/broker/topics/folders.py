@@ -62,15 +62,18 @@ class Folders:
         """Replicas have come here by what the store said at a revision."""
         await self._broker.threads.run(_note, self._broker.disk, revision)
 
-    async def sweep(self, held: Iterable[str]) -> int:
-        """Remove folders of replicas that are none any more; how many. `held`: those that are open.
+    async def sweep(self, held: Iterable[str]) -> bool:
+        """Remove folders of replicas that are none any more. `held`: those that are open.
+
+        Whether all is tidy now: a replica that the store wants here already, and nobody has opened yet, may
+        be none again before anybody does.
 
         Nobody opens or makes folders meanwhile. Raises StoreUnreachable, OSError.
         """
         broker = self._broker
         left = await broker.threads.run(_left, broker.disk, frozenset(held))
         if not left:
-            return 0
+            return True
         loaded = await self._store.load(PARTS)
         seen = await broker.threads.run(_seen, broker.disk)
         if seen.is_doubted or loaded.revision < seen.revision:
@@ -83,14 +86,14 @@ class Folders:
             if not seen.is_doubted:
                 doubted = msgspec.json.encode(Seen(seen.revision, is_doubted=True))
                 await broker.threads.run(broker.disk.replace, SEEN_FILE, doubted)
-            return 0
+            return True
         unwanted = [folder for folder in left if not self._is_wanted(folder, loaded)]
         for folder in unwanted:
             # What the commit log has of it would be put into a folder that comes in its place.
             await broker.flusher.void_folder(folder.path, folder.topic_id)
             await broker.threads.run(_remove, broker.disk, folder.path)
             log.info("replica_removed folder=%s topic_id=%s", folder.path, folder.topic_id)
-        return len(unwanted)
+        return len(unwanted) == len(left)
 
     def _is_wanted(self, folder: LeftFolder, loaded: Loaded) -> bool:
         item = loaded.items.get(part_key(folder.topic_id, folder.partition))

@@ -95,8 +95,8 @@ class Holding:
         async with self._lock:
             if self._has_left:
                 await self._files_at_rest()
-                await self._folders.sweep(partition.folder for partition in self._broker.all_partitions())
-                self._has_left = False
+                held = [partition.folder for partition in self._broker.all_partitions()]
+                self._has_left = not await self._folders.sweep(held)
 
     async def catch_up(self) -> None:
         """Make the topics here what the image says, now."""

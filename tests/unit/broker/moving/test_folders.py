@@ -6,9 +6,9 @@ from random import Random
 import msgspec
 import pytest
 
-from goqueue.broker.topics.folders import SEEN_FILE, _left, _remove
+from goqueue.broker.topics.folders import SEEN_FILE, Folders, LeftFolder, _left, _remove
 from goqueue.broker.topics.verbs import delete_topic
-from goqueue.model.cluster import NodeId
+from goqueue.model.cluster import Loaded, NodeId
 from goqueue.model.ids import TopicName
 from goqueue.model.topics import DeleteTopic
 from goqueue.testing.world.disk import SimulatedDisk
@@ -40,6 +40,28 @@ def test_what_has_moved_away_leaves_no_folder_behind() -> None:
         await town.until(lambda: not town.has_folder(holder))
         assert town.has_folder(first) and town.has_folder(second)
         assert await town.publish([b"second"]) == [1]
+
+    live(story)
+
+
+def test_a_folder_that_was_wanted_again_for_a_moment_goes_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    is_wanted = Folders._is_wanted
+
+    def wanted(folders: Folders, folder: LeftFolder, loaded: Loaded) -> bool:
+        asked.append(folder.path)
+        return len(asked) == 1 or is_wanted(folders, folder, loaded)
+
+    async def story(town: Town) -> None:
+        await three(town)
+        holder, first, second = others(town)
+        monkeypatch.setattr(Folders, "_is_wanted", wanted)
+        await town.moved(A, first)
+        await town.until(lambda: len(asked) == 1)
+        await town.moved(A, second)
+        await town.until(lambda: not town.has_folder(holder) and not town.has_folder(first))
 
     live(story)
 

@@ -11,12 +11,13 @@ from msgspec import Meta, Struct
 from goqueue.broker.broker import Broker
 from goqueue.broker.compaction.verbs import compact_partition
 from goqueue.broker.forwarding.at_home import at_home
+from goqueue.broker.topics.verbs import describe_topic
 from goqueue.edge.http.parts.decoding import decode_if_any
 from goqueue.edge.http.parts.openapi import errors, takes
 from goqueue.edge.http.topics.routes import TopicInPath
-from goqueue.model.errors import Busy, Invalid, TopicNotFound, Unavailable
+from goqueue.model.errors import Busy, Invalid, Unavailable
 from goqueue.model.ids import TopicName, TopicPartition
-from goqueue.model.topics import CompactPartition
+from goqueue.model.topics import CompactPartition, DescribeTopic
 from goqueue.wire.topics import CompactedPartition, TopicCompacted
 
 _PARTITIONS_MAX = 10_000
@@ -50,9 +51,7 @@ _decoder = msgspec.json.Decoder(CompactBody)
 async def compact_route(broker: NamedDependency[Broker], topic: TopicInPath, body: RawBody) -> TopicCompacted:
     request = decode_if_any(_decoder, body)
     name = TopicName(topic)
-    count = broker.topic_counts.get(name)
-    if count is None:
-        raise TopicNotFound(name)
+    count = len((await at_home(broker, describe_topic, DescribeTopic(name=name))).partitions)
     numbers = range(count) if request.partitions is None else request.partitions
     for number in numbers:
         if not 0 <= number < count:
