@@ -11,17 +11,20 @@ from typing import NamedTuple
 from goqueue.broker.storage.journal import Submitted
 from goqueue.broker.storage.partition import Partition
 from goqueue.log.partition_log import CheckedBatch
-from goqueue.model.commands import Appended
+from goqueue.model.commands import NO_APPEND_TIME, Appended
 from goqueue.model.errors import DuplicateSequence, StorageFailed
 from goqueue.model.messages import Acks, Message
 from goqueue.records.batch import LaneBatch, encode
 from goqueue.records.layout import (
+    CONTROL,
+    LOG_APPEND_TIME,
     NO_SEQUENCE,
     SEQUENCE_MASK,
     TRANSACTIONAL,
     BatchHeader,
     read_header,
     stamp_producer,
+    stamp_time,
 )
 
 
@@ -96,28 +99,51 @@ def append_once(
         return Stored(LONG_AGO, is_new=False)
     if stored_offset is not None:
         return Stored(stored_offset, is_new=False)
+    if partition.stamps_time and not header.attributes & CONTROL:  # a marker's time is the broker's already
+        batches = _timed(partition, batches)
     return Stored(partition.append(batches), is_new=True)
+
+
+def _timed(partition: Partition, batches: Sequence[CheckedBatch]) -> Sequence[CheckedBatch]:
+    """Batches whose messages have the time of now."""
+    time_ms = partition.now_ms()
+    for batch in batches:
+        stamp_time(batch.body, time_ms)
+    return [CheckedBatch(read_header(body), body, lane) for _, body, lane in batches]
+
+
+def append_time_of(body: memoryview) -> int:
+    """The time that the broker gave to a batch's messages when it was stored."""
+    header = read_header(body)
+    return header.max_timestamp_ms if header.attributes & LOG_APPEND_TIME else NO_APPEND_TIME
 
 
 def store(partition: Partition, batches: Sequence[CheckedBatch], count: int, acks: Acks) -> Appended:
     """Append batches of so many messages that are known to be new."""
     if acks is Acks.ALL:
         partition.admit_all()
+    if partition.stamps_time:
+        batches = _timed(partition, batches)
+        time_ms = append_time_of(batches[0].body)
+    else:
+        time_ms = NO_APPEND_TIME
     base_offset = partition.append(batches)
     if acks is Acks.ALL and not batches[0].header.attributes & TRANSACTIONAL:
         answered = partition.answered(base_offset + count)
-        return Appended(base_offset, partition.log.start_offset, answered)
-    return appended(partition, base_offset, count, acks)
+        return Appended(base_offset, partition.log.start_offset, answered, append_time_ms=time_ms)
+    return appended(partition, base_offset, count, acks, time_ms)
 
 
-def appended(partition: Partition, base_offset: int, count: int, acks: Acks) -> Appended:
+def appended(
+    partition: Partition, base_offset: int, count: int, acks: Acks, append_time_ms: int = NO_APPEND_TIME
+) -> Appended:
     """The answer to whoever has stored messages, with what is left to wait for: the disks.
 
     Also where the topic asks for less: when something was stored that comes again is not known, and a
     transaction that is decided names its messages on the disks of others.
     """
     committed = partition.committed(base_offset + count) if acks is Acks.ALL else None
-    return Appended(base_offset, partition.log.start_offset, committed)
+    return Appended(base_offset, partition.log.start_offset, committed, append_time_ms=append_time_ms)
 
 
 async def await_all(*waits: Awaitable[None] | None) -> None:

@@ -68,6 +68,10 @@ class Append(NamedTuple):
         return self.target
 
 
+NO_APPEND_TIME = -1
+"""Messages keep the times that their producers gave."""
+
+
 class Appended(NamedTuple):
     """Offsets are fixed. Await `committed` (None: nothing to wait for) before saying so to the client."""
 
@@ -80,6 +84,8 @@ class Appended(NamedTuple):
     """What is wrong with the messages that are in quarantine, by their places among all that were given."""
     later: Sequence["Later"] = ()
     """Those that come later. The others lie one behind the other from the base offset on."""
+    append_time_ms: int = NO_APPEND_TIME
+    """The time that the messages have, where the broker gives it. Nobody knows it of what comes again."""
 
 
 class Later(NamedTuple):

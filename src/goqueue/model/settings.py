@@ -15,6 +15,7 @@ HOUR_MS = 60 * MINUTE_MS
 UNLIMITED = -1
 AS_THE_NODE = -1.0
 BY_COPIES = 0
+ANY_TIME = 2**63 - 1
 
 
 def require(condition: bool, problem: str) -> None:
@@ -50,6 +51,15 @@ class CleanupPolicy(StrEnum):
     COMPACT = "compact"
     """The newest message of each key stays."""
     BOTH = "compact,delete"
+
+
+class TimestampType(StrEnum):
+    """Whose time a message has, by Kafka's words."""
+
+    CREATE = "CreateTime"
+    """Its producer's."""
+    LOG_APPEND = "LogAppendTime"
+    """That at which the broker stored it."""
 
 
 PARTITIONER_SETTING = "goqueue.partitioner"
@@ -100,6 +110,11 @@ class TopicSettings:
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = 2**63 - 1
     min_cleanable_dirty_ratio: float = 0.5
+    timestamp_type: TimestampType = TimestampType.CREATE
+    timestamp_before_max_ms: int = ANY_TIME
+    """A message's time may be so long ago, where producers say it; ANY_TIME: whatever it is."""
+    timestamp_after_max_ms: int = ANY_TIME
+    """The same of times to come."""
     noted: tuple[tuple[str, str], ...] = ()
     """Settings that other brokers have and this one does without: kept as they were given, and shown."""
 
@@ -111,6 +126,17 @@ class TopicSettings:
     def is_deleting(self) -> bool:
         """Whether age and size of a log are bounded."""
         return self.cleanup_policy is not CleanupPolicy.COMPACT
+
+    @property
+    def bounds_times(self) -> bool:
+        """Whether the times that producers give are looked at."""
+        bounds_ms = self.timestamp_before_max_ms, self.timestamp_after_max_ms
+        return bounds_ms != (ANY_TIME, ANY_TIME) and self.timestamp_type is TimestampType.CREATE
+
+    @property
+    def asks_of_batches(self) -> bool:
+        """Whether batches of clients are looked at for more than that they are sound."""
+        return self.timestamp_before_max_ms != ANY_TIME or self.timestamp_after_max_ms != ANY_TIME
 
     def __post_init__(self) -> None:
         require(self.retention_ms == UNLIMITED or self.retention_ms >= 0, "retention.ms must be -1 or more")
@@ -139,6 +165,12 @@ class TopicSettings:
             "min.compaction.lag.ms must not be above max.compaction.lag.ms",
         )
         require(0 <= self.min_cleanable_dirty_ratio <= 1, "min.cleanable.dirty.ratio must be from 0 to 1")
+        require(
+            0 <= self.timestamp_before_max_ms <= ANY_TIME, "message.timestamp.before.max.ms must be 0 or more"
+        )
+        require(
+            0 <= self.timestamp_after_max_ms <= ANY_TIME, "message.timestamp.after.max.ms must be 0 or more"
+        )
         require(
             self.tracing_sampling == AS_THE_NODE or 0 <= self.tracing_sampling <= 1,
             "goqueue.tracing.sampling must be -1 or from 0 to 1",

@@ -20,6 +20,7 @@ from goqueue.records.layout import (
     ATTRIBUTES_POSITION,
     CODEC_MASK,
     HEADER_BYTES,
+    LOG_APPEND_TIME,
     MAGIC,
     NO_SEQUENCE,
     SEQUENCE_MASK,
@@ -27,6 +28,7 @@ from goqueue.records.layout import (
     BatchHeader,
     Codec,
     read_header,
+    stamp_time,
     stretch,
 )
 from goqueue.records.wishes import delayed_headers, due_asked, lane_asked
@@ -264,6 +266,8 @@ def leave_out(messages: Sequence[StoredMessage], header: BatchHeader, gone: Cont
         first_timestamp_ms=built.first_timestamp_ms,
         max_timestamp_ms=built.max_timestamp_ms,
     )
+    if header.attributes & LOG_APPEND_TIME:
+        stamp_time(body, header.max_timestamp_ms)
     return body
 
 

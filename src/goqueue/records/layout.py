@@ -38,6 +38,8 @@ _CRC = Struct(">I")
 _CRC_POSITION = 17
 _SPAN = Struct(">iqq")
 _SPAN_POSITION = 23
+_MAX_TIMESTAMP = Struct(">q")
+_MAX_TIMESTAMP_POSITION = 35
 _PRODUCER = Struct(">qhi")
 _PRODUCER_POSITION = 43
 _KIND = Struct(">h20xqhii")
@@ -189,6 +191,13 @@ def stretch(
 ) -> None:
     """Let a batch cover more offsets than it has records, in place."""
     _SPAN.pack_into(buffer, _SPAN_POSITION, last_offset_delta, first_timestamp_ms, max_timestamp_ms)
+    seal(buffer)
+
+
+def stamp_time(buffer: memoryview, time_ms: int) -> None:
+    """Give all messages of a batch the time at which it is stored, in place. Records stay as they are."""
+    buffer[ATTRIBUTES_POSITION] |= LOG_APPEND_TIME
+    _MAX_TIMESTAMP.pack_into(buffer, _MAX_TIMESTAMP_POSITION, time_ms)
     seal(buffer)
 
 

@@ -40,7 +40,7 @@ from goqueue.model.errors import Corrupt, GoQueueError, PartitionDamaged, Storag
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Lane
 from goqueue.model.ports import Buffer, Clock, Disk
-from goqueue.model.settings import AcksWaitFor, TopicSettings
+from goqueue.model.settings import AcksWaitFor, TimestampType, TopicSettings
 from goqueue.model.transactions import AbortedTransaction, Isolation, OpenInPartition
 from goqueue.records.control import marker_of
 from goqueue.records.layout import CONTROL, TRANSACTIONAL, BatchHeader, read_header, read_kind
@@ -148,6 +148,8 @@ class Partition:
         """Those of its topic, once the broker has given them."""
         self.folder = folder
         self._settings = settings
+        self.stamps_time = settings.timestamp_type is TimestampType.LOG_APPEND
+        """Whether messages have the time at which they are stored."""
         self._disk = disk
         self._clock = clock
         self._on_failure = on_failure
@@ -368,6 +370,7 @@ class Partition:
 
     def change_settings(self, settings: TopicSettings) -> None:
         self._settings = self._log.settings = settings
+        self.stamps_time = settings.timestamp_type is TimestampType.LOG_APPEND
 
     def append(self, batches: Sequence[CheckedBatch]) -> int:
         """Store batches, all or none; returns the base offset of the first."""

@@ -13,6 +13,7 @@ from goqueue.model.settings import (
     AcksWaitFor,
     CleanupPolicy,
     Partitioner,
+    TimestampType,
     TopicSettings,
 )
 from goqueue.model.topics import SettingChange, SettingView
@@ -84,6 +85,17 @@ _KNOWN = {
     ),
     "segment.bytes": _Known("segment_bytes", int, "A segment file of this size is sealed and another begun."),
     "max.message.bytes": _Known("max_message_bytes", int, "The largest record batch that is taken in."),
+    "message.timestamp.after.max.ms": _Known(
+        "timestamp_after_max_ms", int, "A message's time may be so far ahead, where its producer says it."
+    ),
+    "message.timestamp.before.max.ms": _Known(
+        "timestamp_before_max_ms", int, "A message's time may be so long ago, where its producer says it."
+    ),
+    "message.timestamp.type": _Known(
+        "timestamp_type",
+        TimestampType,
+        "CreateTime: a message's time is its producer's; LogAppendTime: that at which it was stored.",
+    ),
     "goqueue.inspect.compressed": _Known(
         "inspect_compressed",
         _parse_bool,
@@ -155,9 +167,6 @@ _FIXED = {
     "compression.type": ("producer", "Batches are stored as the producer compressed them."),
     "local.retention.bytes": ("-2", "There is no tiered storage: as retention.bytes."),
     "local.retention.ms": ("-2", "There is no tiered storage: as retention.ms."),
-    "message.timestamp.after.max.ms": ("9223372036854775807", "A message's time may be any."),
-    "message.timestamp.before.max.ms": ("9223372036854775807", "A message's time may be any."),
-    "message.timestamp.type": ("CreateTime", "A message's time is the producer's."),
     "remote.log.copy.disable": ("false", "There is no tiered storage."),
     "remote.log.delete.on.disable": ("false", "There is no tiered storage."),
     "remote.storage.enable": ("false", "There is no tiered storage."),

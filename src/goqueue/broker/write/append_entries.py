@@ -17,6 +17,7 @@ from goqueue.broker.transactions.writes import admit_batches
 from goqueue.broker.write.asking import take_in_at_last
 from goqueue.broker.write.incoming import Incoming, admit_partition, in_lanes, read_incoming
 from goqueue.broker.write.later import part_by_time
+from goqueue.broker.write.preparing import prepare
 from goqueue.broker.write.refusals import telling_refusals
 from goqueue.broker.write.take_in import take_in
 from goqueue.core.access.account import Account
@@ -83,6 +84,8 @@ async def _checked(
         partition = admit_partition(broker, target)
         settings = partition.log.settings
     incoming = read_incoming(body, settings, lane)
+    if settings.asks_of_batches:
+        incoming = await prepare(broker, incoming, settings)
     _check_header(incoming.headers, is_staged=is_staged)
     looked = None
     if settings.schema_validation is not SchemaValidation.NONE:

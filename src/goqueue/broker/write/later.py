@@ -18,6 +18,7 @@ from goqueue.broker.appending import (
     UPWARDS,
     Numbering,
     append_once,
+    append_time_of,
     await_all,
     checked,
     find_stored,
@@ -30,7 +31,7 @@ from goqueue.broker.storage.partition import Partition
 from goqueue.broker.tenants.quotas import check_due
 from goqueue.broker.write.incoming import Incoming
 from goqueue.core.delays.marks import Marks
-from goqueue.model.commands import Appended, Later
+from goqueue.model.commands import NO_APPEND_TIME, Appended, Later
 from goqueue.model.delays import LaterBatch
 from goqueue.model.errors import DuplicateSequence, OutOfSequence
 from goqueue.model.messages import Acks
@@ -196,17 +197,18 @@ def take_parted(
         with suppress(DuplicateSequence):
             find_known(broker, partition, header, header.record_count, numbering, told)
     later, postponed = _postpone(broker, partition, splits, headers, told)
-    base_offset = partition.log.end_offset
+    base_offset, time_ms = partition.log.end_offset, NO_APPEND_TIME
     if batches := checked([built for split in splits for built in split.now]):
         # Before them are delayed messages, as has been seen: they count upwards, and no more.
-        stored_offset = append_once(partition, batches, UPWARDS).base_offset
+        stored_offset, is_new = append_once(partition, batches, UPWARDS)
+        time_ms = append_time_of(batches[0].body) if is_new else NO_APPEND_TIME
         base_offset = base_offset if stored_offset == LONG_AGO else stored_offset
     committed = None
     if acks is Acks.ALL:
         kept = None if postponed is None else postponed.committed()
         stored = partition.committed(partition.log.end_offset)
         committed = None if kept is stored is None else await_all(kept, stored)
-    return Appended(base_offset, partition.log.start_offset, committed, later=later)
+    return Appended(base_offset, partition.log.start_offset, committed, later=later, append_time_ms=time_ms)
 
 
 def _postpone(

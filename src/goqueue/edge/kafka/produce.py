@@ -24,11 +24,12 @@ from goqueue.edge.kafka.later import Wait
 from goqueue.edge.kafka.leaders import CurrentLeader, endpoint_tags, leader_now, leader_tags
 from goqueue.edge.kafka.topic_ids import TopicReference, read_topic
 from goqueue.edge.kafka.wire import INT32, NO_TAGS, REQUEST_ITEMS_MAX, Reader, TooManyItems, count, string
-from goqueue.model.commands import Append, Appended
+from goqueue.model.commands import NO_APPEND_TIME, Append, Appended
 from goqueue.model.errors import (
     GoQueueError,
     InvalidBatch,
     InvalidRecord,
+    InvalidTimestamp,
     NotLeader,
     NotSupported,
     SchemaMismatch,
@@ -57,8 +58,6 @@ _ACKS = {0: Acks.NONE, 1: Acks.LEADER, -1: Acks.ALL}
 _OUTCOME = Struct(">ihq")
 _OUTCOME_WITH_TIME = Struct(">ihqq")
 _OUTCOME_WITH_START = Struct(">ihqqq")
-_NO_TIME = -1
-"""Topics keep the times that producers give, so there is no append time to tell."""
 _AT_ONCE_ITEMS_MAX = 250
 """Topics and partitions of a request that is served in one piece: so many appends take some 10 ms."""
 _RECORD_ERRORS_MAX = 1_000
@@ -84,13 +83,23 @@ class ProduceRequest(NamedTuple):
 class PartitionOutcome:
     """What became of one partition's batches."""
 
-    __slots__ = ("base_offset", "code", "leader", "partition", "record_errors", "start_offset", "text")
+    __slots__ = (
+        "append_time_ms",
+        "base_offset",
+        "code",
+        "leader",
+        "partition",
+        "record_errors",
+        "start_offset",
+        "text",
+    )
 
     def __init__(self, partition: int) -> None:
         self.partition = partition
         self.code = ErrorCode.none
         self.base_offset = -1
         self.start_offset = -1
+        self.append_time_ms = NO_APPEND_TIME
         self.text: str | None = None
         self.record_errors: Sequence[tuple[int, str]] = ()
         self.leader: CurrentLeader | None = None
@@ -100,8 +109,8 @@ class PartitionOutcome:
         """Refuse the batches, by the code that stands in the table unless told otherwise."""
         self.code = kafka_code(error) if code is None else code
         self.text = kafka_text(error)
-        self.base_offset = self.start_offset = -1
-        if isinstance(error, SchemaMismatch):
+        self.base_offset = self.start_offset = self.append_time_ms = -1
+        if isinstance(error, SchemaMismatch | InvalidTimestamp):
             self.record_errors = list(islice(error.problems.items(), _RECORD_ERRORS_MAX))
         elif isinstance(error, InvalidRecord):
             self.record_errors = [(error.record_index, self.text)]
@@ -260,6 +269,7 @@ def _append(context: Context, command: Append, outcome: PartitionOutcome, waits:
 def _note(appended: Appended, outcome: PartitionOutcome, waits: list[Wait]) -> None:
     outcome.base_offset = appended.base_offset
     outcome.start_offset = appended.start_offset
+    outcome.append_time_ms = appended.append_time_ms
     if appended.committed is not None:
         waits.append(Wait(outcome, appended.committed))
 
@@ -302,8 +312,10 @@ def _encode_outcome(outcome: PartitionOutcome, version: int, *, flexible: bool) 
     if version < _WITH_APPEND_TIME:
         return _OUTCOME.pack(partition, code, base_offset)
     if version < _WITH_START_OFFSET:
-        return _OUTCOME_WITH_TIME.pack(partition, code, base_offset, _NO_TIME)
-    fixed = _OUTCOME_WITH_START.pack(partition, code, base_offset, _NO_TIME, outcome.start_offset)
+        return _OUTCOME_WITH_TIME.pack(partition, code, base_offset, outcome.append_time_ms)
+    fixed = _OUTCOME_WITH_START.pack(
+        partition, code, base_offset, outcome.append_time_ms, outcome.start_offset
+    )
     if version < _WITH_RECORD_ERRORS:
         return fixed
     tags = NO_TAGS if flexible else b""

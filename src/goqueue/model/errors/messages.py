@@ -1,5 +1,7 @@
 """Errors about batches, messages and where they lie."""
 
+from collections.abc import Mapping
+
 from goqueue.model.errors.families import Invalid, NotFound, Unavailable
 
 
@@ -22,9 +24,14 @@ class UnsupportedFormat(InvalidBatch):
 
 
 class InvalidTimestamp(InvalidBatch):
-    """A time that is no time in milliseconds: more than 292 years from 1970."""
+    """A time that is no time in milliseconds (over 292 years from 1970), or beyond the topic's bounds."""
 
     code = "invalid_timestamp"
+
+    def __init__(self, text: str, problems: Mapping[int, str] | None = None) -> None:
+        super().__init__(text)
+        self.problems = problems or {}
+        """What is wrong with messages, by their places among those that were given."""
 
 
 class InvalidRecord(InvalidBatch):
