@@ -16,6 +16,7 @@ WORKERS ?= $(shell $(BIN)/python -c 'import os; print(min((os.cpu_count() or 1) 
 DIST ?= worksteal
 # One Spark session serves all its tests and takes every core, so they run by themselves.
 SPARK_TESTS := tests/integration/spark
+JAVA_TESTS := tests/integration/test_java.py
 # Tests start hundreds of processes: each one takes half a second more where Python may not keep what it compiles.
 unexport PYTHONDONTWRITEBYTECODE
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -34,12 +35,12 @@ cluster: $(VENV)/.ready-cluster ## Start three nodes and an etcd on this machine
 demo: $(VENV)/.ready-spark ## See a broker, two pipelines and an Iceberg table at work, in a minute
 	@exec $(BIN)/python -m examples.demo
 
-test: $(VENV)/.ready-dev ## Run all tests, real processes and clients included
-	$(BIN)/python -m pytest -n $(WORKERS) --dist $(DIST) -rs --ignore=$(SPARK_TESTS) $(ARGS)
+test: $(VENV)/.ready-dev ## Run all tests, real processes and clients of Python included
+	$(BIN)/python -m pytest -n $(WORKERS) --dist $(DIST) -rs --ignore=$(SPARK_TESTS) --ignore=$(JAVA_TESTS) $(ARGS)
 	$(BIN)/python -m pytest -rs $(SPARK_TESTS) $(ARGS) || [ $$? -eq 5 ] # 5: ARGS left no test to run
 
 test-clients: $(VENV)/.ready-dev ## Run Kafka's Java client and its command-line tools against a broker: needs a JDK and Maven
-	$(BIN)/python -m pytest -rs tests/integration/test_java.py tests/doors/kafka/test_locked_clients.py $(ARGS)
+	$(BIN)/python -m pytest -rs $(JAVA_TESTS) tests/doors/kafka/test_locked_clients.py $(ARGS)
 
 check: lint ## Run the linters and the fast tests: the minute before a commit
 	$(BIN)/python -m pytest -n $(WORKERS) --dist $(DIST) -rs -m "not slow" -p no:schemathesis --hypothesis-profile=check $(ARGS)
