@@ -223,7 +223,7 @@ def _put_together(
     """A broker with all its rooms, which has read nothing yet."""
     metadata = Metadata(config.node_id)
     tenants = Tenants()
-    identities, client_quotas, group_settings = Identities(), ClientQuotas(), GroupSettingsImage()
+    identities, client_quotas, group_settings = Identities(tenants), ClientQuotas(), GroupSettingsImage()
     usage_hours = UsageHours(days=config.usage_days)
     audit = AuditLog(config.access.audit, config.node_id, disk=disk, clock=clock, threads=threads)
     warden = Warden(

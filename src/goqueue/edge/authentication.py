@@ -169,7 +169,8 @@ class Authenticator:
             return None
         if user is not None:
             # What is kept here of somebody counts; but whom an issuer names for a tenant is nobody else's.
-            if not user.is_good(now_ms) or tenant not in (None, user.tenant):
+            is_shut_out = self._broker.identities.is_shut_out(holder.name, now_ms=now_ms)
+            if is_shut_out or tenant not in (None, user.tenant):
                 return None
             tenant = user.tenant
         return Known(Principal(USER, holder.name, tenant), holder.roles, until_ms=holder.until_ms)
@@ -180,6 +181,11 @@ class Authenticator:
         if not self._broker.identities.is_good_user(name, now_ms=now_ms):
             return None
         return Known(self._broker.identities.users[name].principal)
+
+    def is_shut_out(self, principal: Principal) -> bool:
+        """Whether somebody with a good certificate is not let in: their user is kept, and shut out."""
+        now_ms = self._broker.clock.wall_ms()
+        return self._broker.identities.is_shut_out(principal.name, now_ms=now_ms)
 
     def scram_form(self, name: str, mechanism: ScramMechanism) -> ScramForm:
         """What is kept of a user for this mechanism, or something that looks so."""
@@ -193,9 +199,9 @@ class Authenticator:
         if known.key_id == ROOT:
             return True
         if known.until_ms is not None:
-            user = identities.users.get(known.principal.name)
-            is_same = user is None or (user.is_good(now_ms) and user.tenant == known.principal.tenant)
-            return is_same and now_ms < known.until_ms
+            holder = TokenHolder(known.principal.name, known.until_ms, known.principal.tenant or "")
+            again = self._holder(holder, now_ms)
+            return again is not None and again.principal == known.principal and now_ms < known.until_ms
         if known.key_id:
             key = identities.keys.get(known.key_id)
             return key is not None and identities.good_key(key.digest, now_ms=now_ms) is not None
@@ -253,7 +259,8 @@ class Authenticator:
     async def _is_good_password(self, name: str, password: str) -> bool:
         known, now_ms = self._broker.identities.users.get(name), self._broker.clock.wall_ms()
         # A name that nobody has takes as long as one that somebody has: nobody learns who is there.
-        user = known if known is not None and known.is_good(now_ms) else _STRANGER
+        is_good_user = self._broker.identities.is_good_user(name, now_ms=now_ms)
+        user = known if known is not None and is_good_user else _STRANGER
         now_s = asyncio.get_running_loop().time()
         token = f"{name}\0{user.updated_ms}\0{password}".encode("utf-8", "surrogatepass")
         digest = hmac.digest(self._process_key, token, "sha256")

@@ -12,9 +12,9 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from goqueue.broker.access.identities import create_key, create_user
+from goqueue.broker.access.identities import create_key, create_user, set_user_disabled
 from goqueue.broker.groups.assigned import join_assigned
-from goqueue.broker.tenants.verbs import create_tenant
+from goqueue.broker.tenants.verbs import create_tenant, delete_tenant
 from goqueue.broker.topics.verbs import create_topic
 from goqueue.broker.write.publish import publish
 from goqueue.edge.authentication import AuthConfig
@@ -27,11 +27,11 @@ from goqueue.model.access import Role
 from goqueue.model.commands import Publish
 from goqueue.model.group_commands import JoinAssigned
 from goqueue.model.identity import ApiKey as Key
-from goqueue.model.identity_commands import CreateKey, CreateUser
+from goqueue.model.identity_commands import CreateKey, CreateUser, SetUserDisabled
 from goqueue.model.ids import TopicName
 from goqueue.model.messages import Message
 from goqueue.model.settings import AccessConfig, BrokerConfig
-from goqueue.model.tenant_commands import CreateTenant
+from goqueue.model.tenant_commands import CreateTenant, DeleteTenant
 from goqueue.model.tenants import TenantId
 from goqueue.model.topics import CreateTopic
 from tests.doors.certificates import Certificates, tls_listener
@@ -194,6 +194,30 @@ def test_who_becomes_a_tenants_while_connected_is_hung_up_on(door: DoorThread, t
     with connected(certificates, name, port) as raw:
         raw.ask(ApiKey.API_VERSIONS, 0)
         door.run(create_user(door.broker, CreateUser(name=name, tenant=ACME)))
+        assert raw.is_closed()
+
+
+def test_who_is_disabled_is_hung_up_on_and_their_certificate_opens_no_more(
+    door: DoorThread, tmp_path: Path
+) -> None:
+    certificates = Certificates(tmp_path)
+    port = door.listen(tls_listener(certificates.shown(ClientAuth.REQUIRE, rules="RULE:^CN=(.*?),.*$/$1/L")))
+    name = f"cid-{port}"
+    door.run(create_user(door.broker, CreateUser(name=name)))
+    with connected(certificates, name, port) as raw:
+        raw.ask(ApiKey.API_VERSIONS, 0)
+        door.run(set_user_disabled(door.broker, SetUserDisabled(name=name, is_disabled=True)))
+        assert raw.is_closed()
+    with connected(certificates, name, port) as raw:
+        assert raw.is_closed()
+
+
+def test_who_is_connected_when_their_tenant_is_deleted_is_hung_up_on(door: DoorThread) -> None:
+    tenant = TenantId("doomed")
+    door.run(create_tenant(door.broker, CreateTenant(name=tenant, tenant_id=tenant)))
+    with client_of(door, tenant) as raw:
+        raw.ask(ApiKey.API_VERSIONS, 0)
+        door.run(delete_tenant(door.broker, DeleteTenant(tenant_id=tenant)))
         assert raw.is_closed()
 
 

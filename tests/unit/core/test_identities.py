@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from goqueue.core.access.identities import Identities, key_entry, user_entry
+from goqueue.core.access.tenants import Tenants
 from goqueue.model.errors import InvalidIdentity, KeyExists, KeyNotFound, UserExists, UserNotFound
 from goqueue.model.identity import USER, ApiKey, PasswordForm, Principal, ScramForm, ScramMechanism
 from goqueue.model.identity_commands import AlterScram, ChangePassword, CreateKey, CreateUser, RotateKey
+from goqueue.model.tenant_commands import CreateTenant
 from goqueue.model.tenants import TenantId
 
 OLD, NEW = PasswordForm(salt=b"s", digest=b"old"), PasswordForm(salt=b"s", digest=b"new")
@@ -131,3 +133,30 @@ def test_what_stands_for_a_user_is_of_the_users_tenant() -> None:
     assert identities.tenant_of(Principal(USER, "alice", TenantId("globex"))) is None, "the store knows best"
     with pytest.raises(InvalidIdentity):
         identities.create_key(CreateKey(key=replace(of_bob, tenant=TenantId("globex"))))
+
+
+def test_who_is_of_a_tenant_is_good_while_it_is_there_and_not_for_another_of_its_name() -> None:
+    tenants, acme = Tenants(), TenantId("acme")
+    identities = Identities(tenants)
+
+    def appears(at_ms: int) -> None:
+        tenants.apply(tenants.create(CreateTenant(name="acme", tenant_id="acme"), now_ms=at_ms))
+
+    appears(at_ms=10)
+    # Made by a clock that is behind that of who has made the tenant.
+    identities.put(*user_entry(identities.create_user(CreateUser(name="ann", tenant=acme), now_ms=7)))
+    key = identities.create_key(CreateKey(key=replace(KEY, tenant=acme, created_ms=7)))
+    identities.put(*key_entry(key))
+    assert identities.is_good_user("ann", now_ms=11)
+    assert identities.good_key(KEY.digest, now_ms=11) == key
+
+    seen = identities.changes
+    tenants.apply(tenants.delete("acme", topic_count=0, is_forced=False))
+    identities.drop("tenants/acme")
+    assert identities.changes > seen
+    for now_ms in (12, 30):
+        assert not identities.is_good_user("ann", now_ms=now_ms)
+        assert identities.is_shut_out("ann", now_ms=now_ms)
+        assert identities.good_key(KEY.digest, now_ms=now_ms) is None
+        if not tenants.accounts:
+            appears(at_ms=20)

@@ -6,9 +6,12 @@ tells of it. Keys are found by their hashes, so that a request asks a dictionary
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import inf
 
 import msgspec
 
+from goqueue.core.access.tenants import Tenants
+from goqueue.core.access.values import tenant_dropped
 from goqueue.model.errors import InvalidIdentity, KeyExists, KeyNotFound, UserExists, UserNotFound
 from goqueue.model.identity import (
     ANONYMOUS,
@@ -43,14 +46,16 @@ def key_entry(key: ApiKey) -> tuple[str, bytes]:
 
 
 class Identities:
-    def __init__(self) -> None:
+    def __init__(self, tenants: Tenants | None = None) -> None:
+        """`tenants`: those that there are. None: there are none."""
+        self._tenants = tenants or Tenants()
         self.users: dict[str, User] = {}
         self.keys: dict[str, ApiKey] = {}
         self._by_digest: dict[str, str] = {}
         self.used_ms: dict[str, int] = {}
         """When each key was last shown at this node."""
         self.changes = 0
-        """Grows with each change: who remembers something looks whether it is the same."""
+        """Grows with each change, and when a tenant goes: who remembers something looks whether it is so."""
 
     def load(self, items: Mapping[str, bytes]) -> None:
         """Begin with all that the store holds."""
@@ -81,6 +86,8 @@ class Identities:
                 self._by_digest.pop(kept.digest, None)
                 self.used_ms.pop(kept.key_id, None)
             self.changes += 1
+        elif tenant_dropped(key) is not None:
+            self.changes += 1
 
     def user(self, name: str) -> User:
         user = self.users.get(name)
@@ -100,7 +107,7 @@ class Identities:
         if key_id is None:
             return None
         key = self.keys[key_id]
-        if not key.is_good(now_ms):
+        if not self.is_good(key, now_ms=now_ms):
             return None
         # A key of somebody who is not let in lets nobody in.
         return key if not key.user or self.is_good_user(key.user, now_ms=now_ms) else None
@@ -112,7 +119,26 @@ class Identities:
 
     def is_good_user(self, name: str, *, now_ms: int) -> bool:
         user = self.users.get(name)
-        return user is not None and user.is_good(now_ms)
+        return user is not None and self.is_good(user, now_ms=now_ms)
+
+    def is_shut_out(self, name: str, *, now_ms: int) -> bool:
+        """Whether a user of that name is kept who is not let in, whatever else vouches for them."""
+        return name in self.users and not self.is_good_user(name, now_ms=now_ms)
+
+    def is_good(self, who: User | ApiKey, *, now_ms: int) -> bool:
+        """Whether a user or a key opens anything. A tenant that goes takes those along that are its."""
+        # Another tenant that has its name later is not theirs: they are older than it.
+        is_there = who.tenant is None or self._since_ms(who.tenant) <= who.created_ms
+        return is_there and who.is_good(now_ms)
+
+    def _since_ms(self, tenant: TenantId) -> float:
+        account = self._tenants.accounts.get(tenant)
+        return inf if account is None else account.tenant.created_ms
+
+    def _made_ms(self, tenant: TenantId | None, now_ms: int) -> int:
+        """When somebody of a tenant was made: never before it, whatever a clock says."""
+        account = None if tenant is None else self._tenants.accounts.get(tenant)
+        return now_ms if account is None else max(now_ms, account.tenant.created_ms)
 
     def create_user(self, command: CreateUser, *, now_ms: int) -> User:
         checked_name(command.name, "a user", error=InvalidIdentity)
@@ -123,7 +149,7 @@ class Identities:
         self._check_room(self.users)
         return User(
             name=command.name,
-            created_ms=now_ms,
+            created_ms=self._made_ms(command.tenant, now_ms),
             updated_ms=now_ms,
             passwords=() if command.password is None else (command.password,),
             scram=dict(command.scram),
@@ -171,16 +197,20 @@ class Identities:
         if key.key_id in self.keys:
             raise KeyExists(key.key_id)
         self._check_room(self.keys)
-        return key
+        return replace(key, created_ms=self._made_ms(key.tenant, key.created_ms))
 
     def rotate_key(self, command: RotateKey, *, now_ms: int) -> tuple[ApiKey, ApiKey]:
         """The new key, and the old one as it is from now on."""
         old = self.key(command.key_id)
-        if not old.is_good(now_ms):
+        if not self.is_good(old, now_ms=now_ms):
             raise KeyNotFound(command.key_id)
         self._check_room(self.keys)
         new = replace(
-            old, key_id=command.new_id, prefix=command.prefix, digest=command.digest, created_ms=now_ms
+            old,
+            key_id=command.new_id,
+            prefix=command.prefix,
+            digest=command.digest,
+            created_ms=self._made_ms(old.tenant, now_ms),
         )
         until_ms = now_ms + command.keep_old_ms
         return new, replace(

@@ -130,6 +130,14 @@ class Connection:
             self._seat.take(self._context.broker, self._context.asking.tenant)
 
     @property
+    def is_shut_out(self) -> bool:
+        """Whether its client would not be let in now, by what it has said or by its certificate."""
+        if self._sasl is not None:
+            return self._sasl.is_shut_out
+        broker, name = self._context.broker, self._context.principal.name
+        return broker.identities.is_shut_out(name, now_ms=broker.clock.wall_ms())
+
+    @property
     def is_as_known(self) -> bool:
         """Whether its client is still of the tenant that it was of when it was let in."""
         context = self._context

@@ -147,12 +147,9 @@ class KafkaDoor:
             self._hang_up_on_strangers()
 
     def _hang_up_on_strangers(self) -> None:
-        if self._authenticator is None:
-            return
         for client in list(self._clients):
-            known = None if client.sasl is None else client.sasl.known
-            if known is not None and not self._authenticator.is_still_good(known):
-                client.abort("kafka_connection_cut", f"{known.principal} is not let in any more")
+            if client.is_shut_out:
+                client.abort("kafka_connection_cut", "it is not let in any more")
             elif not client.is_as_known:
                 client.abort("kafka_connection_cut", "it is of another tenant now")
 
@@ -198,6 +195,8 @@ class Entrance:
         """Let one more in; why not, if there is no room for it, or it is nobody's."""
         if self._listener.principal(client.transport) is None:
             return "no rule names the owner of its certificate"
+        if client.is_shut_out:
+            return "the user that its certificate names is not let in"
         return self._door.admit(client)
 
     def context_for(self, transport: asyncio.Transport) -> Context:

@@ -88,6 +88,11 @@ class KafkaProtocol(asyncio.BufferedProtocol):
         self._login: asyncio.TimerHandle | None = None
 
     @property
+    def is_shut_out(self) -> bool:
+        """Whether its client would not be let in now."""
+        return self._connection.is_shut_out
+
+    @property
     def is_as_known(self) -> bool:
         """Whether its client is still of the tenant that it was of when it was let in."""
         return self._connection.is_as_known

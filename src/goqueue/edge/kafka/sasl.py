@@ -55,6 +55,11 @@ class Sasl:
         """By which somebody may log in here."""
         return (*MECHANISMS, OAUTH_BEARER) if self._authenticator.takes_tokens else MECHANISMS
 
+    @property
+    def is_shut_out(self) -> bool:
+        """Whether somebody has logged in who could not do so now."""
+        return self.known is not None and not self._authenticator.is_still_good(self.known)
+
     def refusal(self, api_key: int) -> str | None:
         """Why a request is not even looked at now; None: it is."""
         if self.has_failed:

@@ -56,6 +56,8 @@ class Keeper:
         extra = cast(dict[str, Any], scope)
         listener: Listener = extra[LISTENER]
         principal: Principal = extra[PRINCIPAL]
+        if principal != ANONYMOUS and self._authenticator.is_shut_out(principal):
+            return _refuse(send, "the user that the certificate names is not let in")
         if not listener.protocol.asks_who or principal != ANONYMOUS:
             return self._pass(Known(principal), scope, receive, send)
         if scope["path"] in self._open_paths:

@@ -12,6 +12,7 @@ from goqueue.edge.kafka.context import Context
 from goqueue.edge.kafka.handlers.groups_offsets import CommittedTopic, committed_of
 from goqueue.edge.kafka.once import once
 from goqueue.edge.kafka.schemas import Reply
+from goqueue.model.access import Need, Operation, ResourceKind
 from goqueue.model.ids import TopicName
 
 if TYPE_CHECKING:
@@ -79,9 +80,11 @@ async def _described(context: Context, group: "DescribeShareGroupOffsetsRequestG
 
 def _topic(context: Context, topic: CommittedTopic) -> SharedTopic:
     known = context.broker.metadata.topics.get(TopicName(topic.name))
+    # Whoever may not see a topic does not learn by its id that it is there.
+    is_seen = context.broker.warden.lets(Need(Operation.DESCRIBE, ResourceKind.TOPIC, topic.name))
     return SharedTopic(
         topic_name=topic.name,
-        topic_id=None if known is None else known.topic_id,
+        topic_id=known.topic_id if known is not None and is_seen else None,
         partitions=tuple(
             SharedPartition(
                 partition_index=partition.partition_index,
