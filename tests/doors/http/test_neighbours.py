@@ -196,6 +196,17 @@ def test_a_schema_is_not_built_on_what_a_neighbour_has(running: RunningDoor, thi
     assert reply.status_code == 403, reply.text
 
 
+def test_a_tenant_does_not_choose_ids_which_are_those_of_all(running: RunningDoor) -> None:
+    client, admin = running.client, key_for(running, None)
+    wanted = {"schema": '"double"', "id": 2**31 - 1, "version": 1}
+    assert client.put("/schemas/mode/acme.moved", json={"mode": "IMPORT"}).status_code == 200
+    for schema_id in (1, 2**31 - 1):  # taken by a neighbour, and the last there is
+        reply = client.post("/schemas/subjects/acme.moved/versions", json=wanted | {"id": schema_id})
+        assert reply.status_code == 403, reply.text
+    moved = client.post("/schemas/subjects/acme.moved/versions", json=wanted | {"id": 1_000}, headers=admin)
+    assert (moved.status_code, moved.json()["id"]) == (200, 1_000)
+
+
 def test_a_key_of_a_user_is_of_the_users_tenant(running: RunningDoor) -> None:
     running.run(create_user(running.broker, CreateUser(name="carl", tenant=ACME)))
     header = key_for(running, None, user="carl")

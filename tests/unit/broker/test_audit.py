@@ -76,6 +76,21 @@ def test_refusals_and_changes_are_written_down_with_who_asked(tmp_path: Path) ->
     ]
 
 
+def test_a_made_up_name_neither_fills_the_log_nor_breaks_its_lines(tmp_path: Path) -> None:
+    forged = 'x"}\n{"event":"topic_deleted","principal":"User:bob"}\r\u2028\0'
+
+    async def work(broker: Broker) -> None:
+        for name in (forged, "n" * 30_000):
+            with pytest.raises(TopicNotAllowed):
+                await at_home(broker, delete_topic, DeleteTopic(name=TopicName(name)))
+
+    walk(tmp_path, work)
+    first, second = told(tmp_path)
+    assert first == ("acl_denied", "User:ann", f"topic {forged}")
+    assert second == ("acl_denied", "User:ann", "topic " + "n" * 255)
+    assert not problems_in(lines(tmp_path))
+
+
 def test_without_permissions_everything_goes_and_is_written_down(tmp_path: Path) -> None:
     async def work(broker: Broker) -> None:
         await at_home(broker, create_topic, CreateTopic(name="orders"))

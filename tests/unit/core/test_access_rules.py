@@ -107,6 +107,12 @@ def test_names_that_are_made_up_do_not_fill_the_memory(monkeypatch: pytest.Monke
     assert book.allows(ANN, READ_ORDERS)
 
 
+def test_a_name_that_nothing_can_have_is_judged_and_not_remembered() -> None:
+    book = book_of(topic_rule())
+    assert not book.allows(ANN, READ_ORDERS._replace(name="t" * 30_000))
+    assert not book._remembered
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from goqueue.core.groups.patterns import literal_prefix
+from goqueue.core.schemas.settings import GLOBAL
 from goqueue.model import access as rights
 from goqueue.model import (
     backups,
@@ -113,6 +114,14 @@ def _schema(operation: Operation) -> Needs:
         references = (subject_need(Operation.READ, each.subject) for each in command.schema.references)
         return (subject_need(operation, command.subject), *references)
 
+    return needs
+
+
+def _registered(command: schemas.RegisterSchema) -> Iterable[Need]:
+    needs = tuple(_schema(Operation.WRITE)(command))
+    if command.schema_id is not None:
+        # Ids are those of all subjects: whoever may choose them can use them up, and find out who has which.
+        needs = (*needs, subject_need(Operation.ALTER, GLOBAL))
     return needs
 
 
@@ -360,7 +369,7 @@ NEEDS: Mapping[type, Needs] = {
     sinks.ListSinks: _nothing,
     # The schema registry.
     schemas.TellSchema: _nothing,
-    schemas.RegisterSchema: _schema(Operation.WRITE),
+    schemas.RegisterSchema: _registered,
     schemas.FindSchema: _schema(Operation.READ),
     schemas.CompareSchema: _schema(Operation.READ),
     schemas.DescribeProtobuf: _nothing,

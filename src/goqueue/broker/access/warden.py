@@ -18,6 +18,7 @@ from goqueue.model.access import THE_CLUSTER, Asking, Need, Operation, ResourceK
 from goqueue.model.audit import AuditEvent
 from goqueue.model.errors import NotAllowed
 from goqueue.model.ids import TopicName
+from goqueue.model.names import NAME_CHARACTERS_MAX
 from goqueue.model.places import Command
 
 T = TypeVar("T")
@@ -97,7 +98,9 @@ class Warden:
 
     def _note_refused(self, asking: Asking, need: Need) -> None:
         if self.audit is not None:
-            resource, reason = f"{need.kind} {need.name}", f"may not {need.operation}"
+            # Nothing has a longer name: whoever makes one up fills neither the memory nor the files with it.
+            name = need.name[:NAME_CHARACTERS_MAX]
+            resource, reason = f"{need.kind} {name}", f"may not {need.operation}"
             self.audit.note(AuditEvent("acl_denied", asking.principal, asking.host, resource, reason))
 
     def lets(self, need: Need) -> bool:

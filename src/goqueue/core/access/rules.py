@@ -30,10 +30,12 @@ from goqueue.model.access import (
     RuleFilter,
 )
 from goqueue.model.ids import INTERNAL_PREFIX
+from goqueue.model.names import NAME_CHARACTERS_MAX
 from goqueue.model.tenants import TENANT_SEPARATOR
 
 REMEMBERED_MAX = 50_000
-"""So many answers are remembered: names that clients make up must not fill the memory."""
+"""So many answers are remembered, about names that something can have: those that clients make up must not
+fill the memory."""
 _BITS = {operation: 1 << number for number, operation in enumerate(Operation)}
 _ALL_BITS = (1 << len(Operation)) - 1
 _IMPLIED = {
@@ -92,9 +94,11 @@ class RuleBook:
         question = asking, need
         answer = self._remembered.get(question)
         if answer is None:
-            if len(self._remembered) >= REMEMBERED_MAX:
-                self._remembered.clear()
-            answer = self._remembered[question] = self._decide(asking, need)
+            answer = self._decide(asking, need)
+            if len(need.name) <= NAME_CHARACTERS_MAX:
+                if len(self._remembered) >= REMEMBERED_MAX:
+                    self._remembered.clear()
+                self._remembered[question] = answer
         return answer
 
     def found(self, wanted: RuleFilter) -> list[tuple[str, Rule]]:
