@@ -38,6 +38,7 @@ PAUSE_S = 5.0
 WAIT_S = 8.0
 WAITING_MAX = 256
 """So many logins wait for the issuer at most; others are refused at once."""
+_decoder = msgspec.json.Decoder(dict[str, Any])
 
 
 class BadKeySet(ValueError):
@@ -52,7 +53,7 @@ def read_key_set(text: bytes) -> dict[str, list[Key]]:
     if len(text) > KEY_SET_BYTES_MAX:
         raise BadKeySet(f"it has more than {KEY_SET_BYTES_MAX} bytes")
     try:
-        told = msgspec.json.decode(text, type=dict[str, Any])
+        told = _decoder.decode(text)
     except (msgspec.DecodeError, ValueError, RecursionError):
         raise BadKeySet("it is not JSON") from None
     listed = told.get("keys")

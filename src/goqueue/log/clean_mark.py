@@ -12,11 +12,14 @@ class StoredMark(msgspec.Struct, frozen=True):
     horizon_ms: int | None = None
 
 
+_decoder = msgspec.json.Decoder(StoredMark)
+
+
 def load_clean_mark(disk: Disk, folder: str) -> StoredMark:
     """What the last round has left. Waits for the disk."""
     data = disk.read_whole(f"{folder}/{CLEAN_MARK}")
     try:
-        return msgspec.json.decode(data or b"{}", type=StoredMark)
+        return _decoder.decode(data or b"{}")
     except msgspec.DecodeError:
         return StoredMark()
 
