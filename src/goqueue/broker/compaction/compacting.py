@@ -38,9 +38,10 @@ class Looked(NamedTuple):
     """A partition as it was found."""
 
     log: PartitionLog
-    segments: Sequence[SealedSegment]
     mark: CleanMark
     due: Due
+    end_offset: int
+    """Segments that end here or before may be compacted."""
 
 
 class _Unchanged(Exception):
@@ -114,7 +115,8 @@ async def look_at(broker: Broker, partition: Partition) -> Looked | None:
         dirty_since_ms=dirty_since_ms,
         now_ms=now_ms,
     )
-    return Looked(found, segments, mark, due)
+    end_offset = facts[due.segment_count - 1].end_offset if due.segment_count else found.start_offset
+    return Looked(found, mark, due, end_offset)
 
 
 def _facts(segments: Sequence[SealedSegment]) -> list[SegmentFacts]:
@@ -135,8 +137,9 @@ async def compact(
     if source in broker.compaction.at_work:
         return None
     ended = broker.compaction.at_work[source] = asyncio.Event()
+    used: list[object] = []
     try:
-        return await _compact(broker, partition, looked, dry_run)
+        return await _compact(broker, partition, looked, dry_run, used)
     except _GivenUp:
         return None
     except Uncleanable as problem:
@@ -147,14 +150,21 @@ async def compact(
         broker.compaction.keys_bytes = 0
         del broker.compaction.at_work[source]
         ended.set()
+        # To close a file that has lost its name is to free all of its pages, a tenth of a second's work, and
+        # a large map of keys has many too. Nobody else holds on to them by now: a thread lets them go.
+        broker.threads.run(used.clear)
 
 
-async def _compact(broker: Broker, partition: Partition, looked: Looked, dry_run: bool) -> PartitionCompacted:
+async def _compact(
+    broker: Broker, partition: Partition, looked: Looked, dry_run: bool, used: list[object]
+) -> PartitionCompacted:
+    """`used`: is given what is not to be freed on the loop."""
     found, mark, due = looked.log, looked.mark, looked.due
-    segments = looked.segments[: due.segment_count]
+    segments = [segment for segment in found.sealed_segments if segment.end_offset <= looked.end_offset]
     if not segments:
         return PartitionCompacted(0, 0, due.dirty_ratio)
     round_ = _begin_round(broker, partition, looked)
+    used += (round_, *segments)
     if not dry_run:
         await _let_go_points(broker, partition, found, segments[-1].base_offset)
     dirty = [segment for segment in segments if segment.end_offset > mark.end_offset]
@@ -193,6 +203,7 @@ def _begin_round(broker: Broker, partition: Partition, looked: Looked) -> Compac
     memory_bytes = broker.config.compaction_memory_bytes
     records_max = memory_bytes // _RECORDS_SHARE
     keys_max = (memory_bytes - records_max) // KEY_BYTES
+    new_max = max(looked.end_offset - looked.mark.end_offset, 1)
     chance = broker.chance
     basis = Basis(
         clean_end=looked.mark.end_offset,
@@ -203,8 +214,8 @@ def _begin_round(broker: Broker, partition: Partition, looked: Looked) -> Compac
     )
     return CompactionRound(
         basis,
-        keys_max=keys_max,
-        records_max=records_max,
+        keys_max=min(keys_max, new_max),
+        records_max=min(records_max, new_max),
         factors=[chance.getrandbits(64) for _ in range(4)],
         secret=chance.getrandbits(_SECRET_BITS).to_bytes(_SECRET_BITS // 8, "big"),
     )

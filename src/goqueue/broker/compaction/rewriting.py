@@ -46,13 +46,19 @@ class Noting:
         self._round = round_
         self._clean_end = clean_end
         self._pieces = (piece for segment in segments for piece in _pieces(segment))
+        self._waiting: _Piece | None = None
+        """What the round makes room for."""
 
     def step(self) -> Step:
         """Waits for the disk; raises OSError and Uncleanable."""
-        piece = next(self._pieces, None)
+        piece = self._waiting or next(self._pieces, None)
         if piece is None:
             return Step(0, is_last=True)
         new = [batch for batch in piece.batches if batch[0].base_offset >= self._clean_end]
+        if not self._round.make_room(new):
+            self._waiting = piece
+            return Step(0, is_last=False)
+        self._waiting = None
         try:
             has_room = self._round.note(new)
         except InvalidRecord as error:

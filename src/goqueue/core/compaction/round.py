@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goqueue.core.compaction.key_map import KeyMap
+from goqueue.core.compaction.memory import zeroes
 from goqueue.model.transactions import AbortedTransaction, Marker
 from goqueue.records.batch import leave_out, open_batch
 from goqueue.records.compacted import emptied, horizon_of, is_filler, keep_some, marker_with_horizon
@@ -28,7 +29,6 @@ from goqueue.records.record_places import RecordPlaces, counts_up, find_keys, fi
 Batch = tuple[BatchHeader, memoryview]
 _OUTDATED = 1
 _TOMBSTONE = 2
-_FLAGS_MIN = 4096
 Flags = NDArray[np.uint8]
 
 
@@ -57,7 +57,7 @@ class CompactionRound:
         self._aborted: dict[int, list[tuple[int, int]]] = {}
         for entry in basis.aborted:
             self._aborted.setdefault(entry.producer_id, []).append((entry.first_offset, entry.last_offset))
-        self._flags: Flags = np.zeros(_FLAGS_MIN, np.uint8)
+        self._flags: Flags = zeroes(records_max, np.uint8)
         """Of each message that was noted, by its number."""
         self._noted = 0
         self._judged = 0
@@ -72,7 +72,12 @@ class CompactionRound:
 
     @property
     def size_bytes(self) -> int:
-        return self._map.size_bytes + self._flags.nbytes
+        return self._map.size_bytes + self._noted
+
+    def make_room(self, batches: Sequence[Batch]) -> bool:
+        """Go on with making room for batches; False: there is more to do before they are noted."""
+        count = sum(header.record_count for header, _ in self._fitting(batches) if self._has_keys(header))
+        return not self._map.has_room(count) or self._map.make_room(count)
 
     def note(self, batches: Sequence[Batch]) -> bool:
         """Take in batches behind those before; False: there is no room for all of them, and note no more.
@@ -104,7 +109,7 @@ class CompactionRound:
         first, count = self._noted, len(places.starts)
         self._noted += count
         if self._noted > len(self._flags):
-            self._flags.resize(max(self._noted, len(self._flags) * 33 // 32), refcheck=False)
+            self._flags = zeroes(self._noted, np.uint8)  # of one batch, as below
         flags = self._flags[first : self._noted]
         flags[keys.is_tombstone] = _TOMBSTONE
         has_key = keys.lengths >= 0
@@ -112,6 +117,7 @@ class CompactionRound:
         if not self._map.has_room(count):
             # One batch has more keys than there may be. To pass it over would let what it deletes live again.
             self._map = KeyMap(count, factors=self._factors)
+            self._map.make_room(count)
         images = key_images(places.raw, keys, secret=self._secret)
         numbers = np.arange(first, self._noted, dtype=np.uint32)
         if not has_key.all():
