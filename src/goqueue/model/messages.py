@@ -29,6 +29,11 @@ class Acks(Enum):
     ALL = "all"
 
 
+def headers_bytes(headers: Headers) -> int:
+    """How much headers bring along."""
+    return sum(len(name) + len(value or b"") for name, value in headers)
+
+
 class Message(NamedTuple):
     """One message on its way in. A tuple, because a thousand of them come in one request."""
 

@@ -47,7 +47,7 @@ async def create_schedule(broker: Broker, command: CreateSchedule) -> ScheduleVi
     broker.admit(command.topic)
     broker.topic(command.topic)
     name = checked_plain_name(command.name or str(broker.new_id()), "a schedule")
-    check_message_size(broker, command.topic, command.message.value, command.message.key)
+    check_message_size(broker, command.topic, command.message)
     partition_of(broker, command.topic, command.message.key)
     if command.message.key is None and broker.metadata.topic(command.topic).settings.is_compacted:
         raise KeyRequired(command.topic)

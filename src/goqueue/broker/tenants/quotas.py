@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from goqueue.core.access.account import Account
 from goqueue.core.access.rates import Rate
 from goqueue.model.commands import PartitionRead
+from goqueue.model.delays import ScheduledMessage
 from goqueue.model.errors import (
     GroupFull,
     GroupSuspended,
@@ -21,7 +22,7 @@ from goqueue.model.errors import (
     TopicSuspended,
 )
 from goqueue.model.ids import TopicName, TopicPartition
-from goqueue.model.messages import Message
+from goqueue.model.messages import Message, StoredMessage, headers_bytes
 from goqueue.model.settings import UNLIMITED, TopicSettings
 from goqueue.model.tenant_commands import ConsumeWait, LimitReads, PublishWait
 from goqueue.records.batch import open_batch
@@ -93,7 +94,11 @@ def admit_member(
 
 def admit_messages(broker: "Broker", account: Account, messages: Sequence[Message]) -> None:
     """Refuse messages that come too fast, or when there is no room for more. Else they are counted."""
-    size = sum(len(message[0] or b"") + len(message[1] or b"") for message in messages)
+    # Headers count: whoever has a small rate would send everything in them.
+    size = sum(
+        len(value or b"") + len(key or b"") + (headers_bytes(headers) if headers else 0)
+        for value, key, headers, *_ in messages
+    )
     admit_amounts(broker, {account: (len(messages), size)})
 
 
@@ -123,7 +128,7 @@ def check_message_sizes(account: Account, bodies: Sequence[memoryview]) -> None:
     for body in bodies:
         if not limit or len(body) <= limit:
             continue
-        largest = max((len(m.value or b"") + len(m.key or b"") for m in open_batch(body, 0)), default=0)
+        largest = max(map(_size_of, open_batch(body, 0)), default=0)
         if largest > limit:
             account.note_violation("message_size")
             raise MessageTooLarge(
@@ -133,7 +138,8 @@ def check_message_sizes(account: Account, bodies: Sequence[memoryview]) -> None:
 
 
 def message_bytes_max(broker: "Broker", settings: TopicSettings, account: Account | None) -> int:
-    """How many bytes value and key of a message may have: what broker, topic and tenant allow.
+    """How many bytes value and key of a message may have, a tenant's with headers: what broker, topic and
+    tenant allow.
 
     Batches that a client built are held to the topic's limit as a whole, as in Kafka.
     """
@@ -148,9 +154,10 @@ def too_large(account: Account | None, size: int, limit: int) -> MessageTooLarge
     return MessageTooLarge(f"a message of {size} bytes is over the limit of {limit}")
 
 
-def check_message_size(broker: "Broker", topic: str, value: bytes | None, key: bytes | None) -> None:
+def check_message_size(broker: "Broker", topic: str, message: Message | ScheduledMessage) -> None:
     """Refuse a message of a topic that is too large."""
-    account, size = broker.tenants.owner(topic), len(value or b"") + len(key or b"")
+    account = broker.tenants.owner(topic)
+    size = len(message.value or b"") + len(message.key or b"") if account is None else _size_of(message)
     limit = message_bytes_max(broker, broker.metadata.topic(topic).settings, account)
     if size > limit:
         raise too_large(account, size, limit)
@@ -301,6 +308,10 @@ def _admit_storage(broker: "Broker", account: Account) -> None:
             f"tenant {account.tenant.tenant_id} stores {account.storage_bytes} bytes and may store {limit}",
             tenant=account.tenant.tenant_id,
         )
+
+
+def _size_of(message: Message | StoredMessage | ScheduledMessage) -> int:
+    return len(message.value or b"") + len(message.key or b"") + headers_bytes(message.headers)
 
 
 def _owners(broker: "Broker", topics: Iterable[str]) -> set[Account]:

@@ -32,7 +32,7 @@ from goqueue.model.errors import (
     SchemaMismatch,
     TopicNotFound,
 )
-from goqueue.model.messages import Acks, Message
+from goqueue.model.messages import Acks, Message, headers_bytes
 from goqueue.model.schemas import SchemaValidation, TooSlow
 from goqueue.model.settings import TopicSettings
 from goqueue.records.partitioners import hash_by
@@ -179,6 +179,7 @@ def _route(
     # A thousand messages pass here at a time: tuples are unpacked, nothing is called that need not be.
     for index, (value, key, headers, _, partition, _, due_ms) in enumerate(command.messages):
         size = (len(value) if value else 0) + (len(key) if key else 0)
+        size += headers_bytes(headers) if headers and account is not None else 0
         if size > max_bytes:
             _refuse(broker, command, results, [index], too_large(account, size, max_bytes))
             continue

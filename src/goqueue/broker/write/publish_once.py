@@ -146,7 +146,7 @@ def home_of(broker: Broker, command: PublishOnce) -> TopicPartition:
 def _check_quotas(broker: Broker, command: PublishOnce) -> None:
     """Refuse a message that is larger, or one more, than the topic and its tenant may have."""
     message = command.message
-    check_message_size(broker, command.topic, message.value, message.key)
+    check_message_size(broker, command.topic, message)
     if (account := broker.tenants.owner(command.topic)) is not None:
         if message.due_ms is not None:
             check_due(broker, command.topic, message.due_ms)

@@ -293,6 +293,21 @@ def test_messages_above_the_tenants_size_are_refused_at_both_ways_in(tmp_path: P
     live(tmp_path, work)
 
 
+def test_headers_count_as_much_as_what_they_go_with(tmp_path: Path) -> None:
+    async def work(broker: Broker) -> None:
+        await acme(broker, max_message_size_bytes=200, publish_bytes_rate_limit=150)
+        hidden = Message(b"", None, (("h", b"x" * 200),))
+        [refused] = await put(broker, hidden)
+        assert isinstance(refused, MessageTooLarge)
+        with pytest.raises(MessageTooLarge):
+            append(broker, Append(TOPIC_0, batch(hidden), Acks.LEADER))
+        with pytest.raises(RateExceeded):
+            await put(broker, Message(b"", None, (("h", b"x" * 100),)))
+        append(broker, Append(FREE_0, batch(hidden), Acks.LEADER))
+
+    live(tmp_path, work)
+
+
 def test_a_tenant_stores_what_it_may_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
     async def work(broker: Broker) -> None:
         await acme(broker, max_storage_bytes=5_000)
