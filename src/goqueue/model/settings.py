@@ -53,6 +53,18 @@ class CleanupPolicy(StrEnum):
     BOTH = "compact,delete"
 
 
+class CompressionType(StrEnum):
+    """How a topic's batches are compressed, by Kafka's words."""
+
+    PRODUCER = "producer"
+    """As they came."""
+    UNCOMPRESSED = "uncompressed"
+    GZIP = "gzip"
+    SNAPPY = "snappy"
+    LZ4 = "lz4"
+    ZSTD = "zstd"
+
+
 class TimestampType(StrEnum):
     """Whose time a message has, by Kafka's words."""
 
@@ -110,6 +122,7 @@ class TopicSettings:
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = 2**63 - 1
     min_cleanable_dirty_ratio: float = 0.5
+    compression_type: CompressionType = CompressionType.PRODUCER
     timestamp_type: TimestampType = TimestampType.CREATE
     timestamp_before_max_ms: int = ANY_TIME
     """A message's time may be so long ago, where producers say it; ANY_TIME: whatever it is."""
@@ -136,7 +149,11 @@ class TopicSettings:
     @property
     def asks_of_batches(self) -> bool:
         """Whether batches of clients are looked at for more than that they are sound."""
-        return self.timestamp_before_max_ms != ANY_TIME or self.timestamp_after_max_ms != ANY_TIME
+        return (
+            self.compression_type is not CompressionType.PRODUCER
+            or self.timestamp_before_max_ms != ANY_TIME
+            or self.timestamp_after_max_ms != ANY_TIME
+        )
 
     def __post_init__(self) -> None:
         require(self.retention_ms == UNLIMITED or self.retention_ms >= 0, "retention.ms must be -1 or more")

@@ -180,6 +180,11 @@ def kafka_page() -> str:
         "groups read what is committed alone, wait between deliveries of a message whose lock ran out "
         "(`goqueue.retry.backoff.ms`), and what was given out too often goes to the dead letters. A "
         "lock lasts as long as the group's setting says, or else the topic's `goqueue.visibility.ms`.",
+        "- A topic's `compression.type` is kept by everything that comes from outside, at one level for each "
+        "codec; a batch that would only grow stays uncompressed. What the broker moves by itself (delayed "
+        "messages, dead letters, quarantine) is stored uncompressed.",
+        "- `message.timestamp.before.max.ms` and `message.timestamp.after.max.ms` bound nothing unless they "
+        "are set (Kafka: an hour ahead). Of a batch that comes again the append time is not told.",
         "- A client that disconnects while it waits to join a group is not waited for.",
         "- An AdminClient of librdkafka 2.16 that outlives a restart of the only broker was seen to have its "
         "requests about groups time out. A new one works, and so does `metadata.recovery.strategy=none`.",

@@ -10,24 +10,19 @@ A batch with messages that delete a key, and a marker that nobody needs, carry t
 the horizon, which stands in place of the first timestamp, as in Kafka (KIP-534).
 """
 
-from collections.abc import Callable
-
 import numpy as np
-from aiokafka import codec as codecs
 
+from goqueue.records.compression import compress
 from goqueue.records.layout import (
     CODEC_MASK,
     DELETE_HORIZON,
-    HEADER,
     HEADER_BYTES,
-    LENGTH_END,
     LOG_APPEND_TIME,
     MAGIC,
     NO_SEQUENCE,
     TRANSACTIONAL,
     BatchHeader,
-    Codec,
-    seal,
+    pack_batch,
 )
 from goqueue.records.record_places import RecordPlaces
 from goqueue.records.varints import Bools, read_varints
@@ -35,12 +30,6 @@ from goqueue.records.varints import Bools, read_varints
 FILLER_OFFSETS_MAX = 2**31 - 1
 _NO_PRODUCER = -1
 _NO_TIME = -1
-_COMPRESS: dict[int, Callable[[bytes], bytes]] = {
-    Codec.GZIP: codecs.gzip_encode,
-    Codec.SNAPPY: codecs.snappy_encode,
-    Codec.LZ4: codecs.lz4_encode,
-    Codec.ZSTD: codecs.zstd_encode,
-}
 
 
 def horizon_of(header: BatchHeader) -> int | None:
@@ -58,7 +47,7 @@ def filler(first_offset: int, end_offset: int, *, leader_epoch: int) -> memoryvi
     assert 0 < end_offset - first_offset <= FILLER_OFFSETS_MAX, (
         "a filler covers some offsets, and not too many"
     )
-    return _packed(
+    return pack_batch(
         BatchHeader(
             base_offset=first_offset,
             length=0,
@@ -84,13 +73,13 @@ def emptied(header: BatchHeader) -> memoryview:
     Else whoever reads the log from its start would wait for a marker, which may be gone.
     """
     attributes = header.attributes & ~(CODEC_MASK | TRANSACTIONAL | DELETE_HORIZON)
-    return _packed(header._replace(attributes=attributes, record_count=0), b"")
+    return pack_batch(header._replace(attributes=attributes, record_count=0), b"")
 
 
 def marker_with_horizon(body: memoryview, header: BatchHeader, horizon_ms: int) -> memoryview:
     """A marker that may go at a time. Its record stays byte for byte: nobody needs its own time."""
     attributes = header.attributes | DELETE_HORIZON
-    return _packed(
+    return pack_batch(
         header._replace(attributes=attributes, first_timestamp_ms=horizon_ms), bytes(body[HEADER_BYTES:])
     )
 
@@ -126,12 +115,12 @@ def keep_some(
         attributes |= DELETE_HORIZON
         first_timestamp_ms = horizon_ms
     if header.codec:
-        compressed = _COMPRESS[header.codec](records)
+        compressed = compress(records, header.codec)
         if len(compressed) < len(records):
             records = compressed
         else:
             attributes &= ~CODEC_MASK
-    return _packed(
+    return pack_batch(
         header._replace(
             attributes=attributes,
             first_timestamp_ms=first_timestamp_ms,
@@ -157,10 +146,3 @@ def write_varint(number: int) -> bytes:
         folded >>= 7
     written.append(folded)
     return bytes(written)
-
-
-def _packed(header: BatchHeader, records: bytes) -> memoryview:
-    length = HEADER_BYTES - LENGTH_END + len(records)
-    body = memoryview(bytearray(HEADER.pack(*header._replace(length=length)) + records))
-    seal(body)
-    return body

@@ -1,4 +1,4 @@
-"""The records of a batch, out of their compression, as Kafka's producers write it.
+"""The records of a batch, out of their compression and into it, as Kafka's producers write it.
 
 How much comes out is decided by whoever made the batch: a few kilobytes can stand for gigabytes. So it comes
 out into room that the caller sets a bound to, and what needs more is refused before it has taken it.
@@ -6,9 +6,11 @@ out into room that the caller sets a bound to, and what needs more is refused be
 
 import struct
 from collections.abc import Callable
+from functools import partial
 
 import cramjam
 import numpy as np
+from aiokafka import codec as codecs
 
 from goqueue.model.errors import InvalidRecord
 from goqueue.records.layout import Codec
@@ -30,6 +32,13 @@ _INTO: dict[int, _Into] = {
     Codec.ZSTD: cramjam.zstd.decompress_into,
 }
 
+_COMPRESS: dict[int, Callable[[bytes], bytes]] = {
+    Codec.GZIP: partial(codecs.gzip_encode, compresslevel=6),
+    Codec.SNAPPY: codecs.snappy_encode,
+    Codec.LZ4: codecs.lz4_encode,
+    Codec.ZSTD: codecs.zstd_encode,
+}
+
 
 def decompress(body: memoryview, codec: int, *, bytes_max: int, margin: int = 0) -> memoryview:
     """What a producer compressed, if it is not more than so many bytes; before it `margin` bytes are free."""
@@ -42,6 +51,11 @@ def decompress(body: memoryview, codec: int, *, bytes_max: int, margin: int = 0)
     except (cramjam.DecompressionError, struct.error) as error:
         raise InvalidRecord(f"a batch cannot be decompressed: {error}") from error
     raise InvalidRecord(f"compression codec {codec} is unknown")
+
+
+def compress(records: bytes | memoryview, codec: int) -> bytes:
+    """Records as a producer compresses them."""
+    return _COMPRESS[codec](bytes(records))
 
 
 def _decompress_stream(into: _Into, body: memoryview, bytes_max: int, margin: int) -> memoryview:

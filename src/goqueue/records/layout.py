@@ -201,6 +201,14 @@ def stamp_time(buffer: memoryview, time_ms: int) -> None:
     seal(buffer)
 
 
+def pack_batch(header: BatchHeader, records: bytes | memoryview) -> memoryview:
+    """A batch of a header and records, whose length and CRC are theirs."""
+    length = HEADER_BYTES - LENGTH_END + len(records)
+    body = memoryview(bytearray(b"".join((HEADER.pack(*header._replace(length=length)), records))))
+    seal(body)
+    return body
+
+
 def seal(buffer: memoryview) -> None:
     """Make a batch's CRC anew, after a change to what it covers."""
     _CRC.pack_into(buffer, _CRC_POSITION, crc32c(buffer[CRC_END:]))

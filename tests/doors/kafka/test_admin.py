@@ -270,7 +270,7 @@ def test_settings_that_this_broker_does_without_are_kept_and_shown(
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
-        ("compression.type", "zstd", "as the producer compressed"),
+        ("compression.type", "brotli", "cannot be"),
         ("flush.ms", "often", "cannot be"),
         ("local.retention.ms", "1000", "tiered"),
         ("message.timestamp.after.max.ms", "-1", "0 or more"),

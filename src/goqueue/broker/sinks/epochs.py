@@ -33,6 +33,7 @@ from goqueue.model.errors import (
 from goqueue.model.ids import ProducerId, TopicPartition
 from goqueue.model.messages import Acks
 from goqueue.model.names import transactional_id_of_sink
+from goqueue.model.settings import TopicSettings
 from goqueue.model.sinks import DropStages
 from goqueue.model.transactions import ProducerEpoch
 from goqueue.records.entries import read_entries
@@ -187,14 +188,12 @@ def _is_there(broker: Broker, run: SequenceRun) -> bool:
 async def _read_stage(
     broker: Broker, stage: Stage, producer_id: ProducerId, next_sequences: dict[TopicPartition, int]
 ) -> list[tuple[TopicPartition, Incoming]]:
-    opening = {target: _opens_compressed(broker, target) for target in next_sequences}
+    settings = {target: _settings_of(broker, target) for target in next_sequences}
 
     def read() -> list[tuple[TopicPartition, Incoming]]:
         entries = read_entries(broker.sinks.stages.read(stage))
         stamp(entries, ProducerEpoch(producer_id, _PRODUCER_EPOCH), next_sequences)
-        return [
-            (entry.target, promised(entry, inspect_compressed=opening[entry.target])) for entry in entries
-        ]
+        return [(entry.target, promised(entry, settings[entry.target])) for entry in entries]
 
     try:
         return await broker.threads.run(read)
@@ -202,9 +201,9 @@ async def _read_stage(
         raise storage_error(error, f"read of {stage.name.path}") from error
 
 
-def _opens_compressed(broker: Broker, target: TopicPartition) -> bool:
+def _settings_of(broker: Broker, target: TopicPartition) -> TopicSettings | None:
     topic = broker.metadata.topics.get(target.topic)
-    return topic is not None and topic.settings.inspect_compressed
+    return None if topic is None else topic.settings
 
 
 async def _take_in(

@@ -6,6 +6,7 @@ does not concern them.
 
 import asyncio
 from collections.abc import Awaitable, Iterable
+from functools import partial
 
 from goqueue.broker.appending import LONG_AGO, appended, await_all
 from goqueue.broker.broker import Broker
@@ -13,12 +14,13 @@ from goqueue.broker.storage.partition import Partition
 from goqueue.broker.transactions.joining import verify
 from goqueue.broker.transactions.writes import Unverified, admit_batches
 from goqueue.broker.write.incoming import Incoming, admit_partition
+from goqueue.broker.write.preparing import recoded_promised
 from goqueue.broker.write.take_in import take_in
 from goqueue.model.commands import Appended
 from goqueue.model.errors import DuplicateSequence, InvalidRecord
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks
-from goqueue.model.settings import MiB
+from goqueue.model.settings import CompressionType, MiB, TopicSettings
 from goqueue.model.sinks import AppendStaged
 from goqueue.model.transactions import ProducerEpoch
 from goqueue.records.batch import has_wishes
@@ -49,11 +51,13 @@ def stamp(
         next_sequences[target] = (sequence + read_header(body).record_count) & SEQUENCE_MASK
 
 
-def promised(entry: Entry, *, inspect_compressed: bool) -> Incoming:
-    """A batch that was stamped. `inspect_compressed`: it is opened for what its messages wish for."""
+def promised(entry: Entry, settings: TopicSettings | None) -> Incoming:
+    """A batch that was stamped, as its topic has it; None: there is none any more. For threads."""
     header = read_header(entry.body)
+    inspect_compressed = settings is not None and settings.inspect_compressed
     wishes = has_wishes(entry.body, [header], inspect_compressed=inspect_compressed)
-    return Incoming([header], [entry.body], entry.lane, wishes, inspect_compressed, is_promised=True)
+    incoming = Incoming([header], [entry.body], entry.lane, wishes, inspect_compressed, is_promised=True)
+    return incoming if settings is None else recoded_promised(incoming, settings)
 
 
 def take_in_promised(broker: Broker, partition: Partition, incoming: Incoming, acks: Acks) -> Appended:
@@ -82,7 +86,10 @@ async def append_staged(broker: Broker, command: AppendStaged) -> list[int]:
             await asyncio.sleep(0)
             size = 0
         settings = admit_partition(broker, entry.target).log.settings
-        incoming = promised(entry, inspect_compressed=settings.inspect_compressed)
+        if settings.compression_type is CompressionType.PRODUCER:
+            incoming = promised(entry, settings)
+        else:
+            incoming = await broker.threads.run(partial(promised, entry, settings))
         partition = await _admitted(broker, entry.target, incoming, command.transactional_id)
         stored = take_in_promised(broker, partition, incoming, Acks.ALL)
         placed.append(stored.base_offset)

@@ -113,13 +113,18 @@ def admit_amounts(broker: "Broker", amounts: Mapping[Account, tuple[int, int]]) 
 
 
 def take_batches(
-    broker: "Broker", account: Account, headers: Sequence[BatchHeader], bodies: Sequence[memoryview]
+    broker: "Broker",
+    account: Account,
+    headers: Sequence[BatchHeader],
+    bodies: Sequence[memoryview],
+    *,
+    size: int,
 ) -> None:
-    """Count batches of a Kafka producer against its rate; refuse them only for their size."""
+    """Count batches of a Kafka producer against its rate, by the size sent; refuse them only for it."""
     check_message_sizes(account, bodies)
     _admit_storage(broker, account)
     count = sum(header.record_count for header in headers)
-    account.publishing.take(count, sum(map(len, bodies)), now_ns=broker.clock.monotonic_ns())
+    account.publishing.take(count, size, now_ns=broker.clock.monotonic_ns())
 
 
 def check_message_sizes(account: Account, bodies: Sequence[memoryview]) -> None:

@@ -12,6 +12,7 @@ from goqueue.model.settings import (
     PARTITIONER_SETTING,
     AcksWaitFor,
     CleanupPolicy,
+    CompressionType,
     Partitioner,
     TimestampType,
     TopicSettings,
@@ -61,6 +62,11 @@ _KNOWN = {
         "cleanup_policy",
         _parse_policy,
         "delete: old segments go; compact: the newest message of each key stays; compact,delete: both.",
+    ),
+    "compression.type": _Known(
+        "compression_type",
+        CompressionType,
+        "producer: batches stay as they came; uncompressed, gzip, snappy, lz4, zstd: others are made so.",
     ),
     "segment.ms": _Known(
         "segment_ms", int, "In a compacted topic a segment is sealed when its first message is so old."
@@ -164,7 +170,6 @@ _KNOWN = {
 }
 # What other brokers let people choose and this one has only one answer to.
 _FIXED = {
-    "compression.type": ("producer", "Batches are stored as the producer compressed them."),
     "local.retention.bytes": ("-2", "There is no tiered storage: as retention.bytes."),
     "local.retention.ms": ("-2", "There is no tiered storage: as retention.ms."),
     "remote.log.copy.disable": ("false", "There is no tiered storage."),
@@ -192,9 +197,9 @@ def _parse_size(text: str) -> int:
 
 
 _NOTED = {
-    "compression.gzip.level": _Noted("-1", int, "Batches are not compressed here."),
-    "compression.lz4.level": _Noted("9", int, "Batches are not compressed here."),
-    "compression.zstd.level": _Noted("3", int, "Batches are not compressed here."),
+    "compression.gzip.level": _Noted("-1", int, "There is one level for each codec."),
+    "compression.lz4.level": _Noted("9", int, "There is one level for each codec."),
+    "compression.zstd.level": _Noted("3", int, "There is one level for each codec."),
     "file.delete.delay.ms": _Noted("60000", _parse_size, "Files go when nobody reads from them."),
     "flush.messages": _Noted("9223372036854775807", _parse_size, "acks says what waits for the disk."),
     "flush.ms": _Noted("9223372036854775807", _parse_size, "acks says what waits for the disk."),

@@ -49,7 +49,7 @@ def _append(
         transactional_id=command.transactional_id,
     )
     if partition.account is not None and told is None:  # else they are counted already
-        take_batches(broker, partition.account, incoming.headers, incoming.bodies)
+        take_batches(broker, partition.account, incoming.headers, incoming.bodies, size=len(command.batches))
     return take_in(broker, partition, incoming, command.acks, looked, told=told)
 
 

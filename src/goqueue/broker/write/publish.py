@@ -18,6 +18,7 @@ from goqueue.broker.schemas.check import misfits, quarantine_for
 from goqueue.broker.schemas.quarantine import open_quarantine, told
 from goqueue.broker.slices import Slices
 from goqueue.broker.tenants.quotas import admit_messages, message_bytes_max, overdue, too_large
+from goqueue.broker.write.preparing import recode_built
 from goqueue.core.access.account import Account
 from goqueue.log.partition_log import CheckedBatch
 from goqueue.model.commands import Placed, Publish, Published, Quarantined
@@ -34,7 +35,7 @@ from goqueue.model.errors import (
 )
 from goqueue.model.messages import Acks, Message, headers_bytes
 from goqueue.model.schemas import SchemaValidation, TooSlow
-from goqueue.model.settings import TopicSettings
+from goqueue.model.settings import CompressionType, TopicSettings
 from goqueue.records.partitioners import hash_by
 from goqueue.records.wishes import heed
 
@@ -123,11 +124,12 @@ async def _take_in(broker: Broker, command: Publish, topic: OpenTopic) -> _Taken
             if slices is not None and slices.is_over:
                 # Each partition's share is stored whole; between two of them others may have their turn.
                 await slices.pause()
-                broker.admit(command.topic, is_own=command.is_own)
-                if broker.topic(command.topic) is not topic:
-                    raise TopicNotFound(command.topic)  # another one has its name by now
+                _admit_again(broker, command, topic)
             share = [messages[index] for index in indexes]
-            batches = batches_of(share, now_ms=broker.clock.wall_ms())
+            batches: Sequence[CheckedBatch] = batches_of(share, now_ms=broker.clock.wall_ms())
+            if settings.compression_type is not CompressionType.PRODUCER:
+                batches = await recode_built(broker, batches, settings)
+                _admit_again(broker, command, topic)
             stored = store(topic.partitions[partition], batches, len(share), command.acks)
         except GoQueueError as error:
             _refuse(broker, command, results, indexes, error)
@@ -154,6 +156,13 @@ def _admit(broker: Broker, command: Publish) -> OpenTopic:
         _tell_refused(broker, command, len(command.messages), error)
         raise
     return topic
+
+
+def _admit_again(broker: Broker, command: Publish, topic: OpenTopic) -> None:
+    """The same after something was waited for."""
+    broker.admit(command.topic, is_own=command.is_own)
+    if broker.topic(command.topic) is not topic:
+        raise TopicNotFound(command.topic)  # another one has its name by now
 
 
 def _payer(command: Publish, topic: OpenTopic) -> Account | None:

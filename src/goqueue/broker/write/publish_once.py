@@ -6,7 +6,7 @@ due. A producer that was fenced is refused either way.
 
 from dataclasses import replace
 
-from goqueue.broker.appending import LONG_AGO, Numbering
+from goqueue.broker.appending import LONG_AGO, Numbering, batches_of
 from goqueue.broker.broker import Broker
 from goqueue.broker.delays.asking import Told, Unasked
 from goqueue.broker.schemas.check import Looked, misfits, quarantine_for
@@ -21,6 +21,7 @@ from goqueue.broker.transactions.writes import demand_open, join_transaction
 from goqueue.broker.write.asking import take_in_at_last
 from goqueue.broker.write.incoming import Incoming, admit_partition
 from goqueue.broker.write.later import find_known, known_marks, take_parted
+from goqueue.broker.write.preparing import recode_built
 from goqueue.broker.write.refusals import telling_refusals
 from goqueue.broker.write.take_in import take_in
 from goqueue.log.partition_log import CheckedBatch
@@ -29,9 +30,10 @@ from goqueue.model.errors import DuplicateSequence, KeyRequired, ProducerNotFoun
 from goqueue.model.ids import TopicPartition
 from goqueue.model.messages import Acks
 from goqueue.model.schemas import SchemaValidation
+from goqueue.model.settings import CompressionType
 from goqueue.model.transaction_commands import HearProducer, PublishOnce
 from goqueue.model.transactions import ProducerEpoch, PublishedOnce, TransactionState
-from goqueue.records.batch import DelaySplit, encode, open_batch
+from goqueue.records.batch import DelaySplit, open_batch
 from goqueue.records.layout import NO_SEQUENCE, TRANSACTIONAL, BatchHeader, read_header, stamp_producer
 from goqueue.records.partitioners import hash_by
 from goqueue.records.wishes import due_asked, heed
@@ -69,8 +71,13 @@ async def _publish_once(broker: Broker, command: PublishOnce) -> PublishedOnce:
         if problems and (aside := quarantine_for(broker, topic, settings)) is not None:
             await open_quarantine(broker, topic, aside)
         partition = admit_partition(broker, home_of(broker, command))  # it may be another one by now
+    [batch] = batches_of([message], now_ms=broker.clock.wall_ms())
+    if settings.compression_type is not CompressionType.PRODUCER:
+        # Before the message is numbered: behind that nothing may be waited for.
+        [batch] = await recode_built(broker, [batch], settings)
+        partition = admit_partition(broker, home_of(broker, command))
     is_transactional = await _joins(broker, command, partition)
-    batch = _batch_of(broker, command, partition, is_transactional=is_transactional)
+    batch = _numbered(batch, command, partition, is_transactional=is_transactional)
     number = partition.source.partition
     try:
         outcome = await _take_in_at_last(broker, command, partition, batch, problems)
@@ -211,13 +218,13 @@ def _names_time(command: PublishOnce) -> bool:
     return command.names_time or message.due_ms is not None or due_asked(message.headers, 0, 0) is not None
 
 
-def _batch_of(
-    broker: Broker, command: PublishOnce, partition: Partition, *, is_transactional: bool
+def _numbered(
+    batch: CheckedBatch, command: PublishOnce, partition: Partition, *, is_transactional: bool
 ) -> CheckedBatch:
+    _, body, lane = batch
     sequence = command.sequence
     if sequence is None:
         sequence = partition.producers.next_sequence(*command.producer)
-    [(body, lane)] = encode([command.message], now_ms=broker.clock.wall_ms())
     stamp_producer(
         body,
         producer_id=command.producer.producer_id,
