@@ -10,11 +10,22 @@ from goqueue import model
 from goqueue.broker.access.needs import NEEDS, SHOWN, needs_of
 from goqueue.broker.access.warden import ASKING, Warden
 from goqueue.core.access.rules import RuleBook
-from goqueue.model.access import Asking, Binding, BindRole, Need, Operation, ResourceKind, Role, Rule
+from goqueue.model.access import (
+    Asking,
+    Binding,
+    BindRole,
+    Need,
+    Operation,
+    PatternKind,
+    ResourceKind,
+    Role,
+    Rule,
+)
 from goqueue.model.cluster import NodeId
 from goqueue.model.commands import Publish, ReadMessages
 from goqueue.model.delivery import Action, Settle
 from goqueue.model.errors import ClusterNotAllowed, TopicNotAllowed
+from goqueue.model.group_commands import ConsumerHeartbeat
 from goqueue.model.identity_commands import CreateUser
 from goqueue.model.ids import TopicName, TopicPartition
 from goqueue.model.moving import CancelDecommission, ListReassignments
@@ -122,3 +133,30 @@ def test_whoever_may_create_in_the_cluster_may_create_any_topic() -> None:
             warden.admit(Publish(topic=TopicName("orders"), messages=[]))
     finally:
         ASKING.reset(token)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "pattern", "is_allowed"),
+    [
+        (PatternKind.LITERAL, "orders", "orders", True),
+        (PatternKind.LITERAL, "orders", "orders.*", False),
+        (PatternKind.LITERAL, "orders", "orders-?secret", False),
+        (PatternKind.LITERAL, "*", ".*", True),
+        (PatternKind.PREFIXED, "orders", "^orders.*$", True),
+        (PatternKind.PREFIXED, "orders-", "orders.*", False),
+        (PatternKind.GLOB, "orders*", "orders-.*", True),
+        (PatternKind.PREFIXED, "orders", "orders|secret", False),
+        (PatternKind.PREFIXED, "orders", "(?i)orders", False),
+    ],
+)
+def test_who_sees_one_topic_does_not_find_by_a_pattern_what_begins_like_it(
+    kind: PatternKind, name: str, pattern: str, is_allowed: bool
+) -> None:
+    book = RuleBook()
+    seen = Rule(
+        principal="User:ann", kind=ResourceKind.TOPIC, name=name, operation=Operation.DESCRIBE, pattern=kind
+    )
+    book.put("1", seen)
+    heartbeat = ConsumerHeartbeat(group="g", member_id="m", epoch=0, pattern=pattern)
+    [need] = [need for need in needs_of(heartbeat) if need.kind is ResourceKind.TOPIC]
+    assert book.allows(ANN, need) is is_allowed

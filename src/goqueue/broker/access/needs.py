@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from goqueue.core.groups.patterns import literal_prefix
+from goqueue.core.groups.patterns import reach_of
 from goqueue.core.schemas.settings import GLOBAL
 from goqueue.model import access as rights
 from goqueue.model import (
@@ -150,8 +150,8 @@ def _joined(command: groups.JoinAssigned) -> Iterable[Need]:
 def _subscribed(command: groups.ConsumerHeartbeat) -> Iterable[Need]:
     needs = _shared(command)
     if command.pattern:
-        # What begins like that is what the pattern can find: who may see all of it may ask for some of it.
-        needs = (*needs, topic_need(Operation.DESCRIBE, literal_prefix(command.pattern)))
+        # Who may see all that begins like that may ask for some of it; one name alone is not all of it.
+        needs = (*needs, topic_need(Operation.DESCRIBE, reach_of(command.pattern)))
     return needs
 
 

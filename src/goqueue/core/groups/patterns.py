@@ -20,6 +20,7 @@ parser = import_module("re._parser")
 
 PATTERN_CHARACTERS_MAX = 512
 _REPETITIONS_MAX = 3
+_ANY = "*"
 _REPEATS = frozenset({codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT})
 _CHOICES = _REPEATS | {codes.BRANCH}
 _REFUSED = frozenset({codes.GROUPREF, codes.GROUPREF_EXISTS, codes.ASSERT, codes.ASSERT_NOT})
@@ -40,18 +41,18 @@ def topic_pattern(text: str) -> re.Pattern[str]:
         raise InvalidPattern(f"{text!r} is no regular expression: {error}") from error
 
 
-def literal_prefix(text: str) -> str:
-    """How all names begin that a pattern can find; nothing, where that cannot be said."""
+def reach_of(text: str) -> str:
+    """What a pattern can find: one name, or how all begin and a `*`, which no topic has in its name."""
     topic_pattern(text)
     parsed = parser.parse(text)
     if parsed.state.flags & re.IGNORECASE:
-        return ""
+        return _ANY
     prefix = ""
     for code, content in parsed:
         if code is codes.LITERAL:
             prefix += chr(content)
         elif code is not codes.AT:
-            break
+            return prefix + _ANY
     return prefix
 
 
