@@ -124,26 +124,25 @@ def store(partition: Partition, batches: Sequence[CheckedBatch], count: int, ack
         partition.admit_all()
     if partition.stamps_time:
         batches = _timed(partition, batches)
-        time_ms = append_time_of(batches[0].body)
-    else:
-        time_ms = NO_APPEND_TIME
     base_offset = partition.append(batches)
     if acks is Acks.ALL and not batches[0].header.attributes & TRANSACTIONAL:
         answered = partition.answered(base_offset + count)
-        return Appended(base_offset, partition.log.start_offset, answered, append_time_ms=time_ms)
-    return appended(partition, base_offset, count, acks, time_ms)
+        outcome = Appended(base_offset, partition.log.start_offset, answered)
+    else:
+        outcome = appended(partition, base_offset, count, acks)
+    if partition.stamps_time:
+        return outcome._replace(append_time_ms=append_time_of(batches[0].body))
+    return outcome
 
 
-def appended(
-    partition: Partition, base_offset: int, count: int, acks: Acks, append_time_ms: int = NO_APPEND_TIME
-) -> Appended:
+def appended(partition: Partition, base_offset: int, count: int, acks: Acks) -> Appended:
     """The answer to whoever has stored messages, with what is left to wait for: the disks.
 
     Also where the topic asks for less: when something was stored that comes again is not known, and a
     transaction that is decided names its messages on the disks of others.
     """
     committed = partition.committed(base_offset + count) if acks is Acks.ALL else None
-    return Appended(base_offset, partition.log.start_offset, committed, append_time_ms=append_time_ms)
+    return Appended(base_offset, partition.log.start_offset, committed)
 
 
 async def await_all(*waits: Awaitable[None] | None) -> None:

@@ -150,6 +150,7 @@ class Partition:
         self._settings = settings
         self.stamps_time = settings.timestamp_type is TimestampType.LOG_APPEND
         """Whether messages have the time at which they are stored."""
+        self.asks_of_batches = settings.asks_of_batches
         self._disk = disk
         self._clock = clock
         self._on_failure = on_failure
@@ -371,6 +372,7 @@ class Partition:
     def change_settings(self, settings: TopicSettings) -> None:
         self._settings = self._log.settings = settings
         self.stamps_time = settings.timestamp_type is TimestampType.LOG_APPEND
+        self.asks_of_batches = settings.asks_of_batches
 
     def append(self, batches: Sequence[CheckedBatch]) -> int:
         """Store batches, all or none; returns the base offset of the first."""

@@ -35,7 +35,7 @@ def _append(
     partition = admit_partition(broker, command.target, command.acks)
     settings = partition.log.settings
     incoming = read_incoming(command.batches, settings) if prepared is None else prepared
-    if prepared is None and settings.asks_of_batches:
+    if prepared is None and partition.asks_of_batches:
         incoming = prepare_now(broker, incoming, settings)
     if settings.schema_validation is SchemaValidation.NONE:
         looked = None
