@@ -53,6 +53,17 @@ class PublishOnce:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DemandProducer:
+    """Whether whoever asks may write under a producer: not where its transactions are somebody else's."""
+
+    producer: ProducerEpoch
+
+    @property
+    def place(self) -> Place:
+        return Seat.ANY_NODE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionCommand:
     """What a producer asks within its transaction."""
 

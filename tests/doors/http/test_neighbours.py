@@ -207,6 +207,25 @@ def test_a_tenant_does_not_choose_ids_which_are_those_of_all(running: RunningDoo
     assert (moved.status_code, moved.json()["id"]) == (200, 1_000)
 
 
+def test_nobody_writes_into_a_neighbours_transaction_by_guessing_its_producer(running: RunningDoor) -> None:
+    client, owner = running.client, key_for(running, GLOBEX)
+    assert client.post("/topics", json={"name": "acme.guessed"}).status_code == 201
+    given = client.post("/producers/init", json={"transactional_id": "globex.pay"}, headers=owner).json()
+    producer = {"producer_id": given["producer_id"], "epoch": given["epoch"]}
+    begun = client.post(
+        "/transactions/begin", json=producer | {"transactional_id": "globex.pay"}, headers=owner
+    )
+    assert begun.status_code == 200
+    wanted = producer | {"topic": "acme.guessed", "partition": 0, "value": "x", "sequence": 0}
+    for changed in ({}, {"epoch": 5}, {"producer_id": 10_000_000}):
+        reply = client.post("/transactions/publish", json=wanted | changed)
+        assert (reply.status_code, reply.json()["code"]) == (404, "producer_not_found"), reply.text
+        assert "globex" not in reply.text
+    own = client.post("/producers/init", json={}).json()
+    wanted |= {"producer_id": own["producer_id"], "epoch": own["epoch"]}
+    assert client.post("/transactions/publish", json=wanted).status_code == 200
+
+
 def test_a_key_of_a_user_is_of_the_users_tenant(running: RunningDoor) -> None:
     running.run(create_user(running.broker, CreateUser(name="carl", tenant=ACME)))
     header = key_for(running, None, user="carl")

@@ -5,6 +5,8 @@ open and includes the partition, and that is committed in the journal: so whoeve
 where its markers have to go. What was asked in one epoch says nothing in the next.
 """
 
+from goqueue.broker.access.needs import id_need
+from goqueue.broker.access.warden import ASKING
 from goqueue.broker.broker import Broker
 from goqueue.broker.storage.journal_set import JOURNAL_COUNT
 from goqueue.broker.storage.partition import Partition
@@ -13,6 +15,7 @@ from goqueue.broker.transactions.leaders import ask_all, calls, journal_record
 from goqueue.broker.transactions.markers import place_of
 from goqueue.broker.transactions.resting import at_rest, keep_step
 from goqueue.broker.transactions.writes import Unverified, new_transaction_id
+from goqueue.model.access import Operation
 from goqueue.model.cluster import NodeId
 from goqueue.model.errors import (
     Busy,
@@ -25,6 +28,7 @@ from goqueue.model.errors import (
 )
 from goqueue.model.ids import TopicPartition, places_of
 from goqueue.model.transaction_calls import FindProducers, JoinTransaction
+from goqueue.model.transaction_commands import DemandProducer
 from goqueue.model.transactions import Epochs, ProducerEpoch, TransactionState
 
 OWNERS_MAX = 10_000
@@ -118,6 +122,18 @@ async def owner_of(broker: Broker, producer: ProducerEpoch) -> str | None:
             owners.pop(next(iter(owners)))
         owners[producer_id] = found.get(producer_id)
     return owners[producer_id]
+
+
+async def demand_producer(broker: Broker, command: DemandProducer) -> None:
+    """Raises ProducerNotFound where a producer has transactions in which whoever asks has no part.
+
+    Ids of producers can be guessed, and what is written under one joins its transaction. It is told as if
+    there were no such producer: the name of its transactions is not for everybody.
+    """
+    if ASKING.get() is not None:
+        owner = await owner_of(broker, command.producer)
+        if owner is not None and not broker.warden.lets(id_need(Operation.WRITE, owner)):
+            raise ProducerNotFound(command.producer.producer_id)
 
 
 async def owners_of(broker: Broker, producer_ids: list[int]) -> dict[int, str]:

@@ -10,6 +10,7 @@ from litestar.params import PathParameter, QueryParameter, RawBody
 from goqueue.broker.broker import Broker
 from goqueue.broker.forwarding.at_home import at_home, here
 from goqueue.broker.producers import init_producer
+from goqueue.broker.transactions.joining import demand_producer
 from goqueue.broker.transactions.verbs import (
     abort_transaction,
     add_group,
@@ -60,6 +61,7 @@ from goqueue.model.transaction_commands import (
     AddReceiptsToTransaction,
     BeginTransaction,
     CountTransactions,
+    DemandProducer,
     EndTransaction,
     HearProducer,
     InitProducer,
@@ -241,17 +243,15 @@ async def publish_once_route(broker: NamedDependency[Broker], body: RawBody) -> 
         given.partition = None
     sequence = given.sequence
     producer = ProducerEpoch(ProducerId(given.producer_id), given.epoch)
-    published = await at_home(
-        broker,
-        publish_once,
-        PublishOnce(
-            topic=TopicName(given.topic),
-            message=message_of(given, False, broker.clock.wall_ms()),
-            producer=producer,
-            sequence=None if sequence == -1 else sequence,
-            names_time=given.delay is not None or given.deliver_at is not None,
-        ),
+    command = PublishOnce(
+        topic=TopicName(given.topic),
+        message=message_of(given, False, broker.clock.wall_ms()),
+        producer=producer,
+        sequence=None if sequence == -1 else sequence,
+        names_time=given.delay is not None or given.deliver_at is not None,
     )
+    await here(broker, demand_producer, DemandProducer(producer=producer))
+    published = await at_home(broker, publish_once, command)
     due_ms = published.due_ms
     return PublishedOnceReply(
         partition=published.partition,
