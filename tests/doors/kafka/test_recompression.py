@@ -186,3 +186,17 @@ def test_the_append_time_is_that_of_what_is_stored(
 
     assert codecs(raw, topic) == [2]
     assert {begun_ms <= message.timestamp()[1] <= now_ms() for message in read(door, topic, 100)} == {True}
+
+
+def test_a_topic_that_is_changed_keeps_to_it_from_the_next_batch_on(
+    raw: RawClient, new_topic: NewTopic
+) -> None:
+    topic = new_topic().name
+
+    for name in ("producer", "lz4", "uncompressed"):
+        change = requests.alter_configs(topic, "compression.type", name)
+        [changed] = raw.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, **change).responses
+        assert changed.error_code is ErrorCode.none
+        ask(raw, topic, record_batch(*VALUES, codec=4))
+
+    assert codecs(raw, topic) == [4, 3, 0]
