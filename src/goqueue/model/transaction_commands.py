@@ -56,6 +56,8 @@ class PublishOnce:
 class DemandProducer:
     """Whether whoever asks may write under a producer: not where its transactions are somebody else's."""
 
+    topic: TopicName
+    """To which."""
     producer: ProducerEpoch
 
     @property

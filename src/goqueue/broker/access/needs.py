@@ -337,7 +337,7 @@ NEEDS: Mapping[type, Needs] = {
     delays.CountDelayed: _SEES_CLUSTER,
     # Transactions and sinks.
     transactions.TakeProducerId: _nothing,
-    transactions.DemandProducer: _nothing,
+    transactions.DemandProducer: _WRITES_TOPIC,
     transactions.InitProducer: _producer,
     transactions.HearProducer: _transaction,
     transactions.PublishOnce: _published_once,

@@ -250,7 +250,7 @@ async def publish_once_route(broker: NamedDependency[Broker], body: RawBody) -> 
         sequence=None if sequence == -1 else sequence,
         names_time=given.delay is not None or given.deliver_at is not None,
     )
-    await here(broker, demand_producer, DemandProducer(producer=producer))
+    await here(broker, demand_producer, DemandProducer(topic=command.topic, producer=producer))
     published = await at_home(broker, publish_once, command)
     due_ms = published.due_ms
     return PublishedOnceReply(
