@@ -14,8 +14,9 @@ from goqueue.model.errors import InvalidRecord
 from goqueue.records.frame import FRAME_BYTES, Frame, scan_frames
 from goqueue.records.layout import read_header
 
-PIECE_BYTES = 256 * 1024
-"""So little that a step holds the interpreter for two milliseconds or so."""
+_PIECE_RECORDS = 4_500
+"""About so many messages are looked at in a step, so that it takes two milliseconds or so."""
+_PIECE_BYTES_MIN, _PIECE_BYTES_MAX = 64 * 1024, 512 * 1024
 _FRAMES_MAX = 300
 """The same where batches are tiny."""
 _NO_STOP = 2**63 - 1
@@ -136,7 +137,7 @@ class Rewriting:
 
 def _pieces(segment: SealedSegment) -> Iterator[_Piece]:
     """The frames of a segment, each checked in full."""
-    position, wanted = 0, PIECE_BYTES
+    position, wanted = 0, _PIECE_BYTES_MIN
     offset = segment.base_offset
     while position < segment.size:
         data = memoryview(segment.file.read(position, min(wanted, segment.size - position)))
@@ -157,6 +158,9 @@ def _pieces(segment: SealedSegment) -> Iterator[_Piece]:
             offset = frame.end_offset
         yield _Piece(data, scan.frames, batches, scan.consumed_bytes)
         position += scan.consumed_bytes
-        wanted = PIECE_BYTES
+        # What comes is mostly as what was.
+        records = max(sum(header.record_count for header, _ in batches), 1)
+        alike_bytes = scan.consumed_bytes * _PIECE_RECORDS // records
+        wanted = min(max(alike_bytes, _PIECE_BYTES_MIN), _PIECE_BYTES_MAX)
     if offset != segment.end_offset:
         raise Uncleanable(f"a segment ends at offset {offset} where {segment.end_offset} is due")
