@@ -29,7 +29,7 @@ SCHEMA_IDS: list[int] = []
 ABOUT_THE_NODE = {
     "/health", "/healthz", "/livez", "/readyz", "/version", "/metrics", "/cluster/state", "/cluster/health",
     "/cluster/partition/{topic}/{partition}/info",
-    "/admin/reassignment/{reassignment_id}", "/admin/decommission/{node}",
+    "/admin/reassignment/{reassignment_id}", "/admin/decommission/{node}", "/admin/backup/whole",
     "/admin/backup", "/admin/backup/{backup_id}", "/admin/backup/{backup_id}/metadata",
     "/admin/keys", "/admin/users",
 }  # fmt: skip
@@ -82,6 +82,7 @@ WALKED: dict[str, Callable[[str], str]] = {
     "/admin/tenants/{tenant_id}": str,
     "/admin/tenants/{tenant_id}/quotas": str,
     "/admin/tenants/{tenant_id}/usage": str,
+    "/admin/tenants/{tenant_id}/usage/hours": str,
     "/admin/tenants/{tenant_id}/stats": str,
     "/admin/tenants/{tenant_id}/topics": str,
     "/admin/tenants/{tenant_id}/groups": str,

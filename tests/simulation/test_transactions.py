@@ -16,6 +16,8 @@ from goqueue.testing.rooms.transaction_simulation import simulate_transactions
 from goqueue.testing.whole.partition_history import Violation
 
 STEPS = 120
+STEPS_LONG = 400
+"""For what shows seldom: in so many one seed of six finds it."""
 SEEDS = range(4)
 SEEDS_SEARCHED = range(48)
 """A broken broker need not be caught by every seed: the first that does is enough."""
@@ -30,10 +32,10 @@ def test_transactions_are_whole_or_absent_whatever_fails(seed: int) -> None:
     assert counts["commit"] > 0
 
 
-def first_violation() -> str:
+def first_violation(steps: int = STEPS) -> str:
     for seed in SEEDS_SEARCHED:
         try:
-            simulate_transactions(seed, STEPS)
+            simulate_transactions(seed, steps)
         except Violation as violation:
             return str(violation)
     return ""
@@ -58,4 +60,4 @@ def test_a_broker_that_answers_before_it_has_decided_is_caught(monkeypatch: pyte
     monkeypatch.setattr(transactions, "decide", answer_at_once)
 
     # A transaction is there wholly or in part, or its offsets are not, whichever is seen first.
-    assert re.search(r"is there \{0|group of \w+ stands at", first_violation())
+    assert re.search(r"is there \{0|group of \w+ stands at", first_violation(STEPS_LONG))

@@ -30,7 +30,9 @@ _NS_PER_S = 1_000_000_000
 async def begin_whole_backup(broker: Broker, command: BeginWholeBackup) -> WholeListing:
     """Note the moment; copying goes on by itself. One at a time."""
     admit_backups(broker)
-    whole = _whole(broker)
+    whole = broker.whole_backups
+    if broker.is_one_of_several:
+        raise Invalid("a whole backup of several nodes cannot be made yet: back up what they know")
     if whole.copying is not None:
         raise BackupUnderWay("a backup is being made: wait until it is done")
     for partition in broker.all_partitions():
@@ -72,7 +74,7 @@ def take_cut(broker: Broker, backup_id: str) -> Cut:
 async def list_whole_backups(broker: Broker, command: ListWholeBackups) -> list[WholeListing]:
     """All that are whole, the newest first; before them the one under way, or that failed last."""
     admit_backups(broker)
-    whole = _whole(broker)
+    whole = broker.whole_backups
     copying, failed = whole.copying, whole.last_failure
     first = [_progress(copying)] if copying is not None else [failed] if failed is not None else []
     return first + [_listing(each) for each in await on_disk(broker, whole.catalogue.manifests)]
@@ -81,7 +83,7 @@ async def list_whole_backups(broker: Broker, command: ListWholeBackups) -> list[
 async def delete_whole_backup(broker: Broker, command: DeleteWholeBackup) -> None:
     """Delete one, with what no other refers to."""
     admit_backups(broker)
-    whole = _whole(broker)
+    whole = broker.whole_backups
     if whole.copying is not None:
         raise BackupUnderWay("a backup is being made, which may refer to this one: wait until it is done")
     await broker.carry_out(on_disk(broker, whole.catalogue.remove, command.backup_id), whole.lock)
@@ -118,12 +120,6 @@ async def _copy(broker: Broker, whole: WholeBackups, copying: Copying) -> None:
     finally:
         whole.copying = None
         await broker.threads.run(broker.disk.forget_removed)
-
-
-def _whole(broker: Broker) -> WholeBackups:
-    if broker.is_one_of_several:
-        raise Invalid("a whole backup of several nodes cannot be made yet: back up what they know")
-    return broker.whole_backups
 
 
 def _new_id(broker: Broker, newest: str) -> str:
