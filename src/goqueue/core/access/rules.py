@@ -10,7 +10,6 @@ border of a tenant is asked before any rule.
 import re
 from collections.abc import Iterable, Mapping
 from fnmatch import translate
-from itertools import chain
 
 from goqueue.core.access.border import is_within
 from goqueue.core.access.roles import GRANTS
@@ -59,7 +58,8 @@ class RuleBook:
         self.rules: dict[str, Rule] = {}
         """By the key each has in the store."""
         self.bindings: dict[str, Binding] = {}
-        self._shelves: dict[tuple[str, ResourceKind], _Shelf] = {}
+        self._shelves: dict[ResourceKind, dict[str, _Shelf]] = {kind: {} for kind in ResourceKind}
+        """By kind of thing, then by principal: members of an enumeration take long to hash."""
         self._admins: frozenset[str] = self._super_users
         self._roles: dict[str, tuple[str, ...]] = {}
         """The roles of each principal, as rules name them."""
@@ -115,21 +115,23 @@ class RuleBook:
             return True
         if need.kind is ResourceKind.TOPIC and need.name.startswith(INTERNAL_PREFIX):
             need = _INTERNAL  # what the broker keeps for itself is for those who run it
-        bit, allowed = _BITS[need.operation], 0
-        for role in roles:
-            allowed |= _mask_of(GRANTS[role].get(need.kind, ()))
-        brought = (ROLE_PREFIX + role for role in roles)
-        for name in chain((principal, EVERYBODY), self._roles.get(principal, ()), brought):
-            shelf = self._shelves.get((name, need.kind))
-            if shelf is not None:
-                allows, denies = shelf.masks(need.name, host)
+        bit, allowed, shelves = _BITS[need.operation], 0, self._shelves[need.kind]
+        names = (principal, EVERYBODY, *self._roles.get(principal, ()))
+        if roles:
+            for role in roles:
+                allowed |= _mask_of(GRANTS[role].get(need.kind, ()))
+            names += tuple(ROLE_PREFIX + role for role in roles)
+        for name in names:
+            if name in shelves:
+                allows, denies = shelves[name].masks(need.name, host)
                 if denies & bit:
                     return False
                 allowed |= allows
         return bool(allowed & bit)
 
     def _build(self) -> None:
-        self._shelves.clear()
+        for shelves in self._shelves.values():
+            shelves.clear()
         self._remembered.clear()
         roles: dict[str, list[str]] = {}
         admins = set(self._super_users)
@@ -145,7 +147,7 @@ class RuleBook:
         self._admins = frozenset(admins)
 
     def _shelve(self, rule: Rule) -> None:
-        shelf = self._shelves.setdefault((rule.principal, rule.kind), _Shelf())
+        shelf = self._shelves[rule.kind].setdefault(rule.principal, _Shelf())
         bits = _mask_of([rule.operation]) if rule.is_allowed else _bits_of(rule.operation)
         shelf.add(rule.pattern, rule.name, rule.host, bits, is_allowed=rule.is_allowed)
 
@@ -158,7 +160,7 @@ class RuleBook:
                 continue
             else:
                 pattern, name = PatternKind.PREFIXED, binding.tenant + TENANT_SEPARATOR
-            shelf = self._shelves.setdefault((binding.principal, kind), _Shelf())
+            shelf = self._shelves[kind].setdefault(binding.principal, _Shelf())
             shelf.add(pattern, name, EVERYTHING, _mask_of(operations), is_allowed=True)
 
 
@@ -197,13 +199,17 @@ class _Shelf:
         return allows, denies
 
     def _fitting(self, name: str) -> list[Masks]:
-        fitting = [self._literal[each] for each in (name, EVERYTHING) if each in self._literal]
+        literal = self._literal
+        fitting = [literal[name]] if name in literal else []
+        if EVERYTHING in literal and name != EVERYTHING:
+            fitting.append(literal[EVERYTHING])
         for length in self._lengths:
             if length > len(name):
                 break
             if (masks := self._prefixed.get(name[:length])) is not None:
                 fitting.append(masks)
-        fitting += [masks for expression, masks in self._globs.values() if expression.fullmatch(name)]
+        if self._globs:
+            fitting += [masks for expression, masks in self._globs.values() if expression.fullmatch(name)]
         return fitting
 
 
