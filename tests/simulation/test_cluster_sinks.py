@@ -29,7 +29,7 @@ def test_epochs_are_there_once_and_whole_whoever_dies() -> None:
         counts += simulate_cluster_sinks(seed, STEPS)
     assert counts["epochs there"] > 60
     assert counts["committed"] > 60
-    assert counts["rows seen"] > 100
+    assert counts["rows seen"] > 50
 
 
 def is_caught() -> bool:
