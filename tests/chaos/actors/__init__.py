@@ -5,6 +5,7 @@ was told, and looks in the end whether that is true (`tests/storm/actor.py`).
 """
 
 from tests.chaos.actors.placed import PlacedMessages
+from tests.chaos.actors.sinks import EpochWriter
 from tests.storm.actor import Actor
 from tests.storm.actors.delays import DelayedMessages
 from tests.storm.actors.http_log import HttpPublisher
@@ -12,7 +13,6 @@ from tests.storm.actors.kafka_groups import ClassicGroup, ConsumerGroup
 from tests.storm.actors.kafka_logs import IdempotentProducer
 from tests.storm.actors.kafka_transactions import Copying, TransferClerk
 from tests.storm.actors.queues import QueueWorkers
-from tests.storm.actors.sinks import SinkWriter
 
 ACTORS: tuple[type[Actor], ...] = (
     PlacedMessages,
@@ -24,5 +24,5 @@ ACTORS: tuple[type[Actor], ...] = (
     TransferClerk,
     Copying,
     DelayedMessages,
-    SinkWriter,
+    EpochWriter,
 )

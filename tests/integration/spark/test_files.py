@@ -53,9 +53,11 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """The offsets of the windows that the node was asked for."""
     asked: list[int] = []
 
-    def counted(client: Client, topic: str, partition: int, *, offset: int, max_bytes: int) -> log.Window:
+    def counted(
+        client: Client, topic: str, partition: int, *, offset: int, max_bytes: int, rack: str
+    ) -> log.Window:
         asked.append(offset)
-        return log.frames(client, topic, partition, offset=offset, max_bytes=max_bytes)
+        return log.frames(client, topic, partition, offset=offset, max_bytes=max_bytes, rack=rack)
 
     monkeypatch.setattr(source_fetch, "frames", counted)
     yield asked

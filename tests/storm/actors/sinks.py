@@ -25,6 +25,9 @@ class SinkWriter(Actor):
 
     feature = "sink epochs"
     pause_s = 0.05
+    is_asked_once = True
+    """Whether a commit reaches the sink as often as it is sent: a node that passes it on asks again when
+    who has it dies, and then tells what the second answer says."""
 
     def __init__(self, site: Site, chance: Random, *, pace: float = 1.0) -> None:
         super().__init__(site, chance, pace=pace)
@@ -115,7 +118,7 @@ class SinkWriter(Actor):
             self.violate(Kind.LOST, f"epoch {self._epoch} cannot be committed: {refused}")
             self._rows = {}
             return
-        is_right = was_doubtful or not told["duplicate"]
+        is_right = was_doubtful or not told["duplicate"] or not self.is_asked_once
         self.check(Kind.DOUBLED, is_right, f"epoch {self._epoch} is told as a duplicate")
         rows = set().union(*self._rows.values())
         self._committed |= rows
